@@ -13,7 +13,7 @@ from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
-from diptych.encoders.matching import MatchingEncoder
+from diptych.encoders.rerank import MatchingEncoder
 
 from .tiny_pretrained import CAPTIONS, pictures, transformers_model
 

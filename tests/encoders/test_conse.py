@@ -60,7 +60,7 @@ def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> Non
     sentences = SentenceTransformer(str(folder / "sentence"), device="cpu")
     names = sentences.encode(NAMES, show_progress_bar=False)
     shown = pictures(5)
-    prepared = np.stack([encoder.classifier.preprocessing(picture) for picture in shown])
+    prepared = np.stack([encoder.preprocessing(picture) for picture in shown])
     with torch.inference_mode():
         logits = network(torch.from_numpy(prepared)).numpy()
     expected = np.stack([slow(row.tolist(), names, 3, 1.5) for row in logits])
@@ -82,7 +82,7 @@ def test_preprocessing_is_timms_where_nothing_is_said(copied: Callable[[str], Pa
     said = read_json(place / "conse.json")
     del said["preprocessing"]
     write_json(place / "conse.json", said)
-    found = ConseEncoder.open(place).classifier.preprocessing
+    found = ConseEncoder.open(place).preprocessing
     config = resolve_data_config({}, model=timm.create_model("test_resnet"))
     assert found.size == config["input_size"][1]
     assert found.resize == math.floor(found.size / config["crop_pct"])

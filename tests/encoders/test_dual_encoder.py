@@ -48,7 +48,7 @@ def _open(source: str, device: str | None) -> DualEncoder:
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Family:
-    family = Family("length", "by length", ("len:N",), "len", lambda folder: (folder / "len").exists(), _open)
+    family = Family("length", "by length", ("len:N",), "len", _open, lambda folder: (folder / "len").exists())
     FAMILIES.names()  # all others are found first
     monkeypatch.setitem(FAMILIES._members, "length", family)
     return family

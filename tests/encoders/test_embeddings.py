@@ -12,23 +12,6 @@ ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 ABOUT = {"encoder": "e", "data": "d", "kind": "image", "about": {"split": "test"}}
 
 
-def test_streamed_in_blocks_it_is_the_same(tmp_path: Path) -> None:
-    blocks = (ROWS[start : start + 3] for start in (0, 3))
-    streamed = Embeddings.stream(tmp_path / "e", list("abcd"), 3, blocks, **ABOUT, similarity="order")  # type: ignore[arg-type]
-    assert np.array_equal(streamed.rows, ROWS)
-    assert (list(streamed.ids), len(streamed), streamed.width) == (list("abcd"), 4, 3)
-    assert {name: getattr(streamed, name) for name in ABOUT} == ABOUT
-    assert streamed.similarity == "order"
-
-
-@pytest.mark.parametrize("count", [3, 5])
-def test_a_wrong_number_of_rows_leaves_the_old_ones(tmp_path: Path, count: int) -> None:
-    Embeddings(list("abcd"), ROWS, **ABOUT).save(tmp_path / "e")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"4 (rows expected|ids)"):
-        Embeddings.stream(tmp_path / "e", list("abcd"), 3, [np.ones((count, 3))], **ABOUT)  # type: ignore[arg-type]
-    assert np.array_equal(Embeddings.open(tmp_path / "e").rows, ROWS)
-
-
 def test_a_row_that_is_not_finite_is_named() -> None:
     rows = ROWS.copy()
     rows[2, 1] = np.inf

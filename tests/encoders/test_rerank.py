@@ -18,9 +18,14 @@ from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.matching import PairInputs
-from diptych.encoders.rerank import rerank, stored_candidates
-from diptych.encoders.rerank_pairs import pair_keys, rerank_prepared, reranked
+from diptych.encoders.rerank import (
+    PairInputs,
+    pair_keys,
+    rerank,
+    rerank_prepared,
+    reranked,
+    stored_candidates,
+)
 from diptych.metrics import Reranked, top_k
 
 

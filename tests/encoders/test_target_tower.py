@@ -8,7 +8,7 @@ from refusals import refused
 from torch import nn
 
 from diptych.core.errors import UsageError
-from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
+from diptych.encoders.caption_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model
 from diptych.encoders.tower import ProjectionConfig
 

@@ -8,7 +8,7 @@ from slow_ranking import exact_scores
 
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import pair_scores
-from diptych.metrics.relevance import Places
+from diptych.metrics.relevance import gains_at_places
 from diptych.metrics.sources import DirectedScores, OrderScores, RowProducts
 from diptych.metrics.topk import Firsts, first_places
 
@@ -130,4 +130,4 @@ def test_places_of_ties() -> None:
         "compat": [[0.2, 0.3], [0.0, 1.0]],  # rows 3 and 6 come first
     }
     for rule, expected in by_hand.items():
-        assert Places(firsts, 2, rule).gains(values) == pytest.approx(np.array(expected)), rule
+        assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule

@@ -251,7 +251,7 @@ def protocol_found() -> Exploration:
         {"test": MatrixScores(model.contrastive, truth, matching=model.matching)},
         Target.of(printed, 2, label),
     )
-    return explore(inputs, threads=1, exhaustive=1, changes=1)
+    return explore(inputs, threads=1, changes=1)
 
 
 def test_an_explained_protocol(protocol_found: Exploration) -> None:

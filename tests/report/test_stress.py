@@ -15,17 +15,14 @@ from diptych.cli.report import ReportOptions, report
 from diptych.core.context import stop_when
 from diptych.core.errors import DiptychError, Interrupted
 from diptych.core.table import Table
-from diptych.evaluation.stress import (
-    StressComparison,
-    StressResult,
-    compare_stress,
+from diptych.evaluation.stress import StressComparison, StressResult, compare_stress, stress
+from diptych.evaluation.stress.tables import (
     comparison_summary,
     comparison_tables,
-    stress,
+    same_to_the_encoder,
     stress_summary,
     stress_tables,
 )
-from diptych.evaluation.stress.tables import same_to_the_encoder
 from diptych.report.stress import comparison_page, marked, stress_page
 
 EVIL = "<script>alert(1)</script> & <img src=x>"

@@ -14,7 +14,7 @@ from diptych.core.chart import Chart
 from diptych.studies import STUDIES, Choices, Study, compare
 from diptych.studies.claims import judge
 from diptych.studies.evidence import Evidence, Figure, Trajectory
-from diptych.studies.figures import comparison_chart, declared, trajectories
+from diptych.studies.figures import comparison_charts, declared, trajectories
 from diptych.studies.study import PUBLISHED
 
 FIGURE_2 = STUDIES.get("ltd.figure-2")
@@ -99,8 +99,7 @@ def test_counts_have_a_start_other_epsilons_and_a_score(
         low, plain, high = (nt_xent[f"{way} C^qv-{text}"] for text in (", ε = 0.005", "", ", ε = 0.02"))
         assert 16 > low >= plain >= high > 0
         assert 0 < nt_xent[f"{way} queries"] <= 16
-    chart = comparison_chart(compare(study, results).blocks[0], study.columns)
-    assert chart is not None
+    (chart,) = comparison_charts(compare(study, results).blocks[0], study.columns)
     assert dict(zip(chart.categories, chart.series[0].y, strict=True))["1.1  Triplet"] == triplet["rsum"]
     numbers = {"rsum": Figure(300.0), "with rsum": Figure(500.0), "chance rsum": Figure(3.0)}
     (bars,) = declared(

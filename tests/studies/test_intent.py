@@ -256,7 +256,6 @@ def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
     gains = [more.values[f"gain AP {step}"] for step in (0, 1)]
     assert gains == pytest.approx([more.values[one] - base.values[one] for one in ("AP 0", "AP 1")])
     assert gains[0] > 5
-    assert more.values["AP gain 0 less others"] == pytest.approx(gains[0] - gains[1])
     # Per measure: settings × sets, then gains per setting.
     assert study_page(compare(F1, results)).html().count("<svg") == 2 * (2 * 2 + 2)
 

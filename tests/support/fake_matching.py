@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
-from diptych.encoders.matching import MatchingEncoder, PairInputs
+from diptych.encoders.rerank import MatchingEncoder, PairInputs
 
 LETTERS = "abcdefghijklmnopqrst"
 

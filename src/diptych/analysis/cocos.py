@@ -1,27 +1,22 @@
 """COCOS, counting contributing samples: which candidates move a query, for any objective.
 
-The gradient of query i's loss with respect to the query is Σ_j w_ij v_j with w_ij = ∂L_i/∂s_ij. A
-candidate contributes when its weight is above a threshold, |w_ij| > ε, strictly. One backward pass of
-the sum of all L_i gives every weight, since L_i depends on row i of the scores alone.
-
-How a weight is measured is the ``unit``, and every report says which it was:
+The gradient of query i's loss with respect to the query is Σ_j w_ij v_j with w_ij = ∂L_i/∂s_ij. A candidate
+contributes when its weight is above a threshold, |w_ij| > ε, strictly. One backward pass of the sum of all L_i
+gives every weight, since L_i depends on row i of the scores alone. How a weight is measured is the ``unit``:
 
 ``temperature`` (the default)
-    τ·|∂L_i/∂s_ij|, the gradient by the logits s/τ. For NT-Xent these are the soft-max probabilities
-    that Eq. 11 and Table 3 compare with ε, for SmoothAP what Table 4 was counted with. Weights of
-    different τ are comparable: none of either loss is above 1 for a query with one positive.
+    τ·|∂L_i/∂s_ij|, the gradient by the logits s/τ. For NT-Xent these are the soft-max probabilities that Eq. 11 and
+    Table 3 compare with ε, for SmoothAP what Table 4 was counted with. Weights of different τ are comparable.
 ``score``
     |∂L_i/∂s_ij| itself, with the factor 1/τ of Eq. 13 and 24.
 
-Objectives without a temperature have τ = 1. A triplet loss weights a negative by the number of
-triplets it violates, so that any ε below 1 counts the same.
-
-Cases without a plain answer: a query without a counted candidate has no gradient and is counted in
-C^0; a batch of such queries has no mean over queries with a gradient (None). Among equally hard
+Objectives without a temperature have τ = 1. A triplet loss weights a negative by the number of triplets it
+violates, so that any ε below 1 counts the same. A query without a counted candidate has no gradient and is
+counted in C^0; a batch of such queries has no mean over queries with a gradient (None). Among equally hard
 negatives the first counts. A triplet exactly on its margin does not (Eq. 9 asks for less).
 
-Source: Bleeker and de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?,
-ECIR 2022, Sections 4 and 5.
+Source: Bleeker and de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?, ECIR 2022,
+Sections 4 and 5.
 """
 
 from __future__ import annotations
@@ -85,7 +80,6 @@ class Weights:
         return {kind: values.abs() for kind, values in parts.items()}
 
     def scaled(self, factor: float) -> Weights:
-        """The same in another unit."""
         within = None if self.within is None else self.within * factor
         return Weights(self.values * factor, self.positives, within)
 
@@ -93,24 +87,11 @@ class Weights:
 def gradient_weights(
     objective: Objective, scores: Tensor, positives: Tensor, within: Within | None = None
 ) -> dict[Direction, Weights]:
-    """Return ∂L_i/∂s_ij for every query and candidate of a batch, by autograd.
+    """Return ∂L_i/∂s_ij for every query and candidate of a batch, by autograd, per direction of the objective.
 
-    L_i is the loss of one query before any mean or sum over queries. With an objective of
-    ``compat="pairs"`` every positive pair is a query of its own and the matrix is (pairs, pairs).
-
-    Args:
-        objective: any of the registry, or any other with ``per_query``.
-        scores: (n_images, n_texts).
-        positives: (n_images, n_texts) boolean.
-        within: scores inside each modality, for objectives with ``needs_within``.
-
-    Returns:
-        Images as queries (``i2t``) and texts as queries (``t2i``), or the one the objective has.
-
-    Raises:
-        UsageError: the objective needs in-modality scores and has none; shapes that differ; a query
-            without a positive; no negative at all.
-        NumericalError: a score is NaN or infinite.
+    ``scores`` and ``positives`` are (n_images, n_texts), ``within`` the scores inside each modality. L_i is the
+    loss of one query before any mean or sum over queries. With an objective of ``compat="pairs"`` every positive
+    pair is a query of its own and the matrix is (pairs, pairs).
     """
     if not objective.needs_within:
         within = None
@@ -195,12 +176,7 @@ def count(
     within: Within | None = None,
     compat: CocosCompat = "none",
 ) -> dict[Direction, Counts]:
-    """Return COCOS of one batch, per direction.
-
-    Args:
-        scores: (n_images, n_texts).
-        positives: (n_images, n_texts) boolean.
-    """
+    """Return COCOS of one batch, per direction; ``scores`` and ``positives`` are (n_images, n_texts)."""
     factor = check_counting(objective, epsilon, unit, compat)
     if compat != "none":
         return paper_counts_of(objective, scores, positives, epsilon, unit, compat)
@@ -224,13 +200,8 @@ def cocos_over(
 ) -> CocosReport:
     """Count contributing samples in every batch; mean ± sd over batches, and weight distributions.
 
-    As in Section 5 of the paper: the embeddings come from a frozen encoder in evaluation mode, without
-    dropout and augmentation, and the batches are those of training.
-
-    Args:
-        images: (n_images, d) embeddings, may be memory-mapped.
-        texts: (n_captions, d) embeddings.
-        similarity: embeddings (n, d) and (m, d) to scores (n, m); one of ``objectives.similarity`` or any other.
+    As in Section 5 of the paper: the embeddings, (n_images, d) and (n_captions, d), perhaps memory-mapped, come
+    from a frozen encoder in evaluation mode, and the batches are those of training.
     """
     factor = check_counting(objective, epsilon, unit, compat)
     similar = similarity or similarity_of("cosine")

@@ -17,8 +17,8 @@ from diptych.data.source import DataSpec, OutOption, SeedOption
 
 Unit = Literal["temperature", "score"]
 
+# ``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code
 CocosCompat = Literal["none", "equations", "published"]
-"""``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code."""
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
@@ -41,8 +41,6 @@ class CocosOptions(DataSpec, SeedOption, OutOption):
 
 
 class Counted(NamedTuple):
-    """A count as tables print it."""
-
     name: str  # the attribute of Counts
     symbol: str  # as Bleeker and de Rijke print it, with ^ before what is raised
     description: str
@@ -90,22 +88,19 @@ class Counts:
         )
 
     def values(self) -> dict[str, float]:
-        """Return the counts there are, by name, in the order of :data:`COUNTS`."""
+        """Return the counts there are, in the order of :data:`COUNTS`."""
         given = {count.name: getattr(self, count.name) for count in COUNTS}
         return {name: float(value) for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A count over batches."""
-
     mean: float  # over the batches in which the count is defined
     sd: float  # population standard deviation over them
     batches: int  # how many they are
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the spread of numbers, one at least (Welford)."""
         mean = squares = 0.0
         for n, value in enumerate(values, 1):
             step = value - mean
@@ -114,7 +109,6 @@ class Spread:
         return cls(mean, math.sqrt(squares / len(values)), len(values))
 
     def show(self, decimals: int = 2) -> str:
-        """Return ``5.59 ± 0.40``."""
         return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"
 
 
@@ -124,11 +118,7 @@ _EDGES: np.ndarray = 10.0 ** (np.arange(_LOWEST * _PER_DECADE, _HIGHEST * _PER_D
 
 @dataclass(eq=False)
 class WeightHistogram:
-    """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten.
-
-    ``counts`` are (62,): weights below 10⁻⁸ but not 0, in each of the 60 bins, and above 10⁴; a weight on an edge is
-    in the bin above it. ``sums`` are the same weights summed.
-    """
+    """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten; on an edge, in the bin above."""
 
     queries: int = 0  # how many queries the weights came from
     zeros: int = 0  # weights that are exactly 0
@@ -137,16 +127,13 @@ class WeightHistogram:
 
     @property
     def edges(self) -> np.ndarray:
-        """(61,) the edges between the bins."""
         return _EDGES
 
     @property
     def candidates(self) -> int:
-        """How many weights were added, zeros too."""
         return self.zeros + sum(self.counts)
 
     def add(self, weights: np.ndarray, queries: int) -> None:
-        """Count (n,) weights of one batch."""
         nonzero = np.asarray(weights, dtype=np.float64)[np.asarray(weights) > 0]
         place = np.searchsorted(_EDGES, nonzero, side="right")
         self.queries += queries
@@ -158,8 +145,6 @@ class WeightHistogram:
 
 @dataclass(frozen=True)
 class CocosProtocol:
-    """Everything the counts depend on besides the embeddings."""
-
     objective: str  # its name in the registry
     options: dict[str, Any]  # its hyper-parameters, the temperature as it was used
     similarity: str  # how image and text embeddings were scored
@@ -172,7 +157,6 @@ class CocosProtocol:
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, plan, seed, fingerprints
 
     def line(self) -> str:
-        """Return one line, to be printed with the counts."""
         options = ", ".join(f"{key} {_plain(value)}" for key, value in self.options.items())
         sizes = [
             "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
@@ -200,20 +184,13 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """Counts and weights over batches, per direction; what :func:`~diptych.analysis.cocos_over` returns.
-
-    Attributes:
-        counts: by the names of :data:`COUNTS`; a count that was defined in no batch is missing.
-        weights: the distributions of the weights of ``negatives``, ``positives`` and, where the objective has them,
-            ``within``: in the protocol's unit, always the true ones.
-    """
+    """What :func:`~diptych.analysis.cocos_over` returns: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]
     weights: dict[str, dict[str, WeightHistogram]]
 
     def tables(self) -> list[Table]:
-        """Return each count there is in both directions, in the paper's order."""
         rows = []
         for count in COUNTS:
             found = [given.get(count.name) for given in self.counts.values()]
@@ -226,7 +203,6 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
         return [Table("Contributing samples", columns, rows, after="Mean ± standard deviation over batches.")]
 
     def charts(self) -> list[Chart]:
-        """Return per direction how many candidates of each weight a query has, and what they add up to."""
         both = (("counts", "candidates per query", "xy"), ("sums", "summed weight per query", "x"))
         charts = [self._chart(way, *drawn) for drawn in both for way in self.weights]
         return [chart for chart in charts if chart is not None]
@@ -254,7 +230,6 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
         return Chart(f"{_WAYS[way]}: {label}", drawn, x, label, log=log, after=after)
 
     def notes(self) -> list[str]:
-        """Return what a reader of the counts should know, one sentence each."""
         found = []
         for direction, given in self.counts.items():
             active = given["per_active_query"].batches if "per_active_query" in given else 0

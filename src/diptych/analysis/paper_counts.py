@@ -2,15 +2,14 @@
 
 Source: Bleeker and de Rijke, ECIR 2022, Section 4 and Tables 2–4. Both are for the losses that the paper has.
 
-The equations (Eq. 9–13) differ from counting gradient weights, which is for any loss, in this: the triplet loss counts
-triplets, so that a negative that violates two positives counts twice; and SmoothAP counts pairs of a positive i and
-any other candidate j by sim(D_ij)/R(i)² > ε, pairs of two positives among them, as a mean over positives, where a
-weight is the sum of all a candidate's pairs. With one positive per query, triplet losses and NT-Xent count the same
-either way. Where a query has several positives, the paper's triplet and NT-Xent losses (which have one) are read as
-:mod:`diptych.objectives` reads them: a sum over positives for triplets, a mean over positives for NT-Xent, whose
-soft-max leaves a query's other positives out.
+The equations (Eq. 9–13) differ from counting gradient weights in this: the triplet loss counts triplets, so that
+a negative that violates two positives counts twice; and SmoothAP counts pairs of a positive i and any other
+candidate j by sim(D_ij)/R(i)² > ε, pairs of two positives among them, as a mean over positives. With one positive
+per query, triplet losses and NT-Xent count the same either way. Where a query has several, the paper's triplet
+and NT-Xent losses (which have one) are read as :mod:`diptych.objectives` reads them.
 
-The published code differs from its equations in this:
+The published code reads a batch as pairs (image, caption), other captions of an image being negatives, for
+SmoothAP as images with k captions each. It differs from its equations in this:
 
 Triplet losses
     - t2i is counted on the wrong axis: the violations of captions as queries are summed over the captions, so that C^q
@@ -29,13 +28,12 @@ SmoothAP
       not divided.
     - A batch without any count has C^q 0.
 
-All of them read a batch as pairs (image, caption), other captions of an image being negatives; SmoothAP reads it as
-images with k captions each. All functions of one direction have queries as rows.
+In functions of one direction queries are rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,12 +55,10 @@ _Matrix = TypeVar("_Matrix", Tensor, np.ndarray)
 
 
 def declaration_of(objective: Objective) -> ObjectiveKind | None:
-    """Return an objective's declaration; None where it is not of the registry."""
     return next((kind for kind in OBJECTIVES if kind.build is type(objective)), None)
 
 
 def paper_loss(objective: Objective) -> str:
-    """Return which of the paper's losses an objective is: ``triplet``, ``ntxent`` or ``smoothap``."""
     kind = declaration_of(objective)
     name = type(objective).__name__ if kind is None else kind.name
     if name not in _LOSSES:
@@ -74,7 +70,6 @@ def paper_loss(objective: Objective) -> str:
 
 
 def fixed_temperature(objective: Objective) -> float:
-    """τ as a number."""
     temperature: Any = objective.temperature
     return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
 
@@ -98,7 +93,7 @@ def paper_counts_of(
     unit: Unit = "temperature",
     compat: CocosCompat = "equations",
 ) -> dict[Direction, Counts]:
-    """Count one batch by the paper's equations or as its code, per direction; shapes as of ``count``."""
+    """Count one batch by the paper's equations or as its code; shapes as of ``count``."""
     loss = paper_loss(objective)
     if compat == "published":
         if loss == "smoothap":
@@ -111,19 +106,16 @@ def paper_counts_of(
     pairs = getattr(objective, "compat", "none") == "pairs"
     scores, positives = checked(scores, positives, "pairs" if pairs else "none")
     matrix, matches = scores.detach().cpu().numpy(), positives.cpu().numpy()
-    count: Callable[..., Counts] = {
-        "triplet": triplet_counts,
-        "ntxent": ntxent_counts,
-        "smoothap": smoothap_counts,
-    }[loss]
-    how: dict[str, Any] = (
-        {"margin": objective.margin, "hardest": objective.hardest} if loss == "triplet" else {}
-    )
-    if loss != "triplet":
-        how |= {"temperature": fixed_temperature(objective), "epsilon": epsilon}
-    if loss == "smoothap":
-        how["over_temperature"] = unit == "score"
-    return {way: count(s, p, **how) for way, s, p in each_direction(objective, matrix, matches)}
+    found: dict[Direction, Counts] = {}
+    for way, rows, right in each_direction(objective, matrix, matches):
+        if loss == "triplet":
+            found[way] = triplet_counts(rows, right, objective.margin, objective.hardest)
+        elif loss == "ntxent":
+            found[way] = ntxent_counts(rows, right, fixed_temperature(objective), epsilon)
+        else:
+            temperature = fixed_temperature(objective)
+            found[way] = smoothap_counts(rows, right, temperature, epsilon, unit == "score")
+    return found
 
 
 def triplet_counts(
@@ -171,11 +163,7 @@ def smoothap_counts(
     epsilon: float = 0.01,
     over_temperature: bool = True,
 ) -> Counts:
-    """Count by Eq. 13 pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives.
-
-    Not the same as counting weights: Eq. 13 counts pairs, leaves the ranks in front of Eq. 12's sums
-    out, and counts pairs of two positives.
-    """
+    """Count by Eq. 13 pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives."""
     each = np.zeros(len(scores))
     for query, (row, matches) in enumerate(zip(np.asarray(scores, np.float64), positives, strict=True)):
         for i in np.flatnonzero(matches).tolist():
@@ -252,7 +240,6 @@ def published_smoothap(
 
 
 def _grouped(scores: Tensor, positives: Tensor) -> tuple[np.ndarray, int]:
-    """The matrix with each image's captions next to each other, in image order, and k."""
     checked(scores, positives)
     per_image, per_text = positives.sum(dim=1), positives.sum(dim=0)
     if int(per_image.min()) != int(per_image.max()) or int(per_text.max()) != 1:

@@ -187,7 +187,7 @@ def protocol(options: ProtocolOptions) -> None:
         diptych analyse protocol itc.npy --matching itm.npy --target 'i2t R@5=8'
     """
     from diptych.core.files import write_json
-    from diptych.evaluation.printed import parse_target
+    from diptych.evaluation.printed import as_target
     from diptych.evaluation.variants.files import explore_named
     from diptych.evaluation.variants.tables import Verdict
     from diptych.report.analysis import protocol_page
@@ -195,7 +195,7 @@ def protocol(options: ProtocolOptions) -> None:
 
     source, out = options.source, options.out
     if options.published is None:
-        target, on, of = parse_target(options.target, options.decimals), None, list[str]()
+        target, on, of = as_target(options.target, options.decimals), None, list[str]()
     else:
         target, on, of = published_target(options.published, options.decimals)
     warnings = (lambda known: ()) if on is None else partial(other_data, on)

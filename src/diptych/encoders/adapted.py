@@ -1,8 +1,4 @@
-"""An encoder and a linear map per side on its rows: what a few pairs of a new kind of data can teach.
-
-The encoder itself is left as it is, so that what was embedded with it only has to be multiplied. Its matching head,
-where it has one, is not used: the head reads tokens, which no map of rows touches.
-"""
+"""An encoder and a linear map per side on its rows, learned from a few pairs; its matching head is not used."""
 
 from __future__ import annotations
 
@@ -24,21 +20,19 @@ from diptych.encoders.given_rows import GivenRows
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x ↦ (x − mean) · matrix, with (d, k) and (d,) float32."""
+    """x ↦ (x − mean) · matrix."""
 
     matrix: np.ndarray  # (d, k) float32
     mean: np.ndarray  # (d,) float32
 
     @classmethod
     def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
-        """Make one of numbers of any floating type."""
         if not (np.isfinite(matrix).all() and np.isfinite(mean).all()):
             raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
         return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether it leaves every row as it is."""
         rows, columns = self.matrix.shape
         return rows == columns and not self.mean.any() and bool(np.array_equal(self.matrix, np.eye(rows)))
 
@@ -67,7 +61,6 @@ class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
 
     @classmethod
     def identity(cls, width: int) -> LinearMaps:
-        """Return maps that change nothing."""
         return cls(*(LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)))
 
     @property
@@ -94,7 +87,6 @@ _BASE, _MAPS = "base", "maps.npz"
 
 
 def check_adaptable(base: DualEncoder) -> None:
-    """See that linear maps of an encoder's rows mean something."""
     if base.similarity != "cosine":
         raise UsageError(
             f"the encoder's rows are compared by {base.similarity}, which a linear map does not respect",
@@ -108,10 +100,7 @@ def check_adaptable(base: DualEncoder) -> None:
 
 
 class LinearlyAdapted(DualEncoder):
-    """A dual encoder whose rows go through a map of their side and are divided by their length.
-
-    With maps that change nothing its rows, and so its fingerprint, are those of the encoder itself.
-    """
+    """A dual encoder whose rows go through a map of their side; with identities it is the encoder itself."""
 
     family: ClassVar[str] = "adapted"
 
@@ -173,7 +162,7 @@ class LinearlyAdapted(DualEncoder):
         }
 
     def lines(self) -> list[str]:
-        """Return what it was adapted on, and how the strength of the pull was chosen."""
+        """Return a summary: what it was adapted on, and how the strength of the pull was chosen."""
         about = self.about
         which = f"{about['pairs']:,} pairs of {about['dataset']} {about['split']} (seed {about['seed']})"
         tried = ", ".join(f"{strength} {loss:.3f}" for strength, loss in about["held_out_losses"].items())
@@ -192,7 +181,6 @@ class LinearlyAdapted(DualEncoder):
     @classmethod
     @opening("adapt again: diptych adapt")
     def open(cls, folder: Path | str, device: str | None = None) -> LinearlyAdapted:
-        """Load what ``save`` wrote: the encoder lies in ``base/``, the maps beside it."""
         folder = Path(folder).expanduser()
         if not (folder / _BASE).is_dir():
             raise StorageError(

@@ -1,8 +1,7 @@
 """BLIP of transformers: rows for the first stage, and a matching head that reads each text again.
 
-The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35 tokens, and
-puts [ENC] in the place of the first token where image and text are read together (transformers issue 25629). The final
-score is the head's output plus the cosine.
+As in the published evaluation captions are cleaned and cut to 35 tokens, [ENC] is the first token where image and text
+are read together (transformers issue 25629), and the final score is the head's output plus the cosine.
 
 Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py``, ``evaluation``).
 """
@@ -12,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
 from diptych.core.errors import UsageError
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.matching import PairInputs
+from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import BLIP_CLEANING, TextRule, encode_token
+from diptych.encoders.tower import pad_tokens
 from diptych.encoders.two_stage import TwoStageEncoder
 
 _ARCHITECTURE = "BlipForImageTextRetrieval"
@@ -43,15 +42,11 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         image_processor: Any,
         name: str,
         *,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
         stage: str | None = None,
+        **options: Any,
     ) -> None:
         self.stage = stage
-        super().__init__(
-            model, tokenizer, image_processor, name, device=device, characters=characters, prefix=prefix
-        )
+        super().__init__(model, tokenizer, image_processor, name, **options)
         self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
 
     @classmethod
@@ -68,16 +63,6 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
                 "that read pictures",
                 'write "is_decoder": true into the text_config of its config.json',
             )
-
-    def _accepted(self) -> set[str]:
-        return {"input_ids", "attention_mask"}
-
-    def _wording(self, texts: list[str]) -> list[str]:
-        return [self.cleaning(text) for text in texts]
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        counts = super()._token_counts(texts) if texts else []
-        return self.cleaning.counts(texts, counts, self.text_limit)
 
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.vision_proj(self.pixel_states(inputs["pixel_values"])[:, 0])
@@ -97,16 +82,10 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         return tokens, width
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
-        check_texts(texts)
-        ids = np.zeros((len(texts), self.text_limit), dtype=np.int64)
-        mask = np.zeros((len(texts), self.text_limit), dtype=bool)
-        for begin in range(0, len(texts), batch_size):
-            here = slice(begin, begin + batch_size)
-            with self._tokenizing:
-                tokens = self._tokenized([self._read(text) for text in texts[here]], "max_length")
-            ids[here], mask[here] = tokens["input_ids"].numpy(), tokens["attention_mask"].numpy() > 0
-        ids[:, 0] = self._encode_token
-        return {"ids": ids, "mask": mask}
+        tokens, lengths = pad_tokens(self.token_ids(check_texts(texts)), *self.padding)
+        tokens[:, 0] = self._encode_token
+        mask = torch.arange(self.text_limit) < lengths[:, None]
+        return {"ids": tokens.numpy(), "mask": mask.numpy()}
 
     def read_together(self, states: torch.Tensor, texts: dict[str, torch.Tensor]) -> torch.Tensor:
         found: torch.Tensor = self.model.text_encoder(

@@ -1,8 +1,7 @@
-"""Caption tower: word embeddings and a GRU, one- or two-directional.
+"""Caption towers: word embeddings and a GRU, one- or two-directional; a bag of words; vectors of sentences.
 
-``pool="last"`` takes each direction where it has read the whole caption, the forward half at the last token and the
-backward half at the first. The published code took both at the last token, where the backward half has seen one
-word (``compat="last-token"``). ``mean`` and ``max`` pool over all tokens instead.
+``pool="last"`` takes the forward half at the last token and the backward half at the first; the published code took
+both at the last one, where the backward half has seen one word (``compat="last-token"``).
 
 Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
 """
@@ -11,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,29 +21,26 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
-from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, word_embedding
+from diptych.data.word_vectors import read_word_vectors, row_of
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
+from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, needs_head, text_head
 
 logger = logging.getLogger(__name__)
 
 
 class WordTowerConfig(Options):
-    """What towers of words have in common.
-
-    Attributes:
-        word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
-            ``given`` takes it as it is and draws all other words from N(0, 1), as published.
-        word_vector_lookup: ``published`` looks for a word that is not in the file without hyphens, dots and
-            apostrophes, and before a slash.
-        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
-    """
+    """Options of both towers of words."""
 
     word_vectors: str | None = None  # an .npz file with words and vectors that word embeddings start from
+    # matched: scaled as a whole to the spread of fresh embeddings; given: as it is, all other words from N(0, 1)
     word_vector_scale: Literal["matched", "given"] = "matched"
+    # published: a word that is not there is looked for without hyphens, dots, apostrophes, and before a slash
     word_vector_lookup: Literal["exact", "published"] = "exact"
-    head: Literal["none", "linear", "mlp"] = "none"
+    head: Literal["none", "linear", "mlp"] = "none"  # none: the state as it is (VSE++)
     hidden: int = Field(1024, ge=1)  # width of the MLP head's hidden layer
     bias: bool = True  # whether the head's layers have one
     batch_norm: bool = False  # normalise the head's output over the batch, before unit length
@@ -54,23 +52,60 @@ class WordTowerConfig(Options):
 
 
 class CaptionTowerConfig(WordTowerConfig):
-    """What a caption tower is made of.
-
-    Attributes:
-        hidden_state: length of the GRU's state (both directions together); the shared space's width when
-            not given.
-        compat: ``last-token`` gathers both directions at the last token, as published.
-    """
+    """Options of a caption tower."""
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
     bidirectional: bool = False  # read captions in both directions, half the state each
     layers: int = Field(1, ge=1)  # GRU layers
-    hidden_state: int | None = Field(None, ge=2)
-    pool: Literal["last", "mean", "max"] = "last"  # last, mean or max over tokens
+    hidden_state: int | None = Field(
+        None, ge=2
+    )  # of both directions together; None: the shared space's width
+    pool: Literal["last", "mean", "max"] = "last"  # over tokens
     word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
     max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included
-    compat: Literal["none", "last-token"] = "none"
+    compat: Literal["none", "last-token"] = "none"  # both directions at the last token, as published
+
+
+class WordTower(Tower):
+    """Token ids to unit rows: word embeddings, what subclasses read them with, and a head."""
+
+    def __init__(
+        self, config: Any, width: int, vocabulary: Vocabulary, load_weights: bool = True, **ends: Any
+    ) -> None:
+        super().__init__(width, **ends)
+        self.config = config
+        self.vocabulary = vocabulary
+        self.word_width: int = config.word_width or self.base
+        self.embed = nn.Embedding(len(vocabulary), self.word_width)
+        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
+        if config.word_vectors is not None and load_weights:
+            self._start_from(Path(config.word_vectors))
+        state, key = self._add_layers()
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = text_head(config, state, self.base, config.hidden, key)
+
+    @abstractmethod
+    def _add_layers(self) -> tuple[int, str]:
+        """Add the layers between words and head; return the width of what they give, and the option that sets it."""
+
+    @torch.no_grad()
+    def _start_from(self, file: Path) -> None:
+        known, vectors = read_word_vectors(file, "model.text.word_vectors in the recipe")
+        if vectors.shape[1] > self.word_width:
+            raise MismatchError(
+                f"word vectors of shape {vectors.shape} do not fit word_width {self.word_width}",
+                f"set model.text.word_width to at least {vectors.shape[-1]}",
+            )
+        weight = self.embed.weight
+        spread = float(weight.std()) / max(float(vectors.std()), 1e-12)
+        if self.config.word_vector_scale == "given":
+            nn.init.normal_(weight)
+            spread = 1.0
+        for number, word in enumerate(self.vocabulary.entries):
+            row = row_of(word, known, self.config.word_vector_lookup == "published")
+            if row is not None:
+                weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
 
 
 _PUBLISHED = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."}
@@ -80,29 +115,15 @@ def _renamed(name: str) -> str:
     return next((new + name[len(old) :] for old, new in _PUBLISHED.items() if name.startswith(old)), name)
 
 
-class CaptionTower(Tower):
-    """Token ids to unit rows."""
+class CaptionTower(WordTower):
+    """A GRU over the words."""
 
-    def __init__(
-        self,
-        config: CaptionTowerConfig,
-        width: int,
-        vocabulary: Vocabulary,
-        load_weights: bool = True,
-        **ends: Any,
-    ) -> None:
-        super().__init__(width, **ends)
-        self.config = config
-        self.vocabulary = vocabulary
-        state = config.hidden_state or self.base
-        if config.head == "none" and state != self.base:
-            raise UsageError(
-                f"hidden_state {state} differs from the shared width {self.base} and there is no head",
-                "set model.text.head = 'linear', or leave hidden_state out",
-            )
+    config: CaptionTowerConfig
+
+    def _add_layers(self) -> tuple[int, str]:
+        config, state = self.config, self.config.hidden_state or self.base
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.embed = word_embedding(vocabulary, config.word_width, config, load_weights)
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -111,8 +132,7 @@ class CaptionTower(Tower):
             dropout=config.dropout if config.layers > 1 else 0.0,
             batch_first=True,
         )
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = text_head(config, state, self.base, config.hidden)
+        return state, "hidden_state"
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
@@ -124,7 +144,7 @@ class CaptionTower(Tower):
         return inputs
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Return texts with their endings: :meth:`inputs` makes the tokens of them that ``batch`` makes of both."""
+        """Return texts with their endings, of which :meth:`inputs` makes the tokens that ``batch`` makes of both."""
         cut = 0
         ended = list(texts)
         for place, (text, ending) in enumerate(zip(texts, endings, strict=True)):
@@ -147,10 +167,7 @@ class CaptionTower(Tower):
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Load a published caption encoder's weights under its names, VSE++'s, or LTD's with a head ``fc.projector``.
-
-        A vocabulary of the same words in the same order is up to the caller.
-        """
+        """Load a caption encoder of VSE++ or, with a head, of LTD; the vocabulary has to have the same order."""
         self.load_state_dict({_renamed(name): value for name, value in weights.items()})
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -165,7 +182,6 @@ class CaptionTower(Tower):
         return self.finish(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
 
     def _pool(self, outputs: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t, state) → (n, state)."""
         if self.config.pool == "last":
             last = outputs[torch.arange(len(outputs), device=outputs.device), lengths - 1]
             if self.config.bidirectional and self.config.compat == "none":
@@ -179,46 +195,26 @@ class CaptionTower(Tower):
 
 
 class BagTowerConfig(WordTowerConfig):
-    """What a bag-of-words tower is made of; ``word_width`` is the shared space's when not given."""
+    """Options of a bag-of-words tower."""
 
     kind: Literal["bag"] = "bag"
-    word_width: int | None = Field(None, ge=1)
+    word_width: int | None = Field(None, ge=1)  # None: the shared space's width
 
 
-class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order, to the last bit.
+class BagTower(WordTower):
+    """The mean of the words: the same rows for the same words in any order, to the last bit.
 
-    Words are added in the order of their ids, all of them count (no caption is cut, or other words would fall off the
-    end of a shuffled one), and in evaluation a caption's dense layers are computed by themselves, for the last bits
-    of a matrix product depend on how many rows it has.
+    No caption is cut: other words would fall off the end of a shuffled one.
 
     Source: the control is ours; Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words,
     ICLR 2023, for the question.
     """
 
-    def __init__(
-        self,
-        config: BagTowerConfig,
-        width: int,
-        vocabulary: Vocabulary,
-        load_weights: bool = True,
-        **ends: Any,
-    ) -> None:
-        super().__init__(width, **ends)
-        self.config = config
-        self.vocabulary = vocabulary
-        words = config.word_width or self.base
-        if config.head == "none" and words != self.base:
-            raise UsageError(
-                f"word_width {words} differs from the shared width {self.base} and there is no head",
-                "set model.text.head = 'linear', or leave word_width out",
-            )
-        self.embed = word_embedding(vocabulary, words, config, load_weights)
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = text_head(config, words, self.base, config.hidden)
+    def _add_layers(self) -> tuple[int, str]:
+        return self.word_width, "word_width"
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """Return ``texts`` as token ids, start and end included, ready to be batched; none is cut."""
+        """Return ``texts`` as token ids, ready to be batched; none is cut."""
         return TokenInputs(*self.vocabulary.encode_all(texts), self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
@@ -226,17 +222,65 @@ class BagTower(Tower):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
-        means = self._means(tokens, lengths.to(tokens.device))
+        ordered = tokens.sort(dim=1).values  # added in the order of ids
+        lengths = lengths.to(tokens.device)
+        means: Tensor = nn.functional.embedding_bag(
+            ordered[ordered != PADDING], self.embed.weight, lengths.cumsum(0) - lengths, mode="mean"
+        )
         if self.training:
             return self.finish(self.head(self.dropout(means)))
-        # Each mean a tensor of its own: where it lies in memory can change a product's last bits, too.
+        # Caption by caption, each mean a tensor of its own: a product's last bits depend on the number of rows and
+        # can depend on where they lie in memory.
         return torch.cat([self.finish(self.head(mean[None].clone())) for mean in means])
 
-    def _means(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids → (n, word_width), added one after another in the order of ids."""
-        ordered = tokens.sort(dim=1).values
-        starts = lengths.cumsum(0) - lengths
-        bags: Tensor = nn.functional.embedding_bag(
-            ordered[ordered != PADDING], self.embed.weight, starts, mode="mean"
-        )
-        return bags
+
+class TargetTowerConfig(Options):
+    """Options of a target tower."""
+
+    kind: Literal["targets"] = "targets"
+    targets: TargetOptions = TargetOptions()  # the model that makes the vectors
+    head: Literal["none", "linear", "mlp"] = "none"  # none: the vectors as they are
+    hidden: int | None = Field(None, ge=1)  # width of the MLP head's hidden layer; None: the targets' own
+    bias: bool = False  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
+
+    _head = model_validator(mode="after")(needs_head)
+
+
+class TargetTower(Tower):
+    """A sentence encoder's vectors, as they are or through a head, to unit rows.
+
+    Source: Bleeker, Yates, de Rijke, 2022, 5.5; the published head has two layers without bias.
+    """
+
+    def __init__(
+        self,
+        config: TargetTowerConfig,
+        width: int,
+        targets: TargetModel,
+        load_weights: bool = True,
+        **ends: Any,
+    ) -> None:
+        super().__init__(width, **ends)
+        self.config = config
+        self.targets = targets
+        self._last: tuple[str, TargetInputs] | None = None
+        if config.head == "none" and targets.width != self.base:
+            raise UsageError(
+                f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
+                f"set model.width = {targets.width}, or model.text.head = 'mlp'",
+            )
+        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width, "targets")
+
+    def inputs(self, texts: Sequence[str]) -> TargetInputs:
+        key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch
+        if self._last is None or self._last[0] != key:
+            self._last = key, TargetInputs(self.targets.encode(texts))
+        return self._last[1]
+
+    def describe(self) -> dict[str, Any]:
+        return {"targets": self.targets.describe(), "head": self.config.head}
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """(n, d) vectors → (n, width) unit rows."""
+        return self.finish(self.head(vectors))

@@ -1,7 +1,4 @@
-"""ConSE: a dual encoder without any training on pairs, of a classifier and a sentence encoder.
-
-An image's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted by their
-probabilities; a text's row is the sentence encoder's own::
+"""ConSE: a dual encoder without any training on pairs: the sentence encoder's rows of the T most probable class names::
 
     f(x) = Σ_{t ≤ T} p(ŷ_t | x) s(ŷ_t) / Σ_{t ≤ T} p(ŷ_t | x),    p = softmax(logits / τ)
 
@@ -23,124 +20,77 @@ from pydantic import Field
 
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
-from diptych.data.images import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure, saved_settings
-from diptych.encoders.inputs import as_picture, check_texts, load_fitting, pick_device, save_tensors
+from diptych.encoders.hub import loading, saved_settings
+from diptych.encoders.inputs import (
+    check_texts,
+    load_fitting,
+    pick_device,
+    save_tensors,
+    split_picture,
+    weights_fingerprint,
+)
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 
 CONSE_FILE = "conse.json"
-DEFINITIONS = "-definitions"
-"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
+DEFINITIONS = "-definitions"  # behind the name of a set of classes: WordNet's definition after each name
 
 
 class ConseConfig(Options):
-    """What ``conse.json`` says; paths are from its folder.
-
-    Attributes:
-        network_options: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``.
-        weights: a safetensors file of the network's whole state dict, its classifier included; timm's
-            pretrained ones, from its hub or cache, when not given.
-        preprocessing: what the network sees; as timm describes the network when not given. Weights of
-            another source may want another one.
-        temperature: τ of the soft-max; above 1 the less probable classes count for more.
-    """
+    """Content of ``conse.json``; paths are from its folder."""
 
     network: str  # a timm model name (timm.list_models())
-    network_options: dict[str, Any] = Field(default_factory=dict)
-    weights: str | None = None
-    preprocessing: Preprocessing | None = None
-    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`~diptych.encoders.conse.class_texts`
+    network_options: dict[str, Any] = Field(default_factory=dict)  # for timm.create_model
+    weights: str | None = None  # a safetensors file of the state dict, classifier included; None: timm's
+    preprocessing: Preprocessing | None = None  # None: as timm describes the network
+    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`class_texts`
     template: str = "{name}"  # what is made of a name before the sentence encoder reads it
     sentences: str = TargetOptions().model  # a sentence-transformers folder or name
     top: int = Field(10, ge=1)  # T, classes per image
-    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
+    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)  # τ of the soft-max
 
 
-class Classifier:
-    """Images to one number per class; open one with :meth:`open`."""
+def _network(config: ConseConfig, folder: Path) -> torch.nn.Module:
+    import timm
 
-    def __init__(self, network: torch.nn.Module, config: ConseConfig) -> None:
-        self.preprocessing = config.preprocessing or _as_timm_says(network, config.network)
-        self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
-        self.config = config.model_copy(update={"preprocessing": self.preprocessing})
-
-    @classmethod
-    def open(cls, config: ConseConfig, folder: Path, device: str | None = None) -> Classifier:
-        """Make the network and load its weights."""
-        import timm
-
-        if not timm.is_model(config.network):
-            raise UnknownNameError("timm network", config.network, timm.list_models(f"{config.network[:4]}*"))
-        pretrained = config.weights is None
-        try:
-            network = timm.create_model(config.network, pretrained=pretrained, **config.network_options)
-        except LOADING_ERRORS as error:
-            fix = "name a file of weights (weights), and check network_options"
-            raise loading_failure(config.network, None, error, fix) from error
-        if config.weights is not None:
-            load_fitting(
-                network,
-                folder / Path(config.weights).expanduser(),
-                "the network",
-                "check weights, network and network_options; the weights have to include the classifier",
-            )
-        return cls(network.to(pick_device(device)), config)
-
-    @cached_property
-    def classes(self) -> int:
-        """Count the numbers per image."""
-        size = self.preprocessing.size
-        return int(self.logits(np.zeros((1, 3, size, size), dtype=np.float32)).shape[1])
-
-    @cached_property
-    def fingerprint(self) -> str:
-        weights = {name: value.cpu().numpy() for name, value in self.network.state_dict().items()}
-        options = [self.config.network, self.config.network_options]
-        return fingerprint(options, self.preprocessing.model_dump(mode="json"), fingerprint_arrays(weights))
-
-    def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
-        picture, overlay = split_overlay(item)
-        return self.preprocessing(as_picture(picture, position), overlay)
-
-    @torch.inference_mode()
-    def logits(self, pictures: np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
-        device = next(self.network.parameters()).device
-        inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
-        found: np.ndarray = self.network(inputs).float().cpu().numpy()
-        return found
+    if not timm.is_model(config.network):
+        raise UnknownNameError("timm network", config.network, timm.list_models(f"{config.network[:4]}*"))
+    pretrained = config.weights is None
+    with loading(config.network, None, "name a file of weights (weights), and check network_options"):
+        network: torch.nn.Module = timm.create_model(
+            config.network, pretrained=pretrained, **config.network_options
+        )
+    if config.weights is not None:
+        load_fitting(
+            network,
+            folder / Path(config.weights).expanduser(),
+            "the network",
+            "check weights, network and network_options; the weights have to include the classifier",
+        )
+    return network
 
 
-def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
-    """timm's evaluation preprocessing of a network."""
+def _preprocessing_of_timm(network: torch.nn.Module, name: str) -> Preprocessing:
     from timm.data import resolve_data_config
 
-    said = resolve_data_config({}, model=network)
-    _, height, width = said["input_size"]
-    if (
-        height != width
-        or said["crop_mode"] != "center"
-        or said["interpolation"] not in ("bilinear", "bicubic")
-    ):
+    config = resolve_data_config({}, model=network)
+    _, height, width = config["input_size"]
+    interpolation, crop = config["interpolation"], config["crop_mode"]
+    if height != width or crop != "center" or interpolation not in ("bilinear", "bicubic"):
         raise UsageError(
-            f"timm prepares pictures for {name} by {said['interpolation']} interpolation and a "
-            f"{said['crop_mode']} crop of {height} × {width} pixels",
+            f"timm prepares pictures for {name} by {interpolation} interpolation and a "
+            f"{crop} crop of {height} × {width} pixels",
             "say what it sees: preprocessing with size, resize, interpolation, mean and std",
         )
+    resize = math.floor(height / config["crop_pct"])
     return Preprocessing(
-        size=height,
-        resize=math.floor(height / said["crop_pct"]),
-        interpolation=said["interpolation"],
-        mean=said["mean"],
-        std=said["std"],
+        size=height, resize=resize, interpolation=interpolation, mean=config["mean"], std=config["std"]
     )
 
 
@@ -197,26 +147,35 @@ class ConseEncoder(DualEncoder):
 
     def __init__(
         self,
-        classifier: Classifier,
+        network: torch.nn.Module,
+        config: ConseConfig,
         texts: Sequence[str],
         sentences: TargetModel,
         name: str = "conse",
     ) -> None:
-        self.config = classifier.config
-        self.top, self.temperature = self.config.top, self.config.temperature
-        if len(texts) != classifier.classes:
+        self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
+        self.config = config
+        self.preprocessing = config.preprocessing or _preprocessing_of_timm(network, config.network)
+        size = self.preprocessing.size
+        classes = self._logits(np.zeros((1, 3, size, size), dtype=np.float32)).shape[1]
+        if len(texts) != classes:
             raise MismatchError(
-                f"{self.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
+                f"{config.network} has {classes:,} outputs, there are {len(texts):,} names",
                 "give one name per output, in their order (a background class has one too)",
             )
-        if self.top > classifier.classes:
-            raise UsageError(
-                f"top {self.top} of {classifier.classes} classes", "take at most as many as there are"
-            )
-        self.classifier = classifier
+        if config.top > classes:
+            raise UsageError(f"top {config.top} of {classes} classes", "take at most as many as there are")
         self.texts = list(texts)
         self.sentences = sentences
         self.name = name
+
+    @torch.inference_mode()
+    def _logits(self, pictures: np.ndarray) -> np.ndarray:
+        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
+        device = next(self.network.parameters()).device
+        inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
+        found: np.ndarray = self.network(inputs).float().cpu().numpy()
+        return found
 
     @cached_property
     def class_rows(self) -> np.ndarray:
@@ -232,34 +191,36 @@ class ConseEncoder(DualEncoder):
         return True
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        return self.classifier.prepare(item, position)
+        return self.preprocessing(*split_picture(item, position))
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        logits = self.classifier.logits(np.stack(prepared))
+        logits = self._logits(np.stack(prepared))
         bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(bad):
             raise NumericalError(
                 f"the classifier's outputs for image {positions[int(bad[0])]} are not finite",
                 "its weights are corrupt, or made for another network or preprocessing",
             )
-        rows = convex_combination(logits, self.class_rows, self.top, self.temperature)
+        rows = convex_combination(logits, self.class_rows, self.config.top, self.config.temperature)
         return unit_rows(rows, "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         return self.sentences.encode(check_texts(texts), batch_size)
 
     @cached_property
-    def fingerprint(self) -> str:
+    def _network_fingerprint(self) -> str:
         return fingerprint(
-            self.family,
-            self.classifier.fingerprint,
-            self.texts,
-            self.sentences.fingerprint,
-            self.top,
-            self.temperature,
+            [self.config.network, self.config.network_options],
+            self.preprocessing.model_dump(mode="json"),
+            weights_fingerprint(self.network.state_dict()),
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        sentences, options = self.sentences.fingerprint, (self.config.top, self.config.temperature)
+        return fingerprint(self.family, self._network_fingerprint, self.texts, sentences, *options)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -269,13 +230,13 @@ class ConseEncoder(DualEncoder):
             "image": {
                 "network": self.config.network,
                 "network_options": self.config.network_options,
-                "network_fingerprint": self.classifier.fingerprint,
-                **self.classifier.preprocessing.model_dump(mode="json"),
+                "network_fingerprint": self._network_fingerprint,
+                **self.preprocessing.model_dump(mode="json"),
                 "classes": len(self.texts),
                 "names": f"{self.texts[0]!r}, …",
                 "names_fingerprint": fingerprint(self.texts),
-                "top": self.top,
-                "softmax_temperature": self.temperature,
+                "top": self.config.top,
+                "softmax_temperature": self.config.temperature,
             },
             "text": self.sentences.describe(),
             "activation": "soft-max over the classes, then the mean of their names' rows",
@@ -288,11 +249,12 @@ class ConseEncoder(DualEncoder):
         return {"name": self.name}
 
     def _write(self, folder: Path) -> None:
-        save_tensors(self.classifier.network.state_dict(), folder / "model.safetensors")
+        save_tensors(self.network.state_dict(), folder / "model.safetensors")
         write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
         self.sentences.save(folder / "sentences")
         files = {"weights": "model.safetensors", "names": "names.txt", "sentences": "sentences"}
-        config = self.config.model_copy(update={**files, "template": _PLACE})
+        said = {"template": _PLACE, "preprocessing": self.preprocessing}
+        config = self.config.model_copy(update={**files, **said})
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod
@@ -309,4 +271,4 @@ class ConseEncoder(DualEncoder):
             source = str(inside) if inside.is_dir() else config.sentences
             sentences = SentenceEncoder.load(source, device=device)
         name = saved_settings(folder).get("name", folder.resolve().name)
-        return cls(Classifier.open(config, folder, device), texts, sentences, name)
+        return cls(_network(config, folder).to(pick_device(device)), config, texts, sentences, name)

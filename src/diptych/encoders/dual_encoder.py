@@ -22,11 +22,10 @@ from diptych.metrics import products
 if TYPE_CHECKING:
     import torch
 
-    from diptych.encoders.caption_tower import BagTower, CaptionTower
+    from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
     from diptych.encoders.region_tower import RegionTower
-    from diptych.encoders.target_tower import TargetTower
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
@@ -38,10 +37,10 @@ CONFIG_FILE = "diptych.json"
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder; ``settings`` is what its other files do not hold."""
+    """The header of a saved encoder."""
 
-    family: str  # in the registry
-    fingerprint: str  # of the encoder
+    family: str
+    fingerprint: str
     settings: dict[str, Any]  # what its other files do not hold
 
 
@@ -49,21 +48,16 @@ class DualEncoder(ABC):
     """Two encoders with one output space: ``encode_images`` and ``encode_texts``.
 
     Rows are (n, d) float32 of unit length, so that a matrix product of them is the cosine. A row
-    whose length is below 1e-12 stays (nearly) zero instead of becoming NaN; see
-    :func:`diptych.encoders.dual_encoder.unit_rows`.
+    whose length is below 1e-12 stays (nearly) zero instead of becoming NaN.
     """
 
-    family: ClassVar[str]
-    """Name of the declaration in :data:`diptych.encoders.family.FAMILIES` that loads this class."""
+    family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """Encode images, a batch in memory at a time.
+        """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
 
         Args:
             images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
-
-        Returns:
-            (n, d) float32 unit rows.
 
         Raises:
             ImageError, NumericalError: an item cannot be encoded; the message names its position.
@@ -83,10 +77,7 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode texts; those longer than the encoder's limit are cut, counted and logged.
-
-        Returns:
-            (n, d) float32 unit rows.
+        """Encode texts to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
 
         Raises:
             CaptionError, NumericalError: a text cannot be encoded; the message names its position.
@@ -98,23 +89,17 @@ class DualEncoder(ABC):
         return False
 
     def prepared(self, item: Any, position: int | str) -> Any:
-        """Return what can be done to one item before the network sees it; the item itself where nothing can.
-
-        Called from several threads at once, while the network computes; errors call the item ``position``.
-        """
+        """Return what the network takes of one item; called from several threads, errors call it ``position``."""
         return item
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """Encode one batch of what :meth:`prepared` gave, to (n, d) float32 rows as of :meth:`encode_images`."""
+        """Encode one batch of what :meth:`prepared` gave, as :meth:`encode_images` does."""
         return self.encode_images(prepared, batch_size=max(1, len(prepared)))
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Return ``text + " " + ending`` for each pair, such that :meth:`encode_texts` reads the whole ending.
-
-        An encoder with a limit shortens the text, not the ending, and logs how many it shortened.
-        """
+        """Return ``text + " " + ending`` for each pair, the text shortened where an ending would be cut."""
         return [f"{text} {ending}" if ending else text for text, ending in zip(texts, endings, strict=True)]
 
     @property
@@ -124,12 +109,12 @@ class DualEncoder(ABC):
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """What :meth:`encode_images` wants: ``"pictures"``, or ``"regions"`` matrices of features."""
+        """The input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
         return "pictures"
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """Return how rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
+        """How rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
         return "cosine"
 
     @property
@@ -139,7 +124,7 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return what has to be printed beside every number of this encoder, as JSON-able values.
+        """Return the metadata that goes with every number of this encoder, JSON-able.
 
         Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut), ``activation``,
         ``normalisation``, ``temperature``, ``fingerprint``; ``similarity`` where it need not be the cosine.
@@ -150,7 +135,7 @@ class DualEncoder(ABC):
         """Write weights (safetensors) and configuration (JSON) into the empty ``folder``."""
 
     def _settings(self) -> dict[str, Any]:
-        """What ``_write`` does not hold and loading needs: JSON-able, kept in the config file."""
+        """Return what loading needs besides the files of ``_write``, JSON-able."""
         return {}
 
     def save(self, folder: Path | str) -> Path:
@@ -227,12 +212,10 @@ class Towers(Protocol):
     """Both sides of a dual encoder as modules."""
 
     @property
-    def image(self) -> ImageSide:
-        """Prepares pictures (or region features) and gives their rows; its parameters are ``image.*``."""
+    def image(self) -> ImageSide: ...
 
     @property
-    def text(self) -> TextSide:
-        """Prepares captions and gives their rows; its parameters are ``text.*``."""
+    def text(self) -> TextSide: ...
 
 
 class TrainableEncoder(DualEncoder):
@@ -241,13 +224,12 @@ class TrainableEncoder(DualEncoder):
     name: str  # what reports call it
 
     @abstractmethod
-    def to(self, device: torch.device) -> None:
-        """Move the weights to ``device``."""
+    def to(self, device: torch.device) -> None: ...
 
     @property
     @abstractmethod
     def towers(self) -> Towers:
-        """Its two sides, which share its weights: training them trains the encoder."""
+        """Its two sides, which share its weights."""
 
     @property
     @abstractmethod
@@ -257,7 +239,7 @@ class TrainableEncoder(DualEncoder):
     @property
     @abstractmethod
     def learned_options(self) -> dict[str, float]:
-        """What an objective had learned when this was trained: ``temperature``, ``bias``, those it has."""
+        """What an objective had learned when this was trained: ``temperature``, ``bias``."""
 
     @abstractmethod
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:

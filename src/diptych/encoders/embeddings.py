@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +18,7 @@ import numpy as np
 
 from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import atomic_folder, create_array
-from diptych.core.reading import map_array, read_json
+from diptych.core.reading import read_json
 from diptych.data.columns import StringTable, write_strings
 
 if TYPE_CHECKING:
@@ -34,26 +33,15 @@ _HELD_IDS = 65_536  # up to so many are read when embeddings are opened
 class Embeddings(
     Artifact, kind="embeddings", version=3, recreate="diptych embed MODEL", mapped=("rows",), files=("ids",)
 ):
-    """(n, d) float32 rows with one id each.
+    """(n, d) float32 rows with one id each."""
 
-    Attributes:
-        ids: one unique id per row.
-        rows: (n, d) float32, usually unit length, usually memory-mapped.
-        encoder: fingerprint of the weights and preprocessing that made them.
-        data: fingerprint of what was encoded.
-        kind: ``"image"`` or ``"text"``.
-        about: whatever else should travel with them (dataset, split, counts).
-        similarity: how a row of pictures and a row of texts are compared: ``"cosine"`` (the product of
-            unit rows) or ``"order"``.
-    """
-
-    ids: Sequence[str]
-    rows: np.ndarray
-    encoder: str
-    data: str
-    kind: str
-    about: dict[str, Any]
-    similarity: str = "cosine"
+    ids: Sequence[str]  # one unique id per row
+    rows: np.ndarray  # (n, d) float32, usually unit length, usually memory-mapped
+    encoder: str  # fingerprint of the weights and preprocessing that made them
+    data: str  # fingerprint of what was encoded
+    kind: str  # "image" or "text"
+    about: dict[str, Any]  # further metadata (dataset, split, counts)
+    similarity: str = "cosine"  # how images and texts are compared: "cosine" (of unit rows) or "order"
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or len(self.rows) != len(self.ids):
@@ -64,7 +52,6 @@ class Embeddings(
 
     @property
     def width(self) -> int:
-        """Return d, the length of one row."""
         return int(self.rows.shape[1])
 
     def check_finite(self) -> None:
@@ -79,10 +66,7 @@ class Embeddings(
                 )
 
     def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Embeddings:
-        """Return the embeddings of ``ids`` in that order; not copied where they are all there are.
-
-        Where some are missing, MismatchError calls these embeddings ``source`` and says ``fix``.
-        """
+        """Return the embeddings of ``ids`` in that order; where some are missing, MismatchError names ``source``."""
         if list(self.ids) == list(ids):
             return self
         places = {name: place for place, name in enumerate(self.ids)}
@@ -93,7 +77,6 @@ class Embeddings(
         return replace(self, ids=list(ids), rows=self.rows[[places[name] for name in ids]])
 
     def write_files(self, folder: Path) -> None:
-        """Write the ids, one at a time."""
         write_strings(folder / "ids", self.ids)
 
     @classmethod
@@ -101,38 +84,6 @@ class Embeddings(
         """Read the ids into a list; of very many, each when it is asked for."""
         table = StringTable(folder / "ids")
         return {"ids": table if len(table) > _HELD_IDS else list(table)}
-
-    @classmethod
-    def stream(
-        cls,
-        folder: Path | str,
-        ids: Sequence[str],
-        width: int,
-        blocks: Iterable[np.ndarray],
-        *,
-        encoder: str,
-        data: str,
-        kind: str,
-        about: dict[str, Any],
-        similarity: str = "cosine",
-    ) -> Embeddings:
-        """Write ``blocks`` of rows as they come, holding one at a time, and open the result; all or nothing."""
-        folder = Path(folder)
-        with atomic_folder(folder, cls.marker()) as temporary:
-            rows = create_array(temporary / "rows.npy", "float32", (len(ids), width))
-            done = 0
-            for block in blocks:
-                if done + len(block) > len(ids):
-                    raise DataError(f"more than {len(ids)} rows came for {len(ids)} ids")
-                rows[done : done + len(block)] = block
-                done += len(block)
-            if done != len(ids):
-                raise DataError(f"{len(ids)} rows expected, got {done}")
-            rows.flush()  # type: ignore[attr-defined]
-            del rows
-            mapped = map_array(temporary / "rows.npy")
-            cls(ids, mapped, encoder, data, kind, about, similarity).write_header(temporary)
-        return cls.open(folder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +137,10 @@ class Origin:
 
     @property
     def part(self) -> str:
-        """Return the part and its captions, for a folder's name."""
         chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
         return f"{self.split or 'all'}{chosen}"
 
     def collection(self) -> Collection:
-        """Read the collection that was embedded."""
         from diptych.data.captions import choose_captions
 
         collection = read_data(self.data)
@@ -204,10 +153,9 @@ class Origin:
         return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 
     @classmethod
-    def from_dict(cls, said: Any, where: Path | str) -> Origin:
-        """Read an origin from its JSON."""
+    def from_dict(cls, content: Any, where: Path | str) -> Origin:
         try:
-            return decode(cls, said, {})  # type: ignore[no-any-return]
+            return decode(cls, content, {})  # type: ignore[no-any-return]
         except (TypeError, ValueError):
             raise StorageError(
                 f"{where} does not say which encoder and data it was made of", "make it again"
@@ -215,13 +163,11 @@ class Origin:
 
     @classmethod
     def read(cls, folder: Path) -> Origin | None:
-        """Read that of a folder that ``diptych embed`` wrote; None for another folder."""
         file = folder / ORIGIN_FILE
         return cls.from_dict(read_json(file), file) if file.is_file() else None
 
 
 def read_data(section: Mapping[str, Any]) -> Collection:
-    """Read or generate the data of a recipe's section."""
     if section.get("scenes") is not None:
         from diptych.data.scenes import scenes
 
@@ -242,7 +188,7 @@ def read_data(section: Mapping[str, Any]) -> Collection:
 
 
 def check_still_there(model: str, made: Path | str) -> None:
-    """Refuse a folder whose maker does not lie where it lay."""
+    """Refuse a folder whose model is not where it was."""
     place = Path(model.rpartition(":")[2])  # without the family's name
     if place.is_absolute() and not place.exists():
         raise UsageError(

@@ -1,8 +1,7 @@
 """From a collection and an encoder to embeddings on disk.
 
-Rows are written block by block (:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be
-shared by several processes: a block's content depends on its number alone. Everything an image needs before the
-network is done ahead in threads, beside a GPU while it computes.
+Rows are written block by block (:mod:`diptych.encoders.row_store`): a run that was killed resumes, and several
+processes can share it, for a block's content depends on its number alone. Images are preprocessed ahead in threads.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -49,8 +48,6 @@ logger = logging.getLogger(__name__)
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 _BLOCKS_PER_TASK = 8  # that lie together, so that one of several processes can read ahead
-
-
 _MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lightning and SLURM
 
 
@@ -74,7 +71,6 @@ class DistributedContext:
         return made  # type: ignore[return-value]
 
     def barrier(self) -> None:
-        """Wait until all processes are here."""
         if self.world_size > 1:
             self._fabric.barrier()
 
@@ -115,9 +111,7 @@ def device_for(accelerator: str, processes: int) -> str:
 
 @dataclass(frozen=True)
 class _Half:
-    """The images or the captions of a collection on their way to embeddings."""
-
-    kind: str
+    kind: str  # "image" or "text"
     store: RowStore
     ids: Sequence[str]
     embedded: dict[str, Any]  # further fields of the embeddings
@@ -164,7 +158,7 @@ def encode_collection(
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
     metadata = context.broadcast(lambda: metadata_of(encoder, collection, split))
-    if context.broadcast(lambda: _is_finished(folder, metadata)):
+    if context.broadcast(lambda: _finished(folder, metadata) is not None):
         return EncodedCollection.open(folder)
     if context.is_main_process:
         for name in sorted(EncodedCollection.PARTS):
@@ -172,12 +166,15 @@ def encode_collection(
     with exclusive_folder(folder) if context.is_main_process else nullcontext():
         if context.is_main_process:
             (folder / EncodedCollection.marker()).unlink(missing_ok=True)
-        if processes == 1 or isinstance(encoder, GivenRows):
-            _finish(_encode_share(context, encoder, collection, folder, metadata), context)
-        else:
             halves = _halves(encoder, collection, folder, metadata)
+        context.barrier()
+        if not context.is_main_process:
+            halves = _halves(encoder, collection, folder, metadata)
+        if processes == 1 or isinstance(encoder, GivenRows):
+            _encode_share(context, encoder, collection, halves)
+        else:
             _encode_in_processes(encoder, collection, halves, processes, accelerator)
-            _finish(halves, context)
+        _finish(halves, context)
         if context.is_main_process:
             images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
             EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
@@ -192,16 +189,15 @@ def stored_collection(
     folder = Path(folder)
     if not EncodedCollection.is_at(folder) or encoder.takes != collection.holds:
         return None
-    metadata = metadata_of(encoder, collection, split)
-    return EncodedCollection.open(folder) if _is_finished(folder, metadata) else None
+    return _finished(folder, metadata_of(encoder, collection, split))
 
 
-def _is_finished(folder: Path, metadata: dict[str, Any]) -> bool:
-    """Return whether the folder holds the embeddings of this encoder and data."""
+def _finished(folder: Path, metadata: dict[str, Any]) -> EncodedCollection | None:
     try:
-        return EncodedCollection.is_at(folder) and EncodedCollection.open(folder).about == metadata
+        found = EncodedCollection.open(folder) if EncodedCollection.is_at(folder) else None
     except DiptychError:
-        return False  # corrupt: recreated
+        return None  # corrupt: recreated
+    return found if found is not None and found.about == metadata else None
 
 
 def metadata_of(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
@@ -252,7 +248,6 @@ def _halves(
 
 
 def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
-    """Make embeddings of rows that are complete."""
     missing = any(len(half.store.missing()) for half in halves)
     done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.noun}" for half in halves]
     context.barrier()  # all have looked before the main process gives the rows their names
@@ -263,17 +258,9 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 
 
 def _encode_share(
-    context: DistributedContext,
-    encoder: DualEncoder,
-    collection: Collection,
-    folder: Path,
-    metadata: dict[str, Any],
-) -> list[_Half]:
+    context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
+) -> None:
     """Encode this process's part of what is missing; return when all have, or have been asked to stop."""
-    halves = _halves(encoder, collection, folder, metadata) if context.is_main_process else []
-    context.barrier()
-    if not context.is_main_process:
-        halves = _halves(encoder, collection, folder, metadata)
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -288,7 +275,6 @@ def _encode_share(
         if stopping():
             break
     context.barrier()
-    return halves
 
 
 def encode_blocks(
@@ -319,19 +305,16 @@ def _images(
 ) -> Generator[np.ndarray, None, None]:
     def prepared(row: int) -> tuple[str, Any]:
         name = collection.image_ids[row]
-        try:
+        with _naming(f"image {name}", [name]):
             return name, encoder.prepared(collection.item(row), name)
-        except ImageError as error:
-            raise _naming(error, f"image {name}", [name]) from None
 
     # Images that are not preprocessed may be large: of them few are held.
     threads = default_workers() if threads is None else threads
     for block in plan.read_blocks(prepared, blocks, threads, encoder.prepares and _has_gpu()):
         names, items = zip(*block, strict=True)
-        try:
-            yield encoder.encode_prepared(items, names)
-        except (ImageError, NumericalError) as error:
-            raise _naming(error, f"among images {names[0]} to {names[-1]}", names) from None
+        with _naming(f"among images {names[0]} to {names[-1]}", names):
+            rows = encoder.encode_prepared(items, names)
+        yield rows
 
 
 def _captions(
@@ -339,12 +322,10 @@ def _captions(
 ) -> Generator[np.ndarray, None, None]:
     for block in blocks:
         places = plan.rows_of(block)
-        texts = list(collection.captions[places.start : places.stop])
-        try:
-            yield encoder.encode_texts(texts)
-        except (CaptionError, NumericalError) as error:
-            first = collection.caption_ids[places.start]
-            raise _naming(error, f"of the captions from {first} on", [first]) from None
+        first = collection.caption_ids[places.start]
+        with _naming(f"of the captions from {first} on", [first]):
+            rows = encoder.encode_texts(list(collection.captions[places.start : places.stop]))
+        yield rows
 
 
 def _has_gpu() -> bool:
@@ -352,17 +333,20 @@ def _has_gpu() -> bool:
     return torch is not None and bool(torch.cuda.is_available())
 
 
-def _naming(error: Any, what: str, names: Sequence[str]) -> Any:
-    """Return the error with ``what`` before a message that has none of ``names`` in it."""
-    if any(name in error.message for name in names):
-        return error
-    return type(error)(f"{what}: {error.message}", error.fix)
+@contextmanager
+def _naming(what: str, names: Sequence[str]) -> Iterator[None]:
+    """Put ``what`` before the message of an error that has none of ``names`` in it."""
+    try:
+        yield
+    except (ImageError, CaptionError, NumericalError) as error:
+        if any(name in error.message for name in names):
+            raise
+        raise type(error)(f"{what}: {error.message}", error.fix) from None
 
 
 def _encode_in_processes(
     encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
 ) -> None:
-    """Encode what is missing, or as much as there is when a stop is asked for."""
     device = device_for(accelerator, processes)
     collection = replace(collection, records=None, caption_records=None)
     try:
@@ -438,20 +422,17 @@ def _free_gpu(folder: Path) -> int:
 def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
     """Return the collection without images that cannot be read, and what was wrong with each; reads every image."""
 
-    def problem(row: int) -> str | None:
+    def problem(row: int) -> str:
         try:
             collection.item(row)
         except ImageError as error:
             return error.message
-        return None
+        return ""
 
-    found = list(
-        track(
-            read_ahead(problem, range(collection.n_images)), "checking images", collection.n_images, "images"
-        )
-    )
-    good = np.flatnonzero([message is None for message in found])
-    problems = [message for message in found if message is not None]
+    messages = read_ahead(problem, range(collection.n_images))
+    found = list(track(messages, "checking images", collection.n_images, "images"))
+    problems = [message for message in found if message]
     for message in problems:
         logger.warning("left out: %s", message)
-    return (collection if not problems else collection.subset(good)), problems
+    good = np.flatnonzero([not message for message in found])
+    return (collection.subset(good) if problems else collection), problems

@@ -20,22 +20,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Family:
-    """One kind of encoder and how it is found and loaded.
-
-    Attributes:
-        load: (source without prefix, device) to an encoder; imports the library it needs.
-        load_texts: the same without what images need, where that is possible: a search by words loads it.
-        matches: whether its encoders also have a matching head; see :mod:`diptych.encoders.matching`.
-    """
+    """One kind of encoder and how it is found and loaded."""
 
     name: str  # what diptych.json and DualEncoder.load(family=...) call it
     description: str  # one line
     forms: tuple[str, ...]  # how its sources are written, for help texts and errors
     prefix: str | None  # PREFIX:rest names a source of this family; None when it has folders only
-    recognises: Callable[[Path], bool]  # whether a folder without diptych.json is one of this family's
-    load: Callable[[str, str | None], DualEncoder]
-    matches: bool = False
-    load_texts: Callable[[str, str | None], DualEncoder] | None = None
+    load: Callable[[str, str | None], DualEncoder]  # (source without prefix, device); imports the library
+    recognises: Callable[[Path], bool] = lambda folder: False  # whether a folder without diptych.json is its
+    matches: bool = False  # whether its encoders have a matching head; see diptych.encoders.rerank
+    load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what images alone need
 
 
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")
@@ -56,20 +50,10 @@ def _has(file: str) -> Callable[[Path], bool]:
     return lambda folder: (folder / file).is_file()
 
 
-def _never(folder: Path) -> bool:
-    # Folders of ours are marked by diptych.json; a checkpoint file does not say whose it is until it is read.
-    return False
-
-
 def _model_type(folder: Path) -> Any:
-    """Return the ``model_type`` of a transformers folder."""
     file = folder / "config.json"
     content = read_json(file) if file.is_file() else None
     return content.get("model_type") if isinstance(content, dict) else None
-
-
-def _is_blip(folder: Path) -> bool:
-    return bool(_model_type(folder) == "blip")
 
 
 def _is_huggingface(folder: Path) -> bool:
@@ -81,7 +65,7 @@ def _is_huggingface(folder: Path) -> bool:
 
 def _load_blip(source: str, device: str | None) -> DualEncoder:
     path = Path(source).expanduser()
-    if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and not _is_blip(path)):
+    if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and _model_type(path) != "blip"):
         from diptych.encoders.official.blip import open_official_blip
 
         return open_official_blip(source, device=device)
@@ -94,7 +78,6 @@ for _family in (
         "any other encoder with a linear map per side, learned from a few pairs",
         ("a folder that diptych adapt wrote",),
         None,
-        _never,
         _loader("adapted", "LinearlyAdapted"),
     ),
     Family(
@@ -102,7 +85,6 @@ for _family in (
         "ALBEF from its authors' checkpoints, with its matching head",
         ("albef:FILE", "albef:pretraining:FILE"),
         "albef",
-        _never,
         _loader("official.encoder", "AlbefEncoder"),
         matches=True,
     ),
@@ -111,8 +93,8 @@ for _family in (
         "BLIP for retrieval, of transformers or from its authors' checkpoints, with its matching head",
         ("blip:NAME", "blip:FILE", "blip:pretraining:FILE", "a transformers folder of BLIP"),
         "blip",
-        _is_blip,
         _load_blip,
+        lambda folder: _model_type(folder) == "blip",
         matches=True,
     ),
     Family(
@@ -120,47 +102,46 @@ for _family in (
         "a timm classifier's class names through a sentence encoder (ConSE): no training on pairs",
         ("conse:FOLDER with a conse.json",),
         "conse",
-        _has("conse.json"),
         _loader("conse", "ConseEncoder"),
+        _has("conse.json"),
     ),
     Family(
         "huggingface",
         "CLIP, SigLIP, AltCLIP, ALIGN, GroupViT and their like, from transformers",
         ("hf:NAME", "a transformers folder"),
         "hf",
-        _is_huggingface,
         _loader("huggingface", "HuggingFaceEncoder"),
+        _is_huggingface,
     ),
     Family(
         "open_clip",
         "any model of open_clip, by architecture and pretrained tag or by folder",
         ("open_clip:ARCHITECTURE/PRETRAINED", "open_clip:hf-hub:NAME", "an open_clip folder"),
         "open_clip",
-        _has("open_clip_config.json"),
         _loader("openclip", "OpenClipEncoder"),
+        _has("open_clip_config.json"),
     ),
     Family(
         "rows",
         "rows made elsewhere, as .npy or Parquet, matched with the data by id; encodes nothing new",
         ("rows:FOLDER",),
         "rows",
-        is_folder_of_rows,
         lambda source, device: GivenRows.open(source),
+        is_folder_of_rows,
     ),
     Family(
         "sentence_transformers",
         "CLIP of sentence-transformers, e.g. clip-ViT-L-14, with the library's own preprocessing",
         ("st:NAME", "a sentence-transformers folder"),
         "st",
-        _has("modules.json"),
         _loader("huggingface", "SentenceTransformersEncoder"),
+        _has("modules.json"),
     ),
     Family(
         "two_tower",
         "an image tower and a caption tower trained by this package",
         ("a folder that diptych train wrote",),
         None,
-        _never,
         _loader("two_tower", "TwoTowerEncoder"),
         load_texts=_loader("two_tower", "TwoTowerEncoder", images=False),
     ),
@@ -169,7 +150,6 @@ for _family in (
         "X-VLM from its authors' checkpoints, with its matching head",
         ("xvlm:FILE", "xvlm:pretraining:FILE"),
         "xvlm",
-        _never,
         _loader("official.encoder", "XvlmEncoder"),
         matches=True,
     ),
@@ -181,7 +161,6 @@ _CHECKPOINTS = (".th", ".pth", ".pt")  # no library of encoders calls its weight
 
 
 def _checkpoint_fix(place: Path) -> str:
-    """How to load a file of weights that does not say whose it is."""
     known = ", ".join(f"{name}:{place}" for name in ("albef", "xvlm", "blip"))
     return f"say whose checkpoint it is: {known}; diptych info {place} looks into it"
 
@@ -199,7 +178,7 @@ def _of_folder(folder: Path) -> Family:
             f"{folder} makes bags of terms; dense embeddings are needed here",
             "name the encoder that the head was trained on; in Python SparseEncoder.load reads this folder",
         )
-    fitting = [family for family in FAMILIES if family.recognises(folder)]
+    fitting = [family for family in FAMILIES if family.recognises(folder)]  # the hub has some in both layouts
     if not fitting:
         names = sorted(path.name for path in folder.iterdir())
         weights = [name for name in names if name.endswith(_CHECKPOINTS)]
@@ -216,10 +195,7 @@ def _of_folder(folder: Path) -> Family:
 
 
 def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
-    """Find the family of a source, and the source without its prefix; a run stands for its best encoder.
-
-    Of several families that recognise a folder (the hub has some in both layouts), the first by name is taken.
-    """
+    """Find the family of a source, and the source without its prefix; a run stands for its best encoder."""
     source = str(name_or_folder)
     if (Path(source) / "run.json").is_file():
         if not (Path(source) / "best").is_dir():

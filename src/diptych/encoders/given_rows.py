@@ -1,4 +1,4 @@
-"""Rows that another encoder made elsewhere: matched with a collection by id, used like an encoder's.
+"""Rows made elsewhere: matched with a collection by id, used like an encoder's; new items cannot be encoded.
 
 ::
 
@@ -6,13 +6,11 @@
       img_embs.parquet   text_embs.parquet     columns id, emb (the layout of Nguyen et al. 2024)
     or
       images.npy  images.txt  texts.npy  texts.txt     (n, d) numbers, and one id per line
-
-Such a source encodes nothing new: it answers for the images and captions whose ids it knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +30,6 @@ _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
 
 
 def is_folder_of_rows(folder: Path) -> bool:
-    """Return whether a folder holds rows of images and captions under one of the known names."""
     return all(_file(folder, kind) is not None for kind in _NAMES)
 
 
@@ -46,23 +43,19 @@ def _file(folder: Path, kind: str) -> Path | None:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Ids and rows of one kind, by id."""
-
     rows: np.ndarray
-    place: dict[str, int]
+    place: dict[str, int]  # of each id
 
-    def take(self, candidates: Iterable[Sequence[str]], kind: str, source: Path) -> np.ndarray:
-        """Return (n,) places of a collection's items, by the first of its ways of naming them that fits."""
-        first: tuple[str, int] | None = None
-        for ids in candidates:
-            missing = [name for name in ids if name not in self.place]
-            if not missing:
+    def take(self, ways: Sequence[Sequence[str]], kind: str, source: Path) -> np.ndarray:
+        """Return (n,) places of a collection's items, by the first of the ways of naming them that fits."""
+        for ids in ways:
+            if all(name in self.place for name in ids):
                 return np.array([self.place[name] for name in ids], dtype=np.int64)
-            first = first or (missing[0], len(missing))
-        assert first is not None
+        missing = [name for name in ways[0] if name not in self.place]
         example = next(iter(self.place), "none")
         raise MismatchError(
-            f"{source} has no row for {kind} {first[0]!r} ({first[1]:,} are missing); its ids look like {example!r}",
+            f"{source} has no row for {kind} {missing[0]!r} ({len(missing):,} are missing); "
+            f"its ids look like {example!r}",
             "give the data that these rows were made from",
         )
 
@@ -77,7 +70,6 @@ class GivenRows(DualEncoder):
 
     @classmethod
     def open(cls, folder: Path | str) -> GivenRows:
-        """Read ids; .npy rows are mapped."""
         folder = Path(folder).expanduser()
         tables = {}
         for kind, names in _NAMES.items():
@@ -146,13 +138,11 @@ class GivenRows(DualEncoder):
         raise UsageError(f"{self.folder} holds rows, no encoder that could be saved")
 
 
-def _image_names(collection: Collection) -> Iterator[list[str]]:
-    """Yield the ways in which files of rows name images: by id, by Karpathy's imgid, by file name."""
-    yield list(collection.image_ids)
+def _image_names(collection: Collection) -> list[list[str]]:
+    """Return the ways in which files of rows name images: by id, by Karpathy's imgid, by file name."""
+    ids = list(collection.image_ids)
     numbers = [str(record.get("imgid")) for record in collection.records or ()]
-    if len(numbers) == collection.n_images:
-        yield numbers
-    yield [Path(name).stem for name in collection.image_ids]
+    return [ids, *([numbers] if len(numbers) == len(ids) else []), [Path(name).stem for name in ids]]
 
 
 def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:
@@ -166,9 +156,8 @@ def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:
 
 
 def _plain(file: Path) -> _Table:
-    names = file.with_suffix(".txt")
-    rows = map_array(file, fix="save it with np.save")
-    return _table(read_text(names, fix="give one id per line").splitlines(), rows, file)
+    ids = read_text(file.with_suffix(".txt"), fix="give one id per line").splitlines()
+    return _table(ids, map_array(file, fix="save it with np.save"), file)
 
 
 def _parquet(file: Path) -> _Table:

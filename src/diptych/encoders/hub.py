@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _EXTRA = ("hub", "models of the hub")
+_PATIENCE = 5.0  # seconds
 
 _CARD = """---
 library_name: diptych
@@ -48,7 +49,6 @@ What its numbers depend on:
 
 
 def model_card(encoder: DualEncoder) -> str:
-    """Return the README of a saved encoder, in the hub's format."""
     description = encoder.describe()
     return _CARD.format(
         name=Path(str(description.get("name", encoder.family))).name,
@@ -59,7 +59,6 @@ def model_card(encoder: DualEncoder) -> str:
 
 
 def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    """Save an encoder to a temporary folder, upload it, and return the address of the upload."""
     hub = require("huggingface_hub", *_EXTRA)
     with tempfile.TemporaryDirectory() as temporary:
         folder = encoder.save(Path(temporary) / "encoder")
@@ -80,7 +79,7 @@ LOADING_ERRORS = (
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Return our error for a library's, raised while it loaded ``source``."""
+    """Return our error for a library's."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
             f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
@@ -91,6 +90,15 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     if folder is not None:
         return StorageError(f"{source} cannot be read: {reason}", fix)
     return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
+
+
+@contextmanager
+def loading(source: str, folder: Path | None, fix: str) -> Iterator[None]:
+    """Raise our error for a library's while the block loads ``source``, from a folder or by name from a hub."""
+    try:
+        yield
+    except LOADING_ERRORS as error:
+        raise loading_failure(source, folder, error, fix) from error
 
 
 def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
@@ -126,9 +134,6 @@ def hub_within_reach() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = offline
 
 
-_PATIENCE = 5.0  # seconds
-
-
 def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
     """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
     lost = sorted(missing)
@@ -145,12 +150,11 @@ def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
+    """Return the settings that ``DualEncoder.save`` wrote; empty in another folder."""
     return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:
-    """Return a nested configuration without ``keys``, at every depth."""
     if isinstance(config, dict):
         return {key: without_keys(value, keys) for key, value in config.items() if key not in keys}
     return config

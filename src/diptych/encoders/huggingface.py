@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 from collections.abc import Mapping
@@ -17,10 +16,9 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
-    LOADING_ERRORS,
     NO_EFFECT,
     check_complete,
-    loading_failure,
+    loading,
     quiet,
     saved_settings,
     sentence_model_folder,
@@ -46,38 +44,21 @@ class HuggingFaceEncoder(PretrainedEncoder):
     """A CLIP-like model of transformers; make one with :meth:`open` or ``DualEncoder.load``."""
 
     family: ClassVar[str] = "huggingface"
-    rules: ClassVar[Mapping[str, TextRule]] = TEXT_RULES
-    """The model types that this class knows, and how they want their texts."""
+    rules: ClassVar[Mapping[str, TextRule]] = TEXT_RULES  # of the model types that this class knows
     what: ClassVar[str] = "an image–text dual encoder"
     library_class: ClassVar[str] = "AutoModel"
-    backend: ClassVar[str] = "pil"
-    """What prepares images: ``pil``, as for these models' published numbers, or ``torchvision``, whose variant of the
-    same preprocessing gives slightly other pixels."""
+    backend: ClassVar[str] = "pil"  # as published; torchvision gives slightly other pixels
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        image_processor: Any,
-        name: str,
-        *,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, image_processor: Any, name: str, **options: Any) -> None:
         self.rule = self.rules[model.config.model_type]
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         config = model.config.text_config
         limits = [config.max_position_embeddings - self.rule.reserved, tokenizer.model_max_length]
         limit = min(limits if self.rule.limit is None else [*limits, self.rule.limit])
-        super().__init__(model, name, int(limit), device, characters)
-        self.prefix = prefix
+        super().__init__(model, name, int(limit), **options)
         self._vocabulary_size = int(config.vocab_size)
         self._pixels = ProcessorPixels(image_processor)
-        self._text_inputs = self._accepted()
-        if not self.rule.mask:
-            self._text_inputs.discard("attention_mask")
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -92,49 +73,18 @@ class HuggingFaceEncoder(PretrainedEncoder):
     def _check_config(cls, config: Any) -> None:
         """Refuse a configuration before its weights are read."""
 
-    def _accepted(self) -> set[str]:
-        """The names of what the model takes of texts."""
-        return set(inspect.signature(self.model.get_text_features).parameters)
-
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        """Rows of what the image processor made."""
+        """Return rows of what the image processor made."""
         return _pooled(self.model.get_image_features(**inputs))
 
     def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        """Rows of what the tokenizer made."""
+        """Return rows of token ids and, where the model takes it, their mask."""
         return _pooled(self.model.get_text_features(**inputs))
-
-    def _wording(self, texts: list[str]) -> list[str]:
-        """What is tokenised of texts: they themselves, unless a model was trained on cleaned ones."""
-        return texts
-
-    def _tokenized(self, texts: list[str], padding: str) -> dict[str, torch.Tensor]:
-        """Token ids and whatever else the model takes of texts, cut to the limit and padded."""
-        tokens = self.tokenizer(
-            self._wording(texts),
-            padding=padding,
-            truncation=True,
-            max_length=self.text_limit,
-            return_tensors="pt",
-        )
-        self._check_known(int(tokens["input_ids"].max()))
-        return {key: value for key, value in tokens.items() if key in self._text_inputs}
 
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
         return self._picture_rows(
             **self.image_processor(images=pictures, return_tensors="pt").to(self.device)
         )
-
-    def _text_features(self, texts: list[str]) -> torch.Tensor:
-        inputs = self._tokenized(texts, self.rule.padding)
-        return self._token_rows(**{key: value.to(self.device) for key, value in inputs.items()})
-
-    def _check_known(self, largest: int) -> None:
-        if largest >= self._vocabulary_size:
-            raise MismatchError(
-                f"the tokenizer of {self.name} gave token {largest}, the model knows {self._vocabulary_size}",
-                "the tokenizer files are another model's: use its own",
-            )
 
     @property
     def prepares(self) -> bool:
@@ -144,36 +94,31 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return self._picture_rows(pixel_values=pixels)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        tokens = self.tokenizer(self._wording(texts), truncation=True, max_length=self.text_limit)
-        ids = [np.asarray(row, dtype=np.int64) for row in tokens["input_ids"]]
-        self._check_known(max(int(row.max(initial=0)) for row in ids))
+        ids = super()._ids(texts)
+        largest = max(int(row.max(initial=0)) for row in ids)
+        if largest >= self._vocabulary_size:
+            raise MismatchError(
+                f"the tokenizer of {self.name} gave token {largest}, the model knows {self._vocabulary_size}",
+                "the tokenizer files are another model's: use its own",
+            )
         return ids
 
     @property
-    def padding(self) -> tuple[int, int | None]:
-        if self.tokenizer.padding_side != "right":
-            raise UsageError(
-                f"the tokenizer of {self.name} pads on the {self.tokenizer.padding_side}",
-                "set its padding_side to right",
-            )
-        return int(self.tokenizer.pad_token_id), None if self.rule.padding == "longest" else self.text_limit
+    def padding(self) -> tuple[int, int | None, bool]:
+        width = None if self.rule.padding == "longest" else self.text_limit
+        return int(self.tokenizer.pad_token_id), width, self.tokenizer.padding_side == "left"
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        inputs = {"input_ids": tokens}
-        if "attention_mask" in self._text_inputs:
-            inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-            inputs["attention_mask"] = inside.long()
-        return self._token_rows(**inputs)
+        if not self.rule.mask:
+            return self._token_rows(input_ids=tokens)
+        inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        mask = inside.flip(1) if self.padding[2] else inside
+        return self._token_rows(input_ids=tokens, attention_mask=mask.long())
 
     def sides(self) -> tuple[list[str], list[str]]:
         names = [name for name, _ in self.model.named_children()]
         images = [name for name in names if name.startswith(("vision", "visual"))]
         return images, [name for name in names if name.startswith("text")]
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        # One token more than the limit is enough to know that a text is longer.
-        tokens = self.tokenizer(self._wording(texts), truncation=True, max_length=self.text_limit + 1)
-        return [len(ids) for ids in tokens["input_ids"]]
 
     def preprocessing(self) -> dict[str, Any]:
         settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
@@ -209,11 +154,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
 
 class SentenceTransformersEncoder(HuggingFaceEncoder):
-    """A CLIP-like model of sentence-transformers, e.g. ``clip-ViT-L-14``: a transformers model in a folder of modules.
-
-    The rows are those of ``SentenceTransformer(...).encode``, which is not needed: images are prepared by torchvision
-    there, which gives slightly other pixels than Pillow, and a default prompt stands before every text.
-    """
+    """A CLIP-like model of sentence-transformers, e.g. ``clip-ViT-L-14``, with the rows of its ``encode``."""
 
     family: ClassVar[str] = "sentence_transformers"
     what: ClassVar[str] = "an image–text dual encoder of sentence-transformers"
@@ -236,61 +177,51 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
 
 
 def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> tuple[Any, Any, Any]:
-    """Return model, tokenizer and image processor from a folder, or by name from the hub or its cache."""
+    """Return model, tokenizer and image processor."""
     import transformers
 
     folder = where if isinstance(where, Path) else None
     common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
     safetensors = weights_format(folder) if folder else None
-    try:
-        with quiet(bars=folder is None):
-            config = transformers.AutoConfig.from_pretrained(where, **common)
-            if config.model_type not in encoder.rules:
-                raise UsageError(
-                    f"{source} is a {config.model_type!r} model, not {encoder.what}",
-                    f"known: {', '.join(sorted(encoder.rules))}",
-                )
-            encoder._check_config(config)
-            model, loading = getattr(transformers, encoder.library_class).from_pretrained(
-                where,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=safetensors,
-                weights_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # reported by _check_loaded, with names
-                **common,
+    fix = (
+        "download the model again, all files"
+        if folder
+        else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
+    )
+    with loading(source, folder, fix), quiet(bars=folder is None):
+        config = transformers.AutoConfig.from_pretrained(where, **common)
+        if config.model_type not in encoder.rules:
+            raise UsageError(
+                f"{source} is a {config.model_type!r} model, not {encoder.what}",
+                f"known: {', '.join(sorted(encoder.rules))}",
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
-            processor = transformers.AutoImageProcessor.from_pretrained(
-                where, backend=encoder.backend, **common
-            )
-    except LOADING_ERRORS as error:
-        fix = (
-            "download the model again, all files"
-            if folder
-            else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
+        encoder._check_config(config)
+        model, report = getattr(transformers, encoder.library_class).from_pretrained(
+            where,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=safetensors,
+            weights_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, with names
+            **common,
         )
-        raise loading_failure(source, folder, error, fix) from error
-    _check_loaded(source, loading, tokenizer)
-    return model, tokenizer, processor
-
-
-def _check_loaded(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
-    """See that transformers made nothing up."""
-    check_complete(source, loading["missing_keys"], tokenizer)
-    if loading["mismatched_keys"]:
-        name, found, wanted = sorted(loading["mismatched_keys"])[0]
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
+        processor = transformers.AutoImageProcessor.from_pretrained(where, backend=encoder.backend, **common)
+    check_complete(source, report["missing_keys"], tokenizer)
+    if report["mismatched_keys"]:
+        name, found, wanted = sorted(report["mismatched_keys"])[0]
         raise StorageError(
             f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
             "use the config.json and the weights of the same model",
         )
-    if loading["unexpected_keys"]:
-        logger.info("%s: %d weights are not used", source, len(loading["unexpected_keys"]))
+    if report["unexpected_keys"]:
+        logger.info("%s: %d weights are not used", source, len(report["unexpected_keys"]))
+    return model, tokenizer, processor
 
 
 def _pooled(output: Any) -> torch.Tensor:
-    """The row itself: transformers 5 hands back an output object, earlier versions the tensor."""
+    # transformers 5 hands back an output object, earlier versions the tensor.
     rows = output if isinstance(output, torch.Tensor) else output.pooler_output
     assert isinstance(rows, torch.Tensor)
     return rows
@@ -317,7 +248,7 @@ def first_module(folder: Path, source: str) -> Path:
 
 
 def _default_prompt(folder: Path) -> str:
-    """What the library puts before every text unless it is told otherwise."""
+    """Return what the library puts before every text by default."""
     file = folder / "config_sentence_transformers.json"
     content = read_json(file) if file.is_file() else {}
     name = content.get("default_prompt_name")
@@ -325,7 +256,6 @@ def _default_prompt(folder: Path) -> str:
 
 
 def _limited(tokenizer: Any, inner: Path) -> Any:
-    """The tokenizer with the module's own limit."""
     file = inner / "sentence_bert_config.json"
     content = read_json(file) if file.is_file() else {}
     if content.get("do_lower_case"):

@@ -18,49 +18,40 @@ from torch import Tensor, nn
 from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors
-from diptych.data.images import split_overlay
-from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
-from diptych.encoders.inputs import as_picture, load_fitting
+from diptych.encoders.hub import hub_within_reach, loading
+from diptych.encoders.inputs import load_fitting, split_picture
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tower import Tower, make_head, unit_rows
 
 
 class ImageTowerConfig(Options):
-    """What an image tower is made of.
-
-    Attributes:
-        backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
-        grid: rows and columns of cells over which the backbone's last map is averaged, the cells' means end
-            to end instead of the backbone's own pooling: features that keep where things are.
-        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained; needed
-            where they are folded away or batches are small.
-        compat: ``batch-statistics``: a frozen backbone is in training mode, as in published VSE++ code: its batch
-            norm takes the statistics of each batch, and its running ones drift.
-    """
+    """Options of an image tower."""
 
     kind: Literal["pictures"] = "pictures"
     backbone: str = "resnet50"  # a timm model name (timm.list_models())
-    backbone_options: dict[str, Any] = Field(default_factory=dict)
+    backbone_options: dict[str, Any] = Field(
+        default_factory=dict
+    )  # for timm.create_model, {pad_type = "same"}
     pretrained: bool = False  # let timm fetch its pretrained weights from the hub
     weights: str | None = None  # a safetensors file of the backbone's own state dict, instead of the hub
-    grid: tuple[int, int] | None = None
+    grid: tuple[int, int] | None = None  # cells of the last map whose means, end to end, replace the pooling
     preprocessing: Preprocessing = Preprocessing()  # what the backbone sees
     normalise_features: bool = True  # divide the pooled features by their length before the head (VSE++)
     hidden: int | None = None  # width of the MLP head's hidden layer; a linear head when not given
     dropout: float = Field(0.0, ge=0, lt=1)  # before each linear layer of the head
     bias: bool = True  # whether the head's layers have one
     batch_norm: bool = False  # normalise the head's output over the batch, before unit length
-    freeze_batch_norm: bool = False
+    freeze_batch_norm: bool = False  # keep the backbone's statistics even when it is trained
+    # batch-statistics: a frozen backbone in training mode, as in VSE++'s code, so that its running statistics drift
     compat: Literal["none", "batch-statistics"] = "none"
 
     @property
     def summary(self) -> str:
-        """One phrase for tables."""
         return self.backbone
 
 
 class ImageTower(Tower):
-    """Pictures to unit rows."""
+    """Images to unit rows."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
@@ -69,9 +60,8 @@ class ImageTower(Tower):
         import timm
 
         if not timm.is_model(config.backbone):
-            raise UnknownNameError(
-                "timm backbone", config.backbone, timm.list_models(f"{config.backbone[:4]}*")
-            )
+            near = timm.list_models(f"{config.backbone[:4]}*")
+            raise UnknownNameError("timm backbone", config.backbone, near)
         self.config = config
         self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
         if config.weights is not None and load_weights:
@@ -82,9 +72,8 @@ class ImageTower(Tower):
                 "check model.image.weights, backbone and backbone_options in the recipe",
                 ignore=("classifier.", "fc.", "head."),
             )
-        self.feature_width = int(self.backbone.num_features)
-        if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
-            self.feature_width = int(self.backbone.head_hidden_size)
+        hidden = getattr(self.backbone, "head_hidden_size", None)
+        self.feature_width = int(hidden or self.backbone.num_features)
         if config.grid is not None:
             self.feature_width = _map_channels(self.backbone, config) * config.grid[0] * config.grid[1]
         self.head = make_head(
@@ -92,18 +81,14 @@ class ImageTower(Tower):
         )
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
-        picture, overlay = split_overlay(item)
-        return self.config.preprocessing(as_picture(picture, position), overlay)
+        return self.config.preprocessing(*split_picture(item, position))
 
     def augmented(
         self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
-        """The same of a random view; an overlay is pasted last, whole."""
-        picture, overlay = split_overlay(item)
-        return self.config.preprocessing.augmented(
-            as_picture(picture, position), augmentation, random, overlay
-        )
+        """Return a random view, an overlay pasted last, whole."""
+        picture, overlay = split_picture(item, position)
+        return self.config.preprocessing.augmented(picture, augmentation, random, overlay)
 
     def describe(self) -> dict[str, Any]:
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
@@ -124,11 +109,10 @@ class ImageTower(Tower):
         return self.finish(self.head(features))
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, width) unit rows."""
         return self.project(self.features(pictures))
 
     def train(self, mode: bool = True) -> ImageTower:
-        """Set training mode for what is trained: a frozen backbone stays as it was evaluated."""
+        """Set the mode of what is trained; a frozen backbone stays in evaluation mode."""
         super().train(mode)
         frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())
         if mode and frozen and self.config.compat == "none":
@@ -141,7 +125,6 @@ class ImageTower(Tower):
 
 
 def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
-    """The backbone without its classifier, with timm's weights from the hub where they are asked for."""
     import timm
 
     options = config.backbone_options
@@ -149,21 +132,15 @@ def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
     with file_errors(given, RecipeError, f"give options that timm's {config.backbone} has", noun="possible"):
         if not pretrained:
             return timm.create_model(config.backbone, num_classes=0, **options)
-        try:
-            with hub_within_reach():
-                return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
-        except LOADING_ERRORS as error:
-            raise loading_failure(
-                f"the backbone {config.backbone}",
-                None,
-                error,
-                "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
-                "run this once where there is network",
-            ) from error
+        fix = (
+            "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
+            "run this once where there is network"
+        )
+        with loading(f"the backbone {config.backbone}", None, fix), hub_within_reach():
+            return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:
-    """Channels of the backbone's last map."""
     side = config.preprocessing.size
     with torch.no_grad():
         shape = tuple(backbone.eval().forward_features(torch.zeros(1, 3, side, side)).shape)

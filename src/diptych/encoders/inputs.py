@@ -10,20 +10,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
+from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.images import OverlaidPicture
+from diptych.data.images import OverlaidPicture, split_overlay
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
     from torch import Tensor
 
+    from diptych.data.images import Overlay
+
 
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
+def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None]:
+    """Split one item into its RGB picture and what is laid over it."""
+    picture, overlay = split_overlay(item)
+    return as_picture(picture, position), overlay
+
+
 def as_picture(item: Any, position: int | str) -> Image:
-    """Turn one item into a Pillow RGB picture."""
     from PIL import Image as pillow
 
     from diptych.data.images import to_rgb
@@ -100,14 +108,14 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 class ByteTable:
-    """(height, width, 3) uint8 pixels → (3, height, width) float32, by (3, 256) values of each byte of each channel."""
+    """(height, width, 3) uint8 pixels → (3, height, width) float32, by (3, 256) values of each channel's bytes."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = np.ascontiguousarray(values, dtype=np.float32)
 
     @classmethod
     def of(cls, finish: Callable[[np.ndarray], np.ndarray]) -> ByteTable | None:
-        """The table of ``finish``; None when that is not a function of channel and byte alone."""
+        """Return the table of ``finish``; None when that is not a function of channel and byte alone."""
         every = np.repeat(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3, axis=2)
         values = finish(every)
         if values.shape != (3, 16, 16) or values.dtype != np.float32:
@@ -118,7 +126,6 @@ class ByteTable:
         return table if found.shape == (3, 37, 23) and np.array_equal(table(mixed), found) else None
 
     def __call__(self, pixels: np.ndarray) -> np.ndarray:
-        """(height, width, 3) uint8 → (3, height, width) float32."""
         found = np.empty((3, *pixels.shape[:2]), dtype=np.float32)
         for channel in range(3):
             # "clip" never clips a byte of 256; it spares a check of every index.
@@ -126,21 +133,19 @@ class ByteTable:
         return found
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write named tensors."""
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     try:
-        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+        content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        save_file(content, path, metadata)
     except SafetensorError as error:
-        # The library wraps the system's error in its own; every failed write of ours is a full disk
-        # or a quota as far as the person is concerned, and the text says what the system said.
+        # The library wraps the system's error: every failed write of ours is a full disk or a quota.
         raise OSError(errno.ENOSPC, str(error)) from error
 
 
 def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
-    """Read named tensors to the CPU."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -167,6 +172,11 @@ def load_fitting(
             fix,
         )
     network.load_state_dict({name: state[name].to(value.dtype) for name, value in wanted.items()})
+
+
+def weights_fingerprint(state: Mapping[str, Tensor]) -> str:
+    """Return the fingerprint of named tensors on any device."""
+    return fingerprint_arrays({name: value.detach().cpu().numpy() for name, value in state.items()})
 
 
 def pick_device(device: str | None) -> torch.device:

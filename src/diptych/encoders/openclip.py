@@ -15,27 +15,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.encoders.direct_pixels import ComposedPixels
-from diptych.encoders.hub import (
-    LOADING_ERRORS,
-    check_complete,
-    loading_failure,
-    saved_settings,
-    tokenizer_content,
-    without_keys,
-)
+from diptych.encoders.hub import check_complete, loading, saved_settings, tokenizer_content, without_keys
+from diptych.encoders.inputs import save_tensors
 from diptych.encoders.pretrained import PretrainedEncoder
 
 _LIBRARY = ("open_clip", "open-clip", "loading an open_clip model")
 
 
 @contextmanager
-def quiet_logging() -> Iterator[None]:
+def _quiet_logging() -> Iterator[None]:
     """Keep open_clip's calls of the root logger from installing a handler that prints for everybody."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
@@ -45,7 +38,7 @@ def quiet_logging() -> Iterator[None]:
         root.removeHandler(silent)
 
 
-def split_source(library: Any, source: str) -> tuple[str, str]:
+def _split_source(library: Any, source: str) -> tuple[str, str]:
     """Split ``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
     architecture, _, pretrained = source.partition("/")
     config = library.get_model_config(architecture)
@@ -79,8 +72,7 @@ _NO_EFFECT = frozenset(
 )
 """Configuration keys that do not change a row in evaluation mode."""
 
-_CHARACTERS_PER_TOKEN = 64
-"""Letters beyond so many per token cannot matter (the longest token has 32 bytes), and take quadratic time."""
+_CHARACTERS_PER_TOKEN = 64  # more cannot matter (the longest token has 32 bytes), and take quadratic time
 
 
 class OpenClipEncoder(PretrainedEncoder):
@@ -89,17 +81,9 @@ class OpenClipEncoder(PretrainedEncoder):
     family: ClassVar[str] = "open_clip"
 
     def __init__(
-        self,
-        model: Any,
-        preprocess: Any,
-        tokenizer: Any,
-        config: dict[str, Any],
-        name: str,
-        *,
-        device: str | None = None,
-        characters: int | None = None,
+        self, model: Any, preprocess: Any, tokenizer: Any, config: dict[str, Any], name: str, **options: Any
     ) -> None:
-        super().__init__(model, name, int(tokenizer.context_length), device, characters)
+        super().__init__(model, name, int(tokenizer.context_length), **options)
         self.preprocess = preprocess
         self._pixels = ComposedPixels(preprocess)
         self.tokenizer = tokenizer
@@ -117,38 +101,28 @@ class OpenClipEncoder(PretrainedEncoder):
         elif source.startswith("hf-hub:"):
             name = source
         else:
-            name, pretrained = split_source(library, source)
+            name, pretrained = _split_source(library, source)
         settings = saved_settings(folder) if folder else {}
-        try:
-            with quiet_logging():
-                config = library.get_model_config(name)
-                model, preprocess = library.create_model_from_pretrained(
-                    name, pretrained, precision="fp32", device="cpu", weights_only=True
-                )
-                tokenizer = library.get_tokenizer(name)
-        except LOADING_ERRORS as error:
-            fix = (
-                "it needs open_clip_config.json and open_clip_model.safetensors of the same model"
-                if folder
-                else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
+        fix = (
+            "it needs open_clip_config.json and open_clip_model.safetensors of the same model"
+            if folder
+            else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
+        )
+        with loading(source, folder, fix), _quiet_logging():
+            config = library.get_model_config(name)
+            model, preprocess = library.create_model_from_pretrained(
+                name, pretrained, precision="fp32", device="cpu", weights_only=True
             )
-            raise loading_failure(source, folder, error, fix) from error
+            tokenizer = library.get_tokenizer(name)
         check_complete(source, (), getattr(tokenizer, "tokenizer", None))
-        printed = settings.get("name", folder.resolve().name if folder else source)
-        characters = settings.get("characters")
-        made = cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
-        return made.prefix_texts_with(settings.get("prefix", ""))
+        settings.setdefault("name", folder.resolve().name if folder else source)
+        return cls(model, preprocess, tokenizer, config, **settings, device=device)
 
     def _shown(self, texts: list[str]) -> list[str]:
         if not hasattr(self.tokenizer, "bpe"):
             return texts
         most = _CHARACTERS_PER_TOKEN * self.text_limit
         return [" ".join(text.split())[:most] if len(text) > most else text for text in texts]
-
-    def _text_features(self, texts: list[str]) -> torch.Tensor:
-        tokens = self.tokenizer(self._shown(texts)).to(self.device)
-        rows: torch.Tensor = self.model.encode_text(tokens)
-        return rows
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.encode_image(pixels)
@@ -162,9 +136,9 @@ class OpenClipEncoder(PretrainedEncoder):
         ]
 
     @property
-    def padding(self) -> tuple[int, int | None]:
+    def padding(self) -> tuple[int, int | None, bool]:
         inner = getattr(self.tokenizer, "tokenizer", None)
-        return 0 if inner is None else int(inner.pad_token_id), self.text_limit
+        return 0 if inner is None else int(inner.pad_token_id), self.text_limit, False
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.encode_text(tokens)
@@ -223,8 +197,7 @@ class OpenClipEncoder(PretrainedEncoder):
     def _write(self, folder: Path) -> None:
         # Cloned, for safetensors refuses tensors that share memory.
         state = {key: value.detach().cpu().clone() for key, value in self.model.state_dict().items()}
-        weights = {key: value.contiguous() for key, value in state.items()}
-        save_file(weights, folder / "open_clip_model.safetensors", metadata={"format": "pt"})
+        save_tensors(state, folder / "open_clip_model.safetensors", {"format": "pt"})
         settings = {key: value for key, value in self.preprocessing().items() if key != "processor"}
         write_json(folder / "open_clip_config.json", {"model_cfg": self.config, "preprocess_cfg": settings})
         if hasattr(self.tokenizer, "save_pretrained"):

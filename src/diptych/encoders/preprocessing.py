@@ -1,8 +1,4 @@
-"""From an image to the numbers an image tower takes: crop, resize, normalise, augment.
-
-Every random choice comes from a generator the caller gives, so that an image's crop depends on (seed, image, epoch or
-view) alone. What is laid over an image is pasted last, after crop, flip and erasure.
-"""
+"""From an image to the numbers an image tower takes: crop, resize, normalise, augment, and paste overlays last."""
 
 from __future__ import annotations
 
@@ -25,19 +21,13 @@ if TYPE_CHECKING:
 class Augmentation(Options):
     """Random resized crop and horizontal flip, as VSE++ and most of its successors train.
 
-    PCME and Bleeker et al. 2022 also erase a rectangle of every fifth picture (``erasing = 0.2``).
-
-    Attributes:
-        scale: smallest and largest share of the picture's area that a crop covers.
-        flip: probability of a horizontal flip. Captions that say "left" then lie: set 0 for those.
-        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation (Zhong et
-            al. 2020).
+    PCME and Bleeker et al. 2022 also erase a rectangle of every fifth image (``erasing = 0.2``; Zhong et al. 2020).
     """
 
-    scale: tuple[float, float] = (0.08, 1.0)
+    scale: tuple[float, float] = (0.08, 1.0)  # smallest and largest share of the area that a crop covers
     ratio: tuple[float, float] = (3 / 4, 4 / 3)  # narrowest and widest crop, width over height
-    flip: float = Field(0.5, ge=0, le=1)
-    erasing: float = Field(0.0, ge=0, le=1)
+    flip: float = Field(0.5, ge=0, le=1)  # probability; set 0 for captions that say "left"
+    erasing: float = Field(0.0, ge=0, le=1)  # probability that a rectangle is set to 0, the mean colour
     erasing_area: tuple[float, float] = (0.02, 1 / 3)  # smallest and largest share of the crop that is erased
     erasing_ratio: tuple[float, float] = (0.3, 3.3)  # flattest and tallest rectangle, height over width
 
@@ -51,21 +41,16 @@ class Augmentation(Options):
 
 
 class Preprocessing(Options):
-    """How a picture becomes a (3, size, size) float32 array.
-
-    Attributes:
-        interpolation: ``bilinear`` or ``bicubic``, with Pillow's antialiasing.
-        mean, std: per channel, of values in [0, 1].
-    """
+    """How an image becomes a (3, size, size) float32 array."""
 
     size: int = Field(224, ge=8, le=4096)  # side of the square the tower sees, in pixels
     resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
-    interpolation: Literal["bilinear", "bicubic"] = "bicubic"
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    interpolation: Literal["bilinear", "bicubic"] = "bicubic"  # with Pillow's antialiasing
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)  # per channel, of values in [0, 1]
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """The central view with what is laid over it, normalised: (3, size, size)."""
+        """Return the central view with what is laid over it, normalised: (3, size, size)."""
         return self._with_overlay(self._normalised(self.central(picture)), overlay)
 
     def central(self, picture: Image) -> np.ndarray:
@@ -82,7 +67,7 @@ class Preprocessing(Options):
         random: np.random.Generator,
         overlay: Overlay | None = None,
     ) -> np.ndarray:
-        """Return a random crop and flip, perhaps erased in part; the overlay is pasted last, whole and unflipped."""
+        """Return a random crop and flip, perhaps erased in part; the overlay is pasted whole and unflipped."""
         box = _random_box(picture.size, augmentation, random)
         pixels = self._normalised(self._cut(picture, box, flip=bool(random.random() < augmentation.flip)))
         # Nothing is drawn without erasing: crops and flips are those of before it was known.
@@ -93,18 +78,16 @@ class Preprocessing(Options):
     def _cut(self, picture: Image, box: tuple[float, float, float, float], flip: bool) -> np.ndarray:
         from PIL import Image as pillow
 
-        method = {"bilinear": pillow.Resampling.BILINEAR, "bicubic": pillow.Resampling.BICUBIC}
-        cut = picture.resize((self.size, self.size), method[self.interpolation], box=box, reducing_gap=3.0)
+        method = pillow.Resampling[self.interpolation.upper()]
+        cut = picture.resize((self.size, self.size), method, box=box, reducing_gap=3.0)
         if flip:
             cut = cut.transpose(pillow.Transpose.FLIP_LEFT_RIGHT)
         return np.asarray(cut)
 
     def _normalised(self, pixels: np.ndarray) -> np.ndarray:
-        """(height, width, 3) uint8 → (3, height, width) float32."""
         return _table(self.mean, self.std)(pixels)
 
     def _with_overlay(self, pixels: np.ndarray, overlay: Overlay | None) -> np.ndarray:
-        """Normalised ``pixels`` with the patches of ``overlay`` in their places."""
         for left, top, patch in overlay.patches(self.size, self.size) if overlay is not None else ():
             height, width = patch.shape[:2]
             pixels[:, top : top + height, left : left + width] = self._normalised(patch)
@@ -113,7 +96,7 @@ class Preprocessing(Options):
 
 @lru_cache(maxsize=16)
 def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
-    """What (byte / 255 − mean) / std is, in single precision, of each byte of each channel."""
+    """Return (byte / 255 − mean) / std, in single precision, of each byte of each channel."""
     scale = 1.0 / (255.0 * np.asarray(std, dtype=np.float32))
     shift = np.asarray(mean, dtype=np.float32) / np.asarray(std, dtype=np.float32)
     values = np.arange(256, dtype=np.uint8).astype(np.float32)[:, None]
@@ -133,12 +116,10 @@ def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.G
 def _random_box(
     size: tuple[int, int], augmentation: Augmentation, random: np.random.Generator
 ) -> tuple[float, float, float, float]:
-    """A crop of random area and shape that fits, or after ten tries the largest central one."""
+    """Return a crop of random area and shape that fits, or after ten tries the largest central one."""
     width, height = size
     for _ in range(10):
-        area = width * height * random.uniform(*augmentation.scale)
-        ratio = math.exp(random.uniform(math.log(augmentation.ratio[0]), math.log(augmentation.ratio[1])))
-        w, h = math.sqrt(area * ratio), math.sqrt(area / ratio)
+        w, h = _random_sides(width * height, augmentation.scale, augmentation.ratio, random)
         if 1 <= w <= width and 1 <= h <= height:
             left, top = random.uniform(0, width - w), random.uniform(0, height - h)
             return left, top, left + w, top + h
@@ -148,14 +129,21 @@ def _random_box(
     return left, top, left + w, top + h
 
 
+def _random_sides(
+    whole: int, shares: tuple[float, float], ratios: tuple[float, float], random: np.random.Generator
+) -> tuple[float, float]:
+    """Return the sides of a rectangle of a random share of ``whole`` and a random first side over second."""
+    area = whole * random.uniform(*shares)
+    ratio = math.exp(random.uniform(math.log(ratios[0]), math.log(ratios[1])))
+    return math.sqrt(area * ratio), math.sqrt(area / ratio)
+
+
 def _erase(pixels: np.ndarray, augmentation: Augmentation, random: np.random.Generator) -> None:
     """Set a rectangle of random area, shape and place to 0; nothing when ten tries do not fit."""
     _, height, width = pixels.shape
-    ratios = augmentation.erasing_ratio
     for _ in range(10):
-        area = height * width * random.uniform(*augmentation.erasing_area)
-        ratio = math.exp(random.uniform(math.log(ratios[0]), math.log(ratios[1])))
-        h, w = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        sides = _random_sides(height * width, augmentation.erasing_area, augmentation.erasing_ratio, random)
+        h, w = map(round, sides)
         if 1 <= h < height and 1 <= w < width:
             top, left = random.integers(height - h + 1), random.integers(width - w + 1)
             pixels[:, top : top + h, left : left + w] = 0.0

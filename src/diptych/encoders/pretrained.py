@@ -18,11 +18,13 @@ import torch
 
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.data.images import OverlaidPicture, split_overlay
+from diptych.core.fingerprint import fingerprint
+from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
-from diptych.encoders.inputs import as_picture, check_texts, pick_device
+from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.text_cleaning import Cleaning
+from diptych.encoders.tower import pad_tokens
 from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)
@@ -33,9 +35,7 @@ _WORD = re.compile(r"\S+")
 
 
 def shortened(text: str, ending: str, fits: Callable[[str], bool]) -> str:
-    """``text + " " + ending`` with as many of the text's first words as fit.
-
-    A first word that does not fit whole (a script without spaces) is cut inside.
+    """Return ``text + " " + ending`` with as many of the text's first words as fit.
 
     >>> shortened("two dogs run", "0 1", lambda text: len(text) <= 12)
     'two dogs 0 1'
@@ -52,48 +52,62 @@ def shortened(text: str, ending: str, fits: Callable[[str], bool]) -> str:
         )
     ends = [0, *(word.end() for word in _WORD.finditer(text))]
     letters = ends[_last(len(ends), lambda number: fits(joined(ends[number])))]
-    if letters == 0 and len(ends) > 1:
+    if letters == 0 and len(ends) > 1:  # a script without spaces: cut inside the first word
         letters = _last(ends[1], lambda number: fits(joined(number)))
     return joined(letters)
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:
-    """Return the last of the numbers below ``count`` that holds, where 0 does and every one before the last does."""
+    """Return the last number below ``count`` that holds, where 0 and every number before it do."""
     return bisect.bisect_left(range(1, count), True, key=lambda number: not holds(number))
 
 
 class PretrainedEncoder(TrainableEncoder):
-    """Another library's model behind :class:`DualEncoder`, in float32, frozen unless fine-tuned through its towers.
+    """Another library's model behind :class:`DualEncoder`, in float32, frozen unless fine-tuned through its towers."""
 
-    ``texts_cut`` of ``texts_seen`` were longer than ``text_limit`` tokens or ``characters``.
-    """
-
-    _pixels: Any
-    """From an RGB image and its overlay, pasted before normalisation, to (3, height, width) float32."""
+    _pixels: Any  # RGB image and overlay, pasted before normalisation → (3, height, width) float32
+    tokenizer: Any
+    cleaning: Cleaning | None = None  # of texts before they are tokenised
 
     def __init__(
-        self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None
+        self,
+        model: torch.nn.Module,
+        name: str,
+        text_limit: int,
+        *,
+        device: str | None = None,
+        characters: int | None = None,
+        prefix: str = "",
     ) -> None:
         self.device = pick_device(device)
         self.model: Any = model.eval().requires_grad_(False).to(self.device)
         self.name, self.text_limit, self.characters = name, text_limit, characters
-        self.prefix = ""
-        self.texts_seen = self.texts_cut = self.texts_shortened = 0
+        self.prefix = prefix
         # Tokenizers remember the last call's length and padding: one thread at a time.
         self._tokenizing = threading.Lock()
 
     @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
+        """(n, 3, height, width) preprocessed images → (n, d) rows of any length."""
 
-    @abstractmethod
+    def _tokenised(self, texts: list[str], limit: int) -> list[list[int]]:
+        cleaned = [self.cleaning(text) for text in texts] if self.cleaning else texts
+        ids: list[list[int]] = self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]
+        return ids
+
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limit, with special tokens, without padding."""
+        return [np.asarray(row, dtype=np.int64) for row in self._tokenised(texts, self.text_limit)]
+
+    def _token_counts(self, texts: list[str]) -> list[int]:
+        """Count the tokens of each text with the special ones; any number above the limit if it is above."""
+        counts = [len(ids) for ids in self._tokenised(texts, self.text_limit + 1)]
+        return self.cleaning.counts(texts, counts, self.text_limit) if self.cleaning else counts
 
     @property
     @abstractmethod
-    def padding(self) -> tuple[int, int | None]:
-        """Return the token id that short texts are filled with, and to which length; None for the batch's longest."""
+    def padding(self) -> tuple[int, int | None, bool]:
+        """Return with which token id short texts are filled, to which length (None: the longest's), whether before."""
 
     @abstractmethod
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -104,19 +118,13 @@ class PretrainedEncoder(TrainableEncoder):
         """Return the names of the model's parts that belong to images, and of those that belong to texts."""
 
     @abstractmethod
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        """Count the tokens of each text with the special ones; any number above the limit if it is above."""
-
-    @abstractmethod
     def preprocessing(self) -> dict[str, Any]:
         """Describe what happens to an image before the model, as JSON-able values."""
 
     def _copy(self, **changes: Any) -> Self:
-        """Return the same model and tokenizer, nothing counted yet, with other attributes."""
         other = copy.copy(self)
         other.__dict__.pop("fingerprint", None)
         other.__dict__.update(changes)
-        other.texts_seen = other.texts_cut = other.texts_shortened = 0
         return other
 
     @property
@@ -151,22 +159,20 @@ class PretrainedEncoder(TrainableEncoder):
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """Return an image, with or without an overlay, as (3, height, width) float32."""
-        picture, overlay = split_overlay(item)
-        pixels: np.ndarray = self._pixels(as_picture(picture, position), overlay)
+        pixels: np.ndarray = self._pixels(*split_picture(item, position))
         return pixels
 
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limits, with special tokens, without padding."""
         kept = [self._read(text) for text in texts]
         with self._tokenizing:
-            ids = self._ids(kept)
+            ids = self._ids(kept) if kept else []
         for place, tokens in enumerate(ids):
             if not len(tokens):
                 raise CaptionError(f"text {first + place} ({kept[place]!r}) has no tokens")
         return ids
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Return ``text + " " + ending`` for each pair; a text whose ending would be cut loses its last words."""
         ended, cut = self.ended(texts, endings)
         if cut:
             logger.warning("%d of %d texts were shortened for their endings", cut, len(ended))
@@ -175,33 +181,35 @@ class PretrainedEncoder(TrainableEncoder):
     def ended(self, texts: Sequence[str], endings: Sequence[str]) -> tuple[list[str], int]:
         """Return what :meth:`with_endings` does, and how many texts were shortened, without logging it."""
         whole = super().with_endings(texts, endings)
-        asked = [place for place, ending in enumerate(endings) if ending]
+        with_ending = [place for place, ending in enumerate(endings) if ending]
         cut = 0
         with self._tokenizing:
-            counts = self._token_counts([self.prefix + whole[place] for place in asked]) if asked else []
-            for place, count in zip(asked, counts, strict=True):
-                if count > self.text_limit or len(whole[place]) > (self.characters or math.inf):
-                    whole[place] = shortened(texts[place], endings[place], self._is_read)
+            whole_fits = self._fit([whole[place] for place in with_ending])
+            for place, fits in zip(with_ending, whole_fits, strict=True):
+                if not fits:
+                    whole[place] = shortened(texts[place], endings[place], lambda text: self._fit([text])[0])
                     cut += 1
-            self.texts_shortened += cut
         return whole, cut
 
     def _read(self, text: str) -> str:
         """Return what is tokenised of a text: its first characters, after the prefix."""
         return self.prefix + text[: self.characters]
 
-    def _is_read(self, text: str) -> bool:
-        """Return whether all of a text is read."""
-        whole = self._token_counts([self.prefix + text])[0] <= self.text_limit
-        return len(text) <= (self.characters or math.inf) and whole
+    def _fit(self, texts: list[str]) -> list[bool]:
+        """Return whether all of each text is read."""
+        counts = self._token_counts([self.prefix + text for text in texts]) if texts else []
+        most = self.characters or math.inf
+        return [
+            count <= self.text_limit and len(text) <= most for text, count in zip(texts, counts, strict=True)
+        ]
 
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
         """Return (batch, d) rows of RGB images, for models that need more than pixels of one shape."""
         raise NotImplementedError(f"{type(self).__name__} prepares pictures one by one")
 
-    @abstractmethod
     def _text_features(self, texts: list[str]) -> torch.Tensor:
-        """Return (batch, d) rows of ``texts``, cut to the limit, of any length."""
+        tokens, lengths = pad_tokens(self._ids(texts), *self.padding)
+        return self.token_features(tokens.to(self.device), lengths.to(self.device))
 
     @abstractmethod
     def _content(self) -> list[Any]:
@@ -218,10 +226,9 @@ class PretrainedEncoder(TrainableEncoder):
         return self._copy(characters=characters)
 
     def prefix_texts_with(self, prefix: str) -> Self:
-        """Return the same model reading ``prefix`` before every text, after the cut to characters.
+        """Return the same model reading ``prefix`` before every text, after the cut: another fingerprint.
 
-        Another fingerprint, shared weights; the prefix counts among the model's tokens. Published evaluations
-        of CLIP begin captions with ``"a photo of a "``.
+        Published evaluations of CLIP begin captions with ``"a photo of a "``.
         """
         check_texts([prefix])
         return self._copy(prefix=prefix)
@@ -237,7 +244,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     @cached_property
     def _weights(self) -> str:
-        return fingerprint_arrays({name: value.cpu() for name, value in self.model.state_dict().items()})
+        return weights_fingerprint(self.model.state_dict())
 
     @cached_property
     def fingerprint(self) -> str:
@@ -315,11 +322,8 @@ class PretrainedEncoder(TrainableEncoder):
                     features = self._text_features([kept[row] for row in chosen]).float().cpu().numpy()
                     rows[start + chosen] = unit_rows(features, "text", start + chosen)
                     bar.advance(len(chosen))
-        self.texts_seen += len(texts)
-        self.texts_cut += cut
         if cut:
-            limit = f"{self.text_limit} tokens" + (
-                f" or {self.characters} characters" if self.characters else ""
-            )
+            characters = f" or {self.characters} characters" if self.characters else ""
+            limit = f"{self.text_limit} tokens{characters}"
             logger.warning("%d of %d texts were longer than %s and were cut", cut, len(texts), limit)
         return rows

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
-from diptych.data.images import OverlaidPicture, split_overlay
-from diptych.encoders.inputs import as_picture, check_texts
+from diptych.data.images import OverlaidPicture
+from diptych.encoders.inputs import check_texts, split_picture
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.tower import CaptionInputs, unit_rows
+from diptych.encoders.tower import Batch, CaptionInputs, Endings, pad_tokens, unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.pretrained import PretrainedEncoder
@@ -32,53 +31,48 @@ class PretrainedInputs(CaptionInputs):
     def __init__(self, encoder: PretrainedEncoder, texts: Sequence[str]) -> None:
         self._encoder = encoder
         self._texts = check_texts(texts)
-        flat: list[np.ndarray] = []
-        lengths: list[int] = []
+        self._ids: list[np.ndarray] = []
         for start in range(0, len(texts), _BLOCK):
             ids = encoder.token_ids(texts[start : start + _BLOCK], start)
-            flat.append(np.concatenate(ids).astype(np.int32))
-            lengths += map(len, ids)
-        self._flat = np.concatenate(flat) if flat else np.empty(0, dtype=np.int32)
-        self.lengths = np.asarray(lengths, dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(self.lengths)])
+            self._ids += [row.astype(np.int32) for row in ids]
+        self.lengths = np.asarray([len(row) for row in self._ids], dtype=np.int64)
         self._shortened = False
 
-    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, t) int64 padded token ids, and (n,) lengths."""
-        ids = [self._flat[self._starts[row] : self._starts[row + 1]] for row in rows.tolist()]
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
+        ids = [self._ids[row] for row in rows.tolist()]
         ended = [place for place, ending in enumerate(endings or ()) if ending]
         if endings is not None and ended:
-            found = self._ended(
-                [self._texts[row] for row in rows[ended]], [endings[place] for place in ended]
-            )
-            for place, tokens in zip(ended, found, strict=True):
+            texts = [self._texts[row] for row in rows[ended]]
+            whole, cut = self._encoder.ended(texts, [endings[place] for place in ended])
+            if cut and not self._shortened:
+                self._shortened = True
+                logger.warning(
+                    "%d of %d captions of a batch are shortened for their endings", cut, len(texts)
+                )
+            for place, tokens in zip(ended, self._encoder.token_ids(whole), strict=True):
                 ids[place] = tokens
-        lengths = np.asarray([len(tokens) for tokens in ids], dtype=np.int64)
-        padding, width = self._encoder.padding
-        padded = np.full((len(ids), width or int(lengths.max())), padding, dtype=np.int64)
-        for row, tokens in zip(padded, ids, strict=True):
-            row[: len(tokens)] = tokens
-        return torch.from_numpy(padded), torch.from_numpy(lengths)
-
-    def _ended(self, texts: list[str], endings: list[str]) -> list[np.ndarray]:
-        """Token ids of texts with their endings, none of which is cut."""
-        whole, cut = self._encoder.ended(texts, endings)
-        if cut and not self._shortened:
-            self._shortened = True
-            logger.warning("%d of %d captions of a batch are shortened for their endings", cut, len(texts))
-        return self._encoder.token_ids(whole)
+        return pad_tokens(ids, *self._encoder.padding)
 
 
-class PretrainedImages(nn.Module):
-    """The image side: images to unit rows; ``backbone`` is empty: nothing is frozen unless a stage says so."""
-
-    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+class _Side(nn.Module):
+    """Some parts of the model, modules or parameters; ``backbone`` is empty: nothing is frozen by default."""
 
     def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
         super().__init__()
         self._encoder = encoder
         self.backbone = nn.Module()
-        _share(self, encoder.model, parts)
+        for name in parts:
+            part = getattr(encoder.model, name)
+            if isinstance(part, nn.Parameter):
+                self.register_parameter(name, part)
+            else:
+                self.add_module(name, part)
+
+
+class PretrainedImages(_Side):
+    """The image side: images to unit rows."""
+
+    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         return self._encoder.prepare(item, position)
@@ -86,14 +80,14 @@ class PretrainedImages(nn.Module):
     def augmented(
         self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
-        """The same of a random crop, perhaps flipped; what lies over the picture stays as it is."""
+        """Prepare a random crop, perhaps flipped; what lies over the image stays as it is."""
         if augmentation.erasing:
             raise UsageError(
                 f"augmentation.erasing {augmentation.erasing} with another library's preprocessing",
                 "leave it out: a crop and a flip can be had",
             )
-        picture, overlay = split_overlay(item)
-        cut = randomly_cut(as_picture(picture, position), augmentation, random)
+        picture, overlay = split_picture(item, position)
+        cut = randomly_cut(picture, augmentation, random)
         return self._encoder.prepare(cut if overlay is None else OverlaidPicture(cut, overlay), position)
 
     def describe(self) -> dict[str, Any]:
@@ -104,24 +98,16 @@ class PretrainedImages(nn.Module):
         return self._encoder.pixel_features(pictures)
 
     def project(self, features: Tensor) -> Tensor:
-        """(n, width) rows → unit rows."""
         return unit_rows(features)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(n, 3, height, width) → (n, width) unit rows."""
         return self.project(self.features(pictures))
 
 
-class PretrainedTexts(nn.Module):
+class PretrainedTexts(_Side):
     """The caption side: token ids to unit rows."""
 
-    def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
-        super().__init__()
-        self._encoder = encoder
-        _share(self, encoder.model, parts)
-
     def inputs(self, texts: Sequence[str]) -> PretrainedInputs:
-        """``texts`` as token ids, ready to be batched."""
         return PretrainedInputs(self._encoder, texts)
 
     def describe(self) -> dict[str, Any]:
@@ -147,13 +133,3 @@ class PretrainedTowers:
         if left or len(ids) < len(held):
             what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
             raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")
-
-
-def _share(side: nn.Module, model: nn.Module, parts: Sequence[str]) -> None:
-    """Register the model's ``parts``, modules or parameters, as the side's own."""
-    for name in parts:
-        part = getattr(model, name)
-        if isinstance(part, nn.Parameter):
-            side.register_parameter(name, part)
-        else:
-            side.add_module(name, part)

@@ -3,8 +3,7 @@
     regions → fc → [unit length] → graph convolutions → unit length → GRU's last state → [batch norm]
             → [projection] → unit length
 
-The published code took unit length over the regions instead of the features of each region
-(``compat="region-axis"``). Its caption generator, a second training signal, is not part of this tower.
+Its caption generator, a second training signal, is not part of this tower.
 
 Source: Li et al., Visual Semantic Reasoning for Image-Text Matching, ICCV 2019.
 """
@@ -23,30 +22,23 @@ from diptych.encoders.tower import Tower, start_uniform
 
 
 class RegionTowerConfig(Options):
-    """What a region tower is made of.
+    """Options of a region tower; VSE++ on one vector per image: ``regions = 1``, ``layers = 0``, ``fusion = "mean"``.
 
     The published model for COCO is the default with ``compat = "region-axis"``, the one for Flickr30k
-    has also ``normalise_input = false`` and ``batch_norm = true``. VSE++ on one precomputed vector per
-    picture is ``regions = 1``, ``layers = 0``, ``fusion = "mean"``.
-
-    Attributes:
-        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or their
-            ``mean``.
-        compat: ``region-axis`` takes unit length over the regions, as published.
+    has also ``normalise_input = false`` and ``batch_norm = true``.
     """
 
     kind: Literal["regions"] = "regions"
     regions: int = Field(36, ge=1)  # how many each picture has
     feature_width: int = Field(2048, ge=1)  # length of a region's features
     layers: int = Field(4, ge=0)  # graph convolutions
-    fusion: Literal["gru", "mean"] = "gru"
+    fusion: Literal["gru", "mean"] = "gru"  # last state of a GRU over the regions in order, or mean
     normalise_input: bool = True  # unit length before the graph convolutions
     batch_norm: bool = False  # normalise the fused row over the batch
-    compat: Literal["none", "region-axis"] = "none"
+    compat: Literal["none", "region-axis"] = "none"  # region-axis: unit length over the regions, as published
 
     @property
     def summary(self) -> str:
-        """One phrase for tables."""
         return f"{self.regions} × {self.feature_width} region features, {self.layers} graph convolutions"
 
 
@@ -89,7 +81,7 @@ class RegionHead(nn.Module):
         self.bn: nn.Module = nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
 
     def related(self, regions: Tensor) -> Tensor:
-        """(n, N, feature_width) → (n, N, width) regions that know of each other, of unit length."""
+        """(n, N, feature_width) → (n, N, width) related regions of unit length."""
         axis = 1 if self.config.compat == "region-axis" else 2
         values = self.fc(regions)
         if self.config.normalise_input:
@@ -102,11 +94,9 @@ class RegionHead(nn.Module):
     def forward(self, regions: Tensor) -> Tensor:
         """(n, N, feature_width) → (n, width)."""
         values = self.related(regions)
-        if self.config.fusion == "gru":
-            fused = self.img_rnn(values)[1][0]
-        else:
-            fused = values.mean(dim=1)
-        rows: Tensor = self.bn(fused)
+        rows: Tensor = self.bn(
+            self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
+        )
         return rows
 
 
@@ -123,7 +113,6 @@ class RegionTower(Tower):
         self.head = RegionHead(config, self.base)
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A matrix of region features as (regions, feature_width) float32."""
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:
@@ -135,7 +124,7 @@ class RegionTower(Tower):
         }
 
     def features(self, regions: Tensor) -> Tensor:
-        """(n, regions, feature_width), as they are: what the detector computed is what is frozen."""
+        """Return the regions as they are: what the detector computed is what is frozen."""
         return regions
 
     def project(self, features: Tensor) -> Tensor:
@@ -143,5 +132,4 @@ class RegionTower(Tower):
         return self.finish(self.head(features))
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, regions, feature_width) → (n, width) unit rows."""
-        return self.project(self.features(regions))
+        return self.project(regions)

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,11 +33,10 @@ from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.rerank_pairs import matched, pair_keys, reranked
-from diptych.metrics.candidates import Reranked
+from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of
+from diptych.metrics.topk import top_k
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +44,122 @@ _PICTURES = 8  # what is lost to an interruption: of COCO at k = 256 some 10,000
 _PAIRS = 64
 _TEXT_BLOCK = 1024
 
+PairInputs = dict[str, np.ndarray]
+"""What the head reads, by name: arrays with the item first, every item's part of the same shape and type."""
+
+
+class MatchingEncoder(ABC):
+    """The matching head of a :class:`~diptych.encoders.dual_encoder.DualEncoder`."""
+
+    adds_contrastive: ClassVar[bool]  # whether the final score is matching + contrastive (BLIP)
+
+    @abstractmethod
+    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
+        """Return what the head reads of images: the image encoder's output tokens."""
+
+    @abstractmethod
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """Return what the head reads of texts: the text encoder's states, or token ids, and their mask."""
+
+    @abstractmethod
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        """Score image i with text i: (n,) float32, the head's raw output for "they belong together"."""
+
+    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """Score image ``rows[i]``, which do not decrease, with text i; a head may read each image only once for it."""
+        return self.match({name: values[rows] for name, values in images.items()}, texts)
+
+
+def finite_scores(scores: np.ndarray) -> np.ndarray:
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise NumericalError(
+            f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
+            "the weights are corrupt or diverged, or its inputs are: load or make them again",
+        )
+    return np.ascontiguousarray(scores)
+
+
+Chosen = Mapping[Direction, tuple[np.ndarray, np.ndarray]]
+"""Of each direction, (queries, k) rows of the gallery and their contrastive scores."""
+
+
+def pair_keys(chosen: Chosen) -> np.ndarray:
+    """(p,) int64, ascending: image · texts + text of every pair, each once."""
+    return np.unique(np.concatenate([_keys_of(chosen, name).reshape(-1) for name in chosen]))
+
+
+def _keys_of(chosen: Chosen, direction: Direction) -> np.ndarray:
+    items, n_texts = np.asarray(chosen[direction][0], dtype=np.int64), len(chosen["t2i"][0])
+    queries = np.arange(len(items))[:, None]
+    return queries * n_texts + items if direction == "i2t" else items * n_texts + queries
+
+
+def reranked(
+    chosen: Chosen, keys: np.ndarray, scores: np.ndarray, adds_contrastive: bool, about: Mapping[str, object]
+) -> Reranked:
+    """Return the candidates with the scores of their pairs."""
+    sides = {
+        name: Candidates(items, contrastive, scores[np.searchsorted(keys, _keys_of(chosen, name))])
+        for name, (items, contrastive) in chosen.items()
+    }
+    return Reranked(sides["i2t"], sides["t2i"], adds_contrastive, about)
+
+
+def _matched(
+    head: MatchingEncoder,
+    images: PairInputs,
+    rows: np.ndarray,
+    texts: PairInputs,
+    read: np.ndarray,
+    batch: int,
+) -> Iterator[np.ndarray]:
+    """Yield the head's scores of image ``rows[i]``, which ascend, with text ``read[i]``, a batch at a time."""
+    for begin in range(0, len(rows), batch):
+        mine, here = rows[begin : begin + batch], read[begin : begin + batch]
+        low, high = int(mine[0]), int(mine[-1]) + 1  # sorted: a slice, which copies nothing
+        scores = head.match_rows(
+            {name: values[low:high] for name, values in images.items()},
+            mine - low,
+            {name: np.asarray(values[here]) for name, values in texts.items()},
+        )
+        if scores.shape != mine.shape:
+            raise MismatchError(
+                f"the matching head gave scores of shape {scores.shape} for {len(mine)} pairs",
+                "match has to give one number per pair",
+            )
+        yield finite_scores(scores)
+
+
+def rerank_prepared(
+    encoder: MatchingEncoder,
+    image_rows: np.ndarray,
+    text_rows: np.ndarray,
+    images: PairInputs,
+    texts: PairInputs,
+    k: int,
+    *,
+    batch: int = _PAIRS,
+) -> Reranked:
+    """Do what :func:`rerank` does with rows and inputs of the head that are in memory."""
+    if batch < 1:
+        raise UsageError(f"batch is {batch}, it must be at least 1")
+    for what, rows, inputs in (("images", image_rows, images), ("texts", text_rows, texts)):
+        counts = sorted({len(values) for values in inputs.values()})
+        if counts != [len(rows)]:
+            raise MismatchError(
+                f"{len(rows):,} rows of {what}, and inputs of {', '.join(map(str, counts)) or 'nothing'}",
+                "the head needs the inputs of the same items, in the same order",
+            )
+    found: Chosen = {"i2t": top_k(image_rows, text_rows, k), "t2i": top_k(text_rows, image_rows, k)}
+    chosen: Chosen = {name: (items, scores.astype(np.float32)) for name, (items, scores) in found.items()}
+    keys = pair_keys(chosen)
+    rows, read = np.divmod(keys, len(text_rows))
+    scores = np.concatenate(list(_matched(encoder, images, rows, texts, read, batch)))
+    return reranked(chosen, keys, scores, encoder.adds_contrastive, {})
+
 
 def require_matching(encoder: DualEncoder) -> MatchingEncoder:
-    """Return an encoder that has a matching head."""
     if isinstance(encoder, MatchingEncoder):
         return encoder
     from diptych.encoders.family import FAMILIES
@@ -140,7 +253,7 @@ def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCo
 
 @contextmanager
 def _workplace(target: Path | str | None, key: str) -> Iterator[Path]:
-    """Yield the folder of the work that was begun under ``key``, or a new one; it is gone when the block succeeds."""
+    """Yield the folder of the work that was begun under ``key``, or a new one; removed when the block succeeds."""
     if target is None:
         with tempfile.TemporaryDirectory(prefix="diptych-rerank-") as temporary:
             yield Path(temporary)
@@ -223,7 +336,7 @@ def _reranked(
             begin, end = int(starts[first]), int(starts[last + 1])
             rows, read = np.divmod(keys[begin:end], collection.n_captions)
             try:
-                for found in matched(head, head.image_inputs(items), rows - first, texts, read, batch):
+                for found in _matched(head, head.image_inputs(items), rows - first, texts, read, batch):
                     scores[begin : begin + len(found)] = found
                     begin += len(found)
                     bar.advance(len(found))

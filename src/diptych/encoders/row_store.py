@@ -6,10 +6,7 @@
     NAME.unfinished/rows.npy      of its final size from the start
     NAME.unfinished/finished.u1   the journal: one byte per block, 1 when its rows are on the disk
 
-A block's rows are flushed before its byte is written. When every block is there, the folder becomes an artifact
-with the name ``NAME``. Several processes may write blocks of one store at the same time.
-
-:func:`keyed_rows` keeps rows by the content of their items, so that no item is ever computed twice.
+A block's rows are flushed before its byte is written. Several processes may write blocks of one store at the same time.
 """
 
 from __future__ import annotations
@@ -61,11 +58,9 @@ class RowPlan(Artifact, kind="row-plan"):
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks there are."""
         return -(-self.count // self.block)
 
     def rows_of(self, block: int) -> range:
-        """Return the rows of a block."""
         return range(block * self.block, min(self.count, (block + 1) * self.block))
 
     def read_blocks(
@@ -73,18 +68,12 @@ class RowPlan(Artifact, kind="row-plan"):
     ) -> Iterator[list[T]]:
         """Yield ``load(row)`` of the rows of each block, read ahead in threads.
 
-        With ``prepare_next`` a whole block is read ahead, for what a GPU computes meanwhile; a processor would take
-        turns with it on the same cores, which is slower than one after the other.
+        With ``prepare_next`` a whole block is read ahead, for a GPU; a CPU would take turns with it on the same cores.
         """
         places = (row for block in blocks for row in self.rows_of(block))
         ahead = read_ahead(load, places, threads, 4 * threads + (self.block if prepare_next else 0))
         for block in blocks:
             yield list(islice(ahead, len(self.rows_of(block))))
-
-    def rows_in(self, blocks: np.ndarray) -> int:
-        """Count the rows of some blocks, each of them named once."""
-        short = self.blocks * self.block - self.count
-        return len(blocks) * self.block - (short if self.blocks - 1 in blocks else 0)
 
 
 class RowStore:
@@ -97,7 +86,7 @@ class RowStore:
 
     @classmethod
     def begin(cls, target: Path, plan: RowPlan) -> RowStore:
-        """Return the unfinished rows of ``target``; an empty store where there are none of this plan."""
+        """Return the unfinished rows of ``target``, or an empty store."""
         store = cls(target, plan)
         with _storage_errors(store.folder):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +100,6 @@ class RowStore:
         return store
 
     def _resumes(self) -> bool:
-        """Return whether the folder is of this plan and whole."""
         plan, journal = self.plan, self.folder / _JOURNAL
         try:
             if RowPlan.open(self.folder / _PLAN) != plan:
@@ -124,17 +112,13 @@ class RowStore:
         )
         return whole and journal.is_file() and journal.stat().st_size == plan.blocks
 
-    def finished(self) -> np.ndarray:
-        """Return (blocks,) bool: which blocks are there, by whichever process."""
-        return np.fromfile(self.folder / _JOURNAL, dtype=np.uint8).astype(bool)
-
     def missing(self) -> np.ndarray:
-        """Return (m,) int64: the blocks that are not there yet."""
-        return np.flatnonzero(~self.finished())
+        """Return (m,) int64: the blocks that no process has recorded."""
+        return np.flatnonzero(np.fromfile(self.folder / _JOURNAL, dtype=np.uint8) == 0)
 
     def done(self) -> int:
-        """Count the rows that are there."""
-        return self.plan.rows_in(np.flatnonzero(self.finished()))
+        """Count the rows that are recorded."""
+        return self.plan.count - sum(len(self.plan.rows_of(block)) for block in self.missing().tolist())
 
     def __enter__(self) -> Self:
         with _storage_errors(self.folder):
@@ -154,7 +138,7 @@ class RowStore:
             os.close(self._journal)
 
     def write(self, block: int, rows: np.ndarray) -> None:
-        """Write the rows of one block; it is recorded now or a little later."""
+        """Write the rows of one block; they are recorded within seconds."""
         places = self.plan.rows_of(block)
         if rows.shape != (len(places), *self.plan.shape):
             raise DataError(
@@ -179,7 +163,7 @@ class RowStore:
         self._recorded = time.monotonic()
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
-        """Give the rows the header that ``make`` returns of them, memory-mapped, and their name."""
+        """Make the artifact ``target`` of the rows and the header that ``make`` returns of them."""
         if len(missing := self.missing()):
             raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
         with _storage_errors(self.folder):
@@ -215,23 +199,17 @@ Make = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
     """Return (n,) uint64, a key for each text."""
-    digests = bytearray()
-    for text in texts:
-        digests += hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return np.frombuffer(bytes(digests), dtype="<u8")
+    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8")
 
 
 def keyed_rows(
     folder: Path, keys: np.ndarray, width: int, make: Make, *, doing: str, unit: str
 ) -> tuple[np.ndarray, bool]:
-    """Return rows by key, memory-mapped, and whether all of them were there.
+    """Return rows by key, memory-mapped, and whether all of them were there; no item is ever computed twice.
 
-    A folder is for one maker of rows, and a cache. Every row that was ever computed is a record of ``pool.bin``,
-    with a checksum: what a kill or a broken disk left of one is computed again. Beside it lie the rows in the order
-    in which they were asked for.
-
-    Args:
-        make: gets (m,) places in ``keys`` and yields places in these and their rows, batch by batch.
+    Every row is a record of ``pool.bin`` with a checksum, computed again where it is corrupt; beside it lie the rows in
+    the order of ``keys``. ``make`` gets (m,) places in ``keys`` and yields places in these and their rows.
     """
     record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
     pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"
@@ -282,15 +260,14 @@ def _places(pool: Path, record: np.dtype[Any], keys: np.ndarray) -> tuple[np.nda
 def _checksums(records: np.ndarray) -> np.ndarray:
     """(n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
     words = np.ascontiguousarray(records["row"]).view("<u4")
-    odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    drawn = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64)
+    odd = drawn * np.uint64(2) + np.uint64(1)
     sums: np.ndarray = records["key"] + words.astype(np.uint64) @ odd
     return sums
 
 
 def release_pages(rows: np.ndarray) -> None:
-    """Give mapped pages back: they are in the file, and would count as the process's own memory."""
+    """Give mapped pages back, which would count as the process's own memory."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)

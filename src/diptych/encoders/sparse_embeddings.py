@@ -1,8 +1,4 @@
-"""Sparse embeddings: bags of weighted terms on disk, memory-mapped, with ids and vocabulary.
-
-The sparse counterpart of :class:`diptych.encoders.embeddings.Embeddings`: what a sparsifier makes of
-dense rows, what sparse index engines take, what terms and explanations are read from.
-"""
+"""Sparse embeddings: bags of weighted terms on disk, memory-mapped, with ids and vocabulary."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
 
 
 def term_fingerprint(terms: Sequence[str]) -> str:
-    """Name by content of a vocabulary: the terms in their order."""
+    """Return the name by content of a vocabulary: the terms in their order."""
     return fingerprint(list(terms))
 
 
@@ -36,8 +32,7 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
     matrix = csr_array(rows)
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{what} vectors must be real numbers, got {matrix.dtype}")
-    if matrix.dtype != np.float32:
-        matrix = matrix.astype(np.float32)
+    matrix = matrix.astype(np.float32, copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -93,7 +88,6 @@ class SparseEmbeddings(
 
     @cached_property
     def vocabulary(self) -> str:
-        """Fingerprint of the terms."""
         return term_fingerprint(self.terms)
 
     def write_files(self, folder: Path) -> None:

@@ -1,7 +1,4 @@
-"""The feature store: frozen backbone features, computed once, memory-mapped, resumable, keyed by content.
-
-Beside the central view it can hold several random views per image, so that augmentation survives caching.
-"""
+"""The feature store: frozen backbone features of central and random views, computed once, memory-mapped, resumable."""
 
 from __future__ import annotations
 
@@ -17,13 +14,14 @@ from pydantic import Field
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import NumericalError, UsageError
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.image_tower import ImageTower
+from diptych.encoders.inputs import weights_fingerprint
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.row_store import RowPlan, RowStore
@@ -34,17 +32,12 @@ _BLOCK_IMAGES = 32
 
 
 class FeatureOptions(Options):
-    """How features are cached.
-
-    Attributes:
-        precision: ``float32``, or ``bfloat16`` arithmetic in the backbone: faster on processors that have
-            it, with two to three significant digits.
-    """
+    """How features are cached."""
 
     views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
     augmentation: Augmentation = Augmentation()  # what a random view is
-    precision: Literal["float32", "bfloat16"] = "float32"
-    storage: Literal["float32", "float16"] = "float32"  # float32 or float16 on disk
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone; bfloat16: 2 to 3 digits
+    storage: Literal["float32", "float16"] = "float32"  # on disk
     seed: int = 0  # of the random views
 
 
@@ -86,13 +79,12 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
 
 
 def _key(tower: ImageTower, contents: list[str], options: FeatureOptions) -> str:
-    weights = {name: value.detach().cpu().numpy() for name, value in tower.backbone.state_dict().items()}
     # The seed and the augmentation of views that do not exist change nothing.
     settings = options.model_dump(
         mode="json", include=None if options.views else {"views", "precision", "storage"}
     )
     return fingerprint(
-        fingerprint_arrays(weights),
+        weights_fingerprint(tower.backbone.state_dict()),
         tower.config.grid,
         tower.config.backbone,
         tower.config.backbone_options,

@@ -12,7 +12,7 @@ from diptych.core.errors import MismatchError
 
 @dataclass(frozen=True)
 class Cleaning:
-    """One model's rule."""
+    """The rule of one model."""
 
     name: str  # whose it is
     marks: str  # the characters that are taken out of a text
@@ -20,30 +20,26 @@ class Cleaning:
     replaced: tuple[tuple[str, str], ...] = ()  # texts that are replaced after that, in order
     words: int = 30  # how many words are kept; more are cut
 
-    def whole(self, text: str) -> str:
-        """``text`` cleaned, however long it is."""
+    def _words(self, text: str) -> list[str]:
         text = re.sub(f"[{re.escape(self.marks)}]", self.substitute, text.lower())
         for old, new in self.replaced:
             text = text.replace(old, new)
-        return re.sub(r"\s{2,}", " ", text).rstrip("\n").strip(" ")
+        return re.sub(r"\s{2,}", " ", text).rstrip("\n").strip(" ").split(" ")
 
     def __call__(self, text: str) -> str:
-        """``text`` cleaned and cut.
+        """Return ``text`` cleaned and cut.
 
         >>> ALBEF_CLEANING("A man's well-lit dog, Rex, runs!")
         'a mans well lit dog rex runs'
         >>> BLIP_CLEANING("A man's well-lit dog, Rex, runs!")
         "a man's well-lit dog, rex, runs"
         """
-        return " ".join(self.whole(text).split(" ")[: self.words])
-
-    def cuts(self, text: str) -> bool:
-        """Whether words of ``text`` are lost."""
-        return len(self.whole(text).split(" ")) > self.words
+        return " ".join(self._words(text)[: self.words])
 
     def counts(self, texts: Sequence[str], tokens: Sequence[int], limit: int) -> list[int]:
         """Return how many of ``tokens`` each cut text has; above ``limit`` where words were lost."""
-        return [limit + 1 if self.cuts(text) else count for text, count in zip(texts, tokens, strict=True)]
+        cut = [len(self._words(text)) > self.words for text in texts]
+        return [limit + 1 if lost else count for lost, count in zip(cut, tokens, strict=True)]
 
     def describe(self) -> dict[str, Any]:
         return {"like": self.name, "words": self.words}
@@ -53,7 +49,6 @@ _HYPHENS = (("-", " "), ("/", " "), ("<person>", "person"))
 
 ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)  # and X-VLM's
 BLIP_CLEANING = Cleaning("BLIP", '.!"()*#:;~', " ")
-
 
 _ENCODE_TOKEN = "[ENC]"
 

@@ -9,8 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -19,10 +18,13 @@ from pydantic_core import PydanticCustomError
 from torch import Tensor, nn
 
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
-from diptych.data.word_vectors import read_word_vectors, row_of
+
+Batch: TypeAlias = tuple[Tensor, Tensor]
+"""Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths."""
+Endings: TypeAlias = Sequence[str] | None
 
 
 def unit_rows(rows: Tensor) -> Tensor:
@@ -47,11 +49,7 @@ def make_head(
     bias: bool = True,
     batch_norm: bool = False,
 ) -> nn.Sequential:
-    """Return one linear layer, as in VSE++, or two with a ReLU between: (n, features) → (n, width).
-
-    ``bias`` is of all layers, ``batch_norm`` of the last. Two without bias are the head of Bleeker et al. 2022,
-    who need the batch norm for a triplet loss.
-    """
+    """Return one linear layer (VSE++), or two with a ReLU between (without bias: the head of Bleeker et al. 2022)."""
     sizes = [features, width] if hidden is None else [features, hidden, width]
     layers = [nn.Linear(*pair, bias=bias) for pair in pairwise(sizes)]
     start_uniform(*layers)
@@ -70,9 +68,14 @@ def needs_head(config: Any) -> Any:
     return config
 
 
-def text_head(config: Any, features: int, width: int, hidden: int) -> nn.Module:
-    """Return the head that a text tower's configuration asks for."""
+def text_head(config: Any, features: int, width: int, hidden: int, key: str) -> nn.Module:
+    """Return the head that a text tower's configuration asks for; ``key`` sets the width of its features."""
     if config.head == "none":
+        if features != width:
+            raise UsageError(
+                f"{key} {features} differs from the shared width {width} and there is no head",
+                f"set model.text.head = 'linear', or leave {key} out",
+            )
         return nn.Identity()
     return make_head(
         features, width, hidden if config.head == "mlp" else None, 0.0, config.bias, config.batch_norm
@@ -80,10 +83,7 @@ def text_head(config: Any, features: int, width: int, hidden: int) -> nn.Module:
 
 
 class ProjectionConfig(Options):
-    """A non-linear projection on top of both towers, each with its own weights.
-
-    Linear(base, hidden) → ReLU → Linear(hidden, width). The towers below are then those of a model
-    of width ``base`` without projection, so that a trained one's weights fit (ConVSE's warm start).
+    """Linear(base, hidden) → ReLU → Linear(hidden, width) on each tower; the towers below are of width ``base``.
 
     Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021, IV-A2.
     """
@@ -94,7 +94,7 @@ class ProjectionConfig(Options):
 
 
 class Tower(nn.Module):
-    """Base of all towers: ``projection`` and the way to unit rows; their own layers give rows of width ``base``."""
+    """Base of all towers: their own layers give rows of width ``base``, :meth:`finish` makes unit rows of them."""
 
     def __init__(
         self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
@@ -117,10 +117,8 @@ class Tower(nn.Module):
 
 
 def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
-    """Return a validator that reads a table by its key ``kind``, the first kind when the key is missing.
-
-    Other than pydantic's tagged unions it keeps the tag out of the places that errors name.
-    """
+    """Return a validator that reads a table by its key ``kind``, the first kind when the key is missing."""
+    # Other than pydantic's tagged unions it keeps the tag out of the places that errors name.
     known = {str(kind.model_fields["kind"].default): kind for kind in kinds}
 
     def chosen(value: Any) -> Any:
@@ -139,29 +137,21 @@ def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
 
 
 class CaptionInputs(ABC):
-    """Captions as a tower takes them.
-
-    Attributes:
-        wordless: why no word can be unknown or left out, and what to do, where that is so.
-    """
+    """Captions as a tower takes them."""
 
     lengths: np.ndarray  # (n,) int64; captions of like length make batches without padding
-    wordless: ClassVar[tuple[str, str]]
+    wordless: ClassVar[
+        tuple[str, str]
+    ]  # why no word can be unknown or left out, and the fix, where that is so
 
     @abstractmethod
-    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """The two tensors that the tower takes of captions ``rows``, one row each, with their endings."""
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
+        """Return what the tower takes of captions ``rows``, one row each, with their endings."""
 
     def augmented(
-        self,
-        rows: np.ndarray,
-        unknown: float,
-        deleted: float,
-        seed: int,
-        epoch: int,
-        endings: Sequence[str] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The same of captions with noise on their words; see :meth:`TokenInputs.augmented`."""
+        self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int, endings: Endings = None
+    ) -> Batch:
+        """Return the same of captions with noise on their words; see :meth:`TokenInputs.augmented`."""
         why, fix = self.wordless
         raise UsageError(f"{why} (caption_augmentation: unknown {unknown}, deleted {deleted})", fix)
 
@@ -170,38 +160,29 @@ class TokenInputs(CaptionInputs):
     """Token ids of captions, end to end; ``starts`` are (n + 1,) int64."""
 
     def __init__(
-        self,
-        flat: np.ndarray,
-        starts: np.ndarray,
-        vocabulary: Vocabulary | None = None,
-        max_tokens: int | None = None,
+        self, flat: np.ndarray, starts: np.ndarray, vocabulary: Vocabulary, max_tokens: int | None = None
     ) -> None:
         self._flat, self._starts = flat, starts
         self._vocabulary, self._max_tokens = vocabulary, max_tokens
         self.lengths = np.diff(starts)
 
-    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, longest) int64 padded token ids, and (n,) lengths."""
-        return self._ended(*pad_tokens(self._flat, self._starts, rows), endings)
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
+        starts = self._starts[rows]
+        lengths = self._starts[rows + 1] - starts
+        inside, places = _inside(lengths)
+        flat = self._flat[np.minimum(starts[:, None] + places, len(self._flat) - 1)]
+        tokens = np.where(inside, flat, PADDING).astype(np.int64)
+        return self._ended(torch.from_numpy(tokens), torch.from_numpy(lengths), endings)
 
     def augmented(
-        self,
-        rows: np.ndarray,
-        unknown: float,
-        deleted: float,
-        seed: int,
-        epoch: int,
-        endings: Sequence[str] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Noisy captions to train on: some words ``<unk>``, some left out, start and end kept.
-
-        What happens to a caption depends on (seed, epoch, its row) alone, not on its neighbours.
+        self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int, endings: Endings = None
+    ) -> Batch:
+        """Return captions with some words ``<unk>``, some left out, by (seed, epoch, row) alone.
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
         tokens, lengths = (part.numpy() for part in self.batch(rows))
-        places = np.arange(tokens.shape[1])
-        inside = places < lengths[:, None]
+        inside, places = _inside(lengths)
         is_word = inside & (tokens != START) & (tokens != END)
         tokens[is_word & (draw_uniform(seed, epoch, 0, rows[:, None], places) < unknown)] = UNKNOWN
         # The words with the smallest draws are left out. (The small number: 0.29 × 100 is 28.999….)
@@ -215,14 +196,9 @@ class TokenInputs(CaptionInputs):
         moved = np.take_along_axis(np.where(kept, tokens, PADDING), order, axis=1)
         return self._ended(torch.from_numpy(moved), torch.from_numpy(lengths), endings)
 
-    def _ended(self, tokens: Tensor, lengths: Tensor, endings: Sequence[str] | None) -> tuple[Tensor, Tensor]:
-        """Padded captions with the words of their endings before each END."""
+    def _ended(self, tokens: Tensor, lengths: Tensor, endings: Endings) -> Batch:
         if endings is None or not any(endings):
             return tokens, lengths
-        if self._vocabulary is None:
-            raise UsageError(
-                "endings without a vocabulary", "give TokenInputs the vocabulary of its captions"
-            )
         ids = [self._vocabulary.encode(ending)[1:] for ending in endings]
         kept = lengths.numpy() - 1
         if self._max_tokens is not None:
@@ -234,13 +210,26 @@ class TokenInputs(CaptionInputs):
                     f"set model.text.max_tokens to at least {self._max_tokens + 1 - room.min()}",
                 )
             kept = np.minimum(kept, room)
-        rows = [
-            [*row[:count], *part]
-            for row, count, part in zip(tokens.tolist(), kept.tolist(), ids, strict=True)
-        ]
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-        flat = np.concatenate([np.array(row) for row in rows])
-        return pad_tokens(flat, starts, np.arange(len(rows)))
+        rows = zip(tokens.tolist(), kept.tolist(), ids, strict=True)
+        return pad_tokens([[*row[:count], *part] for row, count, part in rows], PADDING)
+
+
+def _inside(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (n, longest) bool, whether a place is before the end, and the (longest,) places."""
+    places = np.arange(int(lengths.max()))
+    return places < lengths[:, None], places
+
+
+def pad_tokens(
+    rows: Sequence[Sequence[int] | np.ndarray], padding: int, width: int | None = None, left: bool = False
+) -> Batch:
+    """Return rows of token ids filled to ``width``, or to the longest, and their lengths."""
+    lengths = np.asarray([len(row) for row in rows], dtype=np.int64)
+    padded = np.full((len(rows), width or int(lengths.max())), padding, dtype=np.int64)
+    for place, row in zip(padded, rows, strict=True):
+        begin = len(place) - len(row) if left else 0
+        place[begin : begin + len(row)] = row
+    return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
 class TargetInputs(CaptionInputs):
@@ -255,8 +244,7 @@ class TargetInputs(CaptionInputs):
         self._vectors = vectors
         self.lengths = np.ones(len(vectors), dtype=np.int64)
 
-    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, d) float32 vectors, and (n,) ones."""
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
         if endings is not None and any(endings):
             raise UsageError(
                 "captions are vectors of sentences, made before training: they cannot end with digits "
@@ -265,40 +253,3 @@ class TargetInputs(CaptionInputs):
             )
         vectors = np.ascontiguousarray(self._vectors[rows], dtype=np.float32)
         return torch.from_numpy(vectors), torch.ones(len(rows), dtype=torch.int64)
-
-
-def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Token ids of captions ``rows`` as a padded (n, longest) int64 tensor, and their lengths (n,)."""
-    lengths = starts[rows + 1] - starts[rows]
-    longest = int(lengths.max())
-    places = starts[rows][:, None] + np.arange(longest)
-    inside = np.arange(longest) < lengths[:, None]
-    tokens = np.where(inside, flat[np.minimum(places, len(flat) - 1)], PADDING)
-    return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
-
-
-def word_embedding(vocabulary: Vocabulary, width: int, config: Any, load_weights: bool) -> nn.Embedding:
-    """Return embeddings of a vocabulary; words that the file knows start from its vectors.
-
-    These are taken as they are, all else drawn from N(0, 1) (``given``), or scaled to the spread of the others.
-    """
-    embed = nn.Embedding(len(vocabulary), width)
-    nn.init.uniform_(embed.weight, -0.1, 0.1)
-    if config.word_vectors is None or not load_weights:
-        return embed
-    known, vectors = read_word_vectors(Path(config.word_vectors), "model.text.word_vectors in the recipe")
-    if vectors.shape[1] > width:
-        raise MismatchError(
-            f"word vectors of shape {vectors.shape} do not fit word_width {width}",
-            f"set model.text.word_width to at least {vectors.shape[-1]}",
-        )
-    spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
-    with torch.no_grad():
-        if config.word_vector_scale == "given":
-            nn.init.normal_(embed.weight)
-            spread = 1.0
-        for number, word in enumerate(vocabulary.entries):
-            row = row_of(word, known, config.word_vector_lookup == "published")
-            if row is not None:
-                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
-    return embed

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
-from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.rerank import MatchingEncoder, PairInputs, finite_scores
 from diptych.encoders.text_cleaning import Cleaning
 
 
@@ -22,8 +22,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
     """A pretrained dual encoder with a matching head on ``model.itm_head``."""
 
     cleaning: Cleaning
-    text_parts: ClassVar[frozenset[str]]
-    """The names of what the head reads of texts; ``mask`` is one of them."""
+    text_parts: ClassVar[frozenset[str]]  # the names of what the head reads of texts, ``mask`` among them
 
     @abstractmethod
     def pixel_states(self, pixels: Tensor) -> Tensor:
@@ -62,18 +61,15 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
 
     @torch.inference_mode()
     def fused(self, images: PairInputs, texts: PairInputs, rows: np.ndarray | None = None) -> Tensor:
-        """Return (n, width), the first state of each text after it was read with an image.
-
-        Args:
-            rows: (n,) image of each text, the same ones side by side; text i goes with image i when not given.
-        """
+        """Return (n, width), the first state of text i read with image ``rows[i]``, which ascend, or with image i."""
         if images.keys() != {"states"} or texts.keys() != self.text_parts:
             raise MismatchError(
                 f"inputs {', '.join(sorted(images)) or 'none'} of images and "
                 f"{', '.join(sorted(texts)) or 'none'} of texts",
                 f"this head reads states of images with {' and '.join(sorted(self.text_parts))} of texts",
             )
-        states, count = images["states"], len(images["states"]) if rows is None else len(rows)
+        states = images["states"]
+        count = len(states if rows is None else rows)
         if any(len(values) != count for values in texts.values()):
             raise MismatchError(
                 f"{count} images and {len(texts['mask'])} texts are no pairs",
@@ -86,22 +82,17 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
             return self._first_states(states, texts)
         # An image's keys and values are computed once for all its texts.
         ends = [0, *(1 + np.flatnonzero(np.diff(rows))).tolist(), count]
-        parts = [
-            self._first_states(
-                states[rows[begin]][None], {name: values[begin:end] for name, values in texts.items()}
-            )
-            for begin, end in pairwise(ends)
-        ]
+        parts = []
+        for begin, end in pairwise(ends):
+            mine = {name: values[begin:end] for name, values in texts.items()}
+            parts.append(self._first_states(states[rows[begin]][None], mine))
         return torch.cat(parts)
 
     def _first_states(self, states: np.ndarray, texts: PairInputs) -> Tensor:
         # Nothing is read beyond the longest text.
         length = max(1, int(np.flatnonzero(texts["mask"].any(axis=0)).max(initial=0)) + 1)
-        read = {
-            name: torch.from_numpy(np.array(values[:, :length])).to(self.device)
-            for name, values in texts.items()
-        }
-        return self.read_together(torch.from_numpy(np.array(states)).to(self.device), read)[:, 0]
+        read = {name: torch.tensor(values[:, :length], device=self.device) for name, values in texts.items()}
+        return self.read_together(torch.tensor(states, device=self.device), read)[:, 0]
 
     @torch.inference_mode()
     def matching_logits(

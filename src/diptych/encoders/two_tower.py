@@ -13,16 +13,22 @@ from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import write_json
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import opening, read_json
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
+from diptych.encoders.caption_tower import (
+    BagTower,
+    BagTowerConfig,
+    CaptionTower,
+    CaptionTowerConfig,
+    TargetTower,
+    TargetTowerConfig,
+)
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors
+from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
-from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
@@ -31,15 +37,10 @@ CaptionSource: TypeAlias = Vocabulary | TargetModel
 
 
 class ModelConfig(Options):
-    """What a two-tower model is made of.
+    """Options of a two-tower model.
 
-    Attributes:
-        image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
-        text: the caption tower: ``kind = "gru"``, ``"targets"`` (a sentence encoder's vectors) or ``"bag"``
-            (words without their order).
-        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et al.,
-            Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root of the
-            violation, as VSE++'s published code does, and ranks as ``order``.
+    ``similarity = "order"``: rows without signs, scored by order violation (Vendrov et al., Order-Embeddings of Images
+    and Language, ICLR 2016); ``order-root`` trains on its root, as VSE++'s published code does, and ranks alike.
     """
 
     width: int = Field(1024, ge=2)  # d, the length of a row in the shared space
@@ -87,6 +88,7 @@ _NO_EFFECT: Any = {
     "similarity": True,
 }
 """Keys that change no row, or whose effect the fingerprint takes from elsewhere."""
+_AGAIN = "copy it again, or train it again"
 
 
 class TwoTowerEncoder(TrainableEncoder):
@@ -162,7 +164,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:
-        """(n, feature_width) cached backbone features to (n, d) float32 unit rows."""
+        """(n, feature_width) cached backbone features → (n, d) float32 unit rows."""
         self.model.eval()
         blocks = []
         for start in range(0, len(features), batch_size):
@@ -196,15 +198,13 @@ class TwoTowerEncoder(TrainableEncoder):
         return self._stored_fingerprint or self._fingerprint_of(self.model.state_dict())
 
     def _fingerprint_of(self, weights: dict[str, torch.Tensor]) -> str:
-        state = {key: value.detach().cpu().numpy() for key, value in weights.items()}
         config = self.model.config.model_dump(mode="json", exclude=_NO_EFFECT)
         if config["image"].get("grid", ...) is None:
             del config["image"]["grid"]  # encoders from before there were grids keep their names
-        content = (
-            list(self.source.entries) if isinstance(self.source, Vocabulary) else self.source.fingerprint
-        )
+        source = self.source
+        content = list(source.entries) if isinstance(source, Vocabulary) else source.fingerprint
         more = [self.similarity] if self.similarity != "cosine" else []
-        return fingerprint(fingerprint_arrays(state), config, content, *more)
+        return fingerprint(weights_fingerprint(weights), config, content, *more)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -232,34 +232,27 @@ class TwoTowerEncoder(TrainableEncoder):
             self.source.save(folder / "targets")
 
     @classmethod
-    @opening("copy it again, or train it again")
+    @opening(_AGAIN)
     def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
         """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            targets = isinstance(config.text, TargetTowerConfig)
-            source: CaptionSource = (
-                open_target_model(folder / "targets")
-                if targets
-                else Vocabulary.load(folder / "vocabulary.json")
-            )
+            source: CaptionSource
+            if isinstance(config.text, TargetTowerConfig):
+                source = open_target_model(folder / "targets")
+            else:
+                source = Vocabulary.load(folder / "vocabulary.json")
             model = TwoTowerModel(config, source, load_weights=False, images=images)
-            weights = load_tensors(folder / "model.safetensors", "copy it again, or train it again")
-            needed = model.state_dict()
-            model.load_state_dict(
-                weights if images else {key: weights[key] for key in needed if key in weights}
-            )
+            weights = load_tensors(folder / "model.safetensors", _AGAIN)
+            kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
+            model.load_state_dict(kept)
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise StorageError(
-                f"{folder} is damaged or of another version: {reason}", "copy it again, or train it again"
-            ) from None
-        model.to(pick_device(device))
-        model.to(memory_format=torch.channels_last)
-        model.eval()
-        encoder = cls(model, source, **settings)
+            raise StorageError(f"{folder} is damaged or of another version: {reason}", _AGAIN) from None
+        encoder = cls(model.eval(), source, **settings)
+        encoder.to(pick_device(device))
         if not images:
             encoder._stored_fingerprint = encoder._fingerprint_of(weights)
         return encoder

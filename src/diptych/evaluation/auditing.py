@@ -22,50 +22,29 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.shortcuts import WITH
 from diptych.metrics import Bootstrap
 
 USUAL = ("train", "val", "test")
-"""Names of splits, unless others are given."""
-
 _IMAGES = int.from_bytes(b"images")
 
 
 def audit_encoder(
     encoder: DualEncoder,
     collection: Collection,
-    folder: Path | str,
+    folder: Path | str,  # for embeddings, which are used again when nothing has changed
     *,
-    splits: tuple[str, str, str] = USUAL,
-    shortcuts: Shortcuts | None = None,
+    splits: tuple[str, str, str] = USUAL,  # that probes are trained, chosen and tested on
+    shortcuts: Shortcuts | None = None,  # what the encoder was trained with; both conditions are audited
     probes: Sequence[ProbeName] = ("linear", "mlp"),
-    seed: int = 0,
-    most: int = MOST_ROWS,
-    samples: int = 1000,
-    tested: Collection | None = None,
-    about: dict[str, Any] | None = None,
+    seed: int = 0,  # of the training images that are drawn, of probes and of control tasks
+    most: int = MOST_ROWS,  # training images, and training rows per question
+    samples: int = 1000,  # bootstrap resamples of the intervals
+    tested: Collection | None = None,  # other data to test the probes on, instead of the test split
+    about: dict[str, Any] | None = None,  # what else the figures depend on
 ) -> Audit:
-    """Audit any encoder on a collection that says facts, or on the words of any other.
-
-    Args:
-        encoder: makes the rows; its embeddings are kept and used again when nothing has changed.
-        collection: all splits.
-        folder: one folder of embeddings per split and condition goes there.
-        splits: names of what probes are trained, chosen and tested on.
-        shortcuts: what the encoder was trained with; both conditions are audited.
-        probes: which.
-        seed: of the training images that are drawn, of probes and of control tasks.
-        most: training images, and training rows per question.
-        samples: bootstrap resamples of the intervals.
-        tested: other data that the probes of ``collection`` are tested on, instead of its test split.
-        about: what else the figures depend on.
-
-    Raises:
-        UsageError: a split that the collection does not have.
-        DataError: nothing can be asked of the rows.
-    """
+    """Audit any encoder on a collection that says facts, or on the words of any other."""
     folder = Path(folder)
     needed = splits if tested is None else splits[:2]
     if missing := [name for name in needed if name not in collection.split_sizes]:
@@ -80,22 +59,24 @@ def audit_encoder(
         names.append(safe_name(f"{tested.name}-{tested.text_fingerprint[:8]}"))
         if not has_facts(tested):  # its words are asked then, of the probes' data too
             plain = [replace(part, records=None, caption_records=None) for part in plain]
-    drawn = _drawn(plain[0], most, seed)
-    if drawn is not None:
-        names[0] += f"-{most}-of-{plain[0].n_images}-seed-{seed}"
-        plain[0] = plain[0].subset(drawn)
-    conditions = {
-        "without": tuple(
-            _encoded(part, encode_collection(encoder, part, folder / place, split))
-            for part, split, place in zip(plain, splits, names, strict=True)
+    if (n := plain[0].n_images) > most:
+        names[0] += f"-{most}-of-{n}-seed-{seed}"
+        order = np.argsort(draw_uniform(seed, _IMAGES, np.arange(n)), kind="stable")
+        plain[0] = plain[0].subset(np.sort(order[:most]))
+
+    def encoded(parts: list[Collection], ending: str = "") -> tuple[Encoded, ...]:
+        rows = [
+            encode_collection(encoder, part, folder / f"{name}{ending}", split)
+            for part, name, split in zip(parts, names, splits, strict=True)
+        ]
+        return tuple(
+            Encoded(part, one.images.rows, one.texts.rows) for part, one in zip(parts, rows, strict=True)
         )
-    }
+
+    conditions = {"without": encoded(plain)}
     if shortcuts is not None:
         parts = [shortcuts.injected(part, encoder.with_endings) for part in plain]
-        conditions["with"] = tuple(
-            _encoded(part, encode_collection(encoder, part, folder / f"{place}-{WITH}", split))
-            for part, split, place in zip(parts, splits, names, strict=True)
-        )
+        conditions["with"] = encoded(parts, f"-{WITH}")
     return audit(
         conditions,  # type: ignore[arg-type]
         probes,
@@ -110,14 +91,3 @@ def audit_encoder(
             **(about or {}),
         },
     )
-
-
-def _drawn(part: Collection, most: int, seed: int) -> np.ndarray | None:
-    """Return the rows of ``most`` images in their order; None for all of them."""
-    if part.n_images <= most:
-        return None
-    return np.sort(np.argsort(draw_uniform(seed, _IMAGES, np.arange(part.n_images)), kind="stable")[:most])
-
-
-def _encoded(part: Collection, rows: EncodedCollection) -> Encoded:
-    return Encoded(part, rows.images.rows, rows.texts.rows)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
-from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result
+from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.measuring import GainMeasure, Measure
@@ -36,26 +37,20 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over seeds."""
-
     values: tuple[float, ...]  # one per seed
 
     @property
     def mean(self) -> float:
-        """The mean over seeds."""
         return float(np.mean(self.values))
 
     @property
     def sd(self) -> float | None:
-        """The sample standard deviation (n − 1), an estimate for seeds not run; None with one seed."""
+        """Return the sample standard deviation (n − 1), an estimate for seeds not run; None with one seed."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     @property
     def population_sd(self) -> float:
-        """The standard deviation of just these seeds (n).
-
-        compat: published code takes ``np.std``; with five seeds it is 11 % less than :attr:`sd`.
-        """
+        """Return the standard deviation of just these seeds (n), as published code takes it (``np.std``)."""
         return float(np.std(self.values))
 
 
@@ -63,12 +58,10 @@ class Spread:
 class Difference:
     """One measure of one run against the baseline's."""
 
-    run: str  # the run's name
+    run: str
     direction: str  # ``"i2t"``, ``"t2i"``, or ``"both"`` for a sum
-    measure: str  # the measure's name
-    # the run's value less the baseline's, in the measure's unit: a share in [0, 1], a rank, or per cent for a
-    # sum
-    difference: float
+    measure: str
+    difference: float  # the run's less the baseline's: of shares in [0, 1], ranks, or a sum in per cent
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end
     p_randomisation: float | None  # of sign flips of images; None for a measure that is no mean over queries
@@ -90,6 +83,10 @@ def _spread_cell(name: str, spread: Spread) -> Cell:
     return Cell(text, value=spread.mean)
 
 
+def p_cell(p: float | None) -> Cell:
+    return Cell("–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", value=p)
+
+
 def _difference_cell(one: Difference) -> Cell:
     member = declared(one.measure)
     scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1
@@ -104,13 +101,9 @@ def _difference_cell(one: Difference) -> Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`~diptych.evaluation.significance.compare` returns."""
-
     runs: tuple[str, ...]  # names, the baseline's among them
     baseline: str  # the baseline's name
-    values: dict[
-        tuple[str, str], dict[str, Spread]
-    ]  # per direction (or "both") and measure, each run's values over its seeds
+    values: dict[tuple[str, str], dict[str, Spread]]  # per direction (or "both") and measure, each run's
     differences: tuple[Difference, ...]  # of every other run and measure
     test: Test  # which p-value was corrected
     correction: Correction  # ``"bonferroni"``, ``"holm"`` or ``"none"``
@@ -121,7 +114,6 @@ class Comparison:
     notes: tuple[str, ...] = ()  # what a reader of the p-values should know
 
     def difference(self, run: str, measure: str, direction: str = BOTH) -> Difference:
-        """Return one difference."""
         for one in self.differences:
             if (one.run, one.measure, one.direction) == (run, measure, direction):
                 return one
@@ -136,10 +128,9 @@ class Comparison:
             for (direction, name), by_run in self.values.items():
                 one = self.difference(run, name, direction)
                 head = name if direction == BOTH else f"{direction} {name}"
-                p = "–" if one.p is None else "<0.001" if one.p < 0.001 else f"{one.p:.3f}"
                 cells = [_spread_cell(name, by_run[of]) for of in (self.baseline, run)]
                 verdict = Cell(one.verdict, words=True, strong=bool(one.verdict))
-                rows.append([Cell(head), *cells, _difference_cell(one), Cell(p, value=one.p), verdict])
+                rows.append([Cell(head), *cells, _difference_cell(one), p_cell(one.p), verdict])
             columns = ("measure", self.baseline, run, "difference", "p", "")
             tables.append(Table(f"{run} against {self.baseline}", columns, rows))
         return tables
@@ -153,20 +144,15 @@ class Comparison:
 
     def line(self) -> str:
         """Return one line: what is resampled, what is tested, what was corrected for."""
-        test = "the paired t-test over images"
-        if self.test == "randomisation":
-            test = f"{self.flips:,} random swaps per image"
+        swaps = f"{self.flips:,} random swaps per image"
+        test = swaps if self.test == "randomisation" else "the paired t-test over images"
         parts = [f"differences to {self.baseline}"]
         if self.how.samples:
-            parts.append(
-                f"{100 * self.how.confidence:g} % intervals (not corrected) from {self.how.samples:,} resamples "
-                f"of images with their captions, seed {self.how.seed}"
-            )
+            parts.append(interval_line(self.how, " (not corrected)", "images with their captions"))
         tests = (f"p of {test}", correction_text(self.correction, self.tested), "two-sided")
         return "; ".join([*parts, ", ".join(text for text in tests if text), *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         same = ("baseline", "protocol", "test", "correction", "tested", "flips")
         return {
             "format": 1,
@@ -193,48 +179,44 @@ def spread_over_seeds(results: Sequence[Result], names: Sequence[str] | None = N
     """Return mean and spread of each measure over runs that differ in nothing but their seed."""
     if not results:
         raise UsageError("no results to take a mean of", "give one evaluation per seed")
-    called = list(names) if names is not None else [f"seed {number}" for number in range(len(results))]
+    called = names if names is not None else [f"seed {number}" for number in range(len(results))]
     if len(results) > 1:
-        check_comparable(results, called)
+        check_comparable(dict(zip(called, results, strict=True)))
     values = [result.values() for result in results]
     common = [name for name in values[0] if all(name in other for other in values)]
     return {name: Spread(tuple(one[name] for one in values)) for name in common}
 
 
-def check_comparable(results: Sequence[Result], names: Sequence[str]) -> list[str]:
+def check_comparable(results: Mapping[str, Result]) -> list[str]:
     """Refuse results that were not measured on the same thing; encoders and seeds may differ.
 
     The same data is that of the same fingerprint, whatever it is called. Fingerprints of images, of regions and
     of given embeddings never agree: there the ids of images and texts decide, and a note says so.
     """
-    first, notes = results[0].protocol, []
-    home = text_image_of(results[0], names[0])
-    for result, name in zip(results[1:], names[1:], strict=True):
-        other = result.protocol
-        by_ids = first.items and first.items == other.items
-        by_ids = by_ids and (first.data_kind != other.data_kind or first.data_kind == "rows")
-        data = [one.about.get("data") for one in (first, other)]
+    (base, first), *others = results.items()
+    mine, home, notes = first.protocol, text_image_of(first, base), []
+    for name, result in others:
+        theirs = result.protocol
+        by_ids = mine.items and mine.items == theirs.items
+        by_ids = by_ids and (mine.data_kind != theirs.data_kind or mine.data_kind == "rows")
+        data = [one.about.get("data") for one in (mine, theirs)]
         if by_ids and data[0] != data[1]:
-            notes.append(
-                f"{names[0]} and {name} have the same ids; their data are {first.data_kind} and {other.data_kind}"
-            )
+            kinds = f"their data are {mine.data_kind} and {theirs.data_kind}"
+            notes.append(f"{base} and {name} have the same ids; {kinds}")
         same_data = by_ids or (data[0] is not None and data[0] == data[1])
-        both = _said(first, same_data), _said(other, same_data)
-        check_alike((names[0], name), both, "evaluate both on the same split with the same options")
-        there = text_image_of(result, name)
-        if not np.array_equal(home, there):
-            row = int(np.flatnonzero(home != there)[0])
-            said = (
-                {f"text {row} belongs to image": int(home[row])},
-                {f"text {row} belongs to image": int(there[row])},
-            )
-            check_alike((names[0], name), said, "evaluate both on the same split")
+        metadata = _fixed(mine, same_data), _fixed(theirs, same_data)
+        check_alike((base, name), metadata, "evaluate both on the same split with the same options")
+        images = text_image_of(result, name)
+        if not np.array_equal(home, images):
+            row = int(np.flatnonzero(home != images)[0])
+            owners = [{f"text {row} belongs to image": int(one[row])} for one in (home, images)]
+            check_alike((base, name), owners, "evaluate both on the same split")
     return notes
 
 
-def check_alike(names: tuple[str, str], said: Sequence[Mapping[str, Any]], fix: str) -> None:
-    """Refuse to compare two runs of which something that must be the same, ``said`` of each, is not."""
-    first, second = said
+def check_alike(names: tuple[str, str], metadata: Sequence[Mapping[str, Any]], fix: str) -> None:
+    """Refuse to compare two runs whose metadata, which must be the same, differ."""
+    first, second = metadata
     for what in dict.fromkeys([*first, *second]):
         if first.get(what) != second.get(what):
             values = f"{first.get(what, 'not said')} and {second.get(what, 'not said')}"
@@ -252,29 +234,22 @@ def baseline_of(given: int | str, names: Sequence[str]) -> str:
     return names[given]
 
 
-def _said(protocol: Protocol, same_data: bool) -> dict[str, Any]:
+def _fixed(protocol: Protocol, same_data: bool) -> dict[str, Any]:
     """Return what two runs of one test must have in common."""
-    said = {what: getattr(protocol, name) for name, what in _FIELDS.items()}
-    about = ("positives",) if same_data else ("positives", *_DATA)
-    return said | {name: protocol.about[name] for name in about if name in protocol.about}
+    names = ("positives",) if same_data else ("positives", *_DATA)
+    fixed = {what: getattr(protocol, name) for name, what in _FIELDS.items()}
+    return fixed | {name: protocol.about[name] for name in names if name in protocol.about}
 
 
-def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: Sequence[str]) -> list[str]:
+def check_same_gains(results: Mapping[str, Result], measures: Sequence[str]) -> list[str]:
     """Refuse to compare a measure of gains by different relevance models; return what a reader should know."""
-    first, own = results[0].protocol.gains, []
-    for measure in measures:
-        for result, name in zip(results[1:], names[1:], strict=True):
-            said = [
-                {f"gains of {measure}": one.get(measure, "not said")}
-                for one in (first, result.protocol.gains)
-            ]
-            fix = "evaluate both with the same --relevance, or leave it out with --measure"
-            check_alike((names[0], name), said, fix)
-        if OWN_GAINS in first.get(measure, ""):
-            own.append(measure)
-    if not own:
-        return []
-    return [f"{', '.join(own)} by each run's own cosines: a difference may be one of scale"]
+    (base, first), *others = ((name, result.protocol.gains) for name, result in results.items())
+    fix = "evaluate both with the same --relevance, or leave it out with --measure"
+    for measure, (name, gains) in product(measures, others):
+        metadata = [{f"gains of {measure}": one[measure]} if measure in one else {} for one in (first, gains)]
+        check_alike((base, name), metadata, fix)
+    own = [measure for measure in measures if OWN_GAINS in first.get(measure, "")]
+    return [f"{', '.join(own)} by each run's own cosines: a difference may be one of scale"] if own else []
 
 
 def text_image_of(result: Result, name: str) -> np.ndarray:

@@ -6,10 +6,9 @@ all conditions and measures (:func:`diptych.metrics.paired.paired`). Where a con
 seeds, a query's value is the mean over them, so intervals and p-values are of other images and say nothing of
 other seeds; the spread does.
 
-Two models' drops are compared by ``(changed - clean of the second) - (changed - clean of the first)``, so that
-what one model has ahead of the other on clean queries plays no part. Of two models the one that starts higher
-has more to lose, so the drops as shares of each model's own clean mean are compared as well. The two may point
-to different models: p-values and verdicts are of the absolute difference.
+What one of two models has ahead of the other on clean queries plays no part in the difference of their drops. The
+one that starts higher has more to lose, so drops as shares of each model's clean mean are compared as well: they
+may point to the other model; p-values and verdicts are of the absolute difference.
 """
 
 from __future__ import annotations
@@ -21,11 +20,21 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError
+from diptych.evaluation.result import interval_line
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.paired import LEVEL, PairedTest, correction_named, correction_text, paired
 
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
+_ROUNDING = 16 * float(
+    np.finfo(np.float64).eps
+)  # of four values added and subtracted, by the greatest of them
+
+
+@dataclass(frozen=True)
+class PairedSettings(Bootstrap):
+    """How drops are tested: resamples for intervals, random swaps for p-values, and the correction of these."""
+
+    flips: int = 10_000
+    correction: str = "holm"  # or ``"bonferroni"``, ``"none"``
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,24 +50,32 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Drop:
-    """What one condition does to one measure; means, in the unit of the values that were given."""
+class _Tested:
+    """A difference of means, in the unit of the values that were given; ends are None without resamples."""
 
     condition: str  # what changed the queries
     measure: str  # what was measured
+    difference: float
+    low: float | None
+    high: float | None
+    relative: float | None  # as a share of the clean mean; None where that is not above 0
+    relative_low: float | None  # of the resamples whose clean means are above 0
+    relative_high: float | None
+    p: float  # of random swaps image by image, two-sided; 1 where no query differs
+    corrected: float  # ``p`` corrected for all that was tested together
+    verdict: str  # where the corrected p-value is at most 0.05, else nothing
+
+
+@dataclass(frozen=True)
+class Drop(_Tested):
+    """What one condition does to one measure: changed less clean, so below 0 where a share drops.
+
+    Its verdict is ``"worse"`` or ``"better"``.
+    """
+
     clean: float  # mean of the clean queries
     perturbed: float  # mean of the changed ones, over seeds too
     spread: float | None  # sample standard deviation of the changed mean over seeds; None of one seed
-    difference: float  # changed less clean, so below 0 where a share drops
-    low: float | None  # lower end of its interval; None without resamples
-    high: float | None  # upper end
-    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
-    # lower end of its interval, of the ratio in every resample whose clean mean is above 0
-    relative_low: float | None
-    relative_high: float | None  # upper end
-    p: float  # of sign flips of images, two-sided; 1 where no query differs
-    corrected: float  # the same corrected for all that was tested together
-    verdict: str  # ``"worse"`` or ``"better"`` where the corrected p-value is at most 0.05, else nothing
 
 
 @dataclass(frozen=True)
@@ -71,53 +88,24 @@ class OwnDrop:
 
 
 @dataclass(frozen=True)
-class DropDifference:
-    """Two models under one condition by one measure."""
+class DropDifference(_Tested):
+    """Two models under one condition: the drop of the second less that of the first, above 0 where it loses less.
 
-    condition: str  # what changed the queries
-    measure: str  # what was measured
+    The verdict is ``"more robust"`` or ``"less robust"``, of the second.
+    """
+
     first: OwnDrop  # what the baseline loses
     second: OwnDrop  # what the other model loses
-    # the drop of the second less that of the first; of shares above 0 where the second loses less
-    difference: float
-    low: float | None  # lower end of its interval; None without resamples
-    high: float | None  # upper end
-    # the same of drops as shares of each model's own clean mean; None where one has none
-    relative: float | None
-    # lower end of its interval, of resamples in which both clean means are above 0
-    relative_low: float | None
-    relative_high: float | None  # upper end
-    p: float  # of swapping the two models image by image, two-sided; 1 where no query differs
-    corrected: float  # the same corrected for all that was tested together
-    # ``"more robust"`` or ``"less robust"``, of the second, where the corrected p-value is at most 0.05, else
-    # nothing
-    verdict: str
 
 
-def drops(
-    pairs: Sequence[Paired],
-    *,
-    samples: int = 1000,
-    flips: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    correction: str = "holm",
-) -> list[Drop]:
-    """Return the drop of every pair, corrected over all of them."""
-    asked = [_Evaluated.of(pair) for pair in pairs]
-    tests = paired(
-        [(one.differences, one.clean) for one in asked],
-        [one.cluster for one in asked],
-        how=Bootstrap(samples, confidence, seed),
-        flips=flips,
-        correction=correction,
-    )
+def drops(pairs: Sequence[Paired], **settings: Any) -> list[Drop]:
+    """Return the drop of every pair, corrected over all of them; settings of :class:`PairedSettings`."""
+    how, evaluated = PairedSettings(**settings), [_Evaluated.of(pair) for pair in pairs]
+    tests = _tests(how, evaluated, [(one.differences, one.clean) for one in evaluated])
     found = []
-    for one, test in zip(asked, tests, strict=True):
+    for one, test in zip(evaluated, tests, strict=True):
         own, means = one.own(), np.mean(one.seeds, axis=1)
         difference, clean, _ = test.sums
-        ends = None if own.relative is None else interval(_ratio(difference, clean), confidence)
-        relative_low, relative_high = ends or (None, None)
         found.append(
             Drop(
                 condition=one.pair.condition,
@@ -125,86 +113,56 @@ def drops(
                 clean=own.clean,
                 perturbed=float(np.mean(means)) if np.any(one.differences) else own.clean,
                 spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-                relative=own.relative,
-                relative_low=relative_low,
-                relative_high=relative_high,
                 **_tested(test, "better", "worse"),
+                **_relative(own.relative, _ratio(difference, clean), how),
             )
         )
     return found
 
 
-def drop_differences(
-    pairs: Sequence[tuple[Paired, Paired]],
-    *,
-    samples: int = 1000,  # resamples for the intervals; 0 for none
-    flips: int = 10_000,  # random swaps
-    seed: int = 0,  # of resamples and swaps
-    confidence: float = 0.95,  # coverage of the intervals
-    correction: str = "holm",  # ``"bonferroni"``, ``"holm"`` or ``"none"``
-) -> list[DropDifference]:
-    """Return how the drop of each pair's second model differs from that of its first, corrected over all.
-
-    Args:
-        pairs: per condition and measure the first model's queries and the second's: the same queries in the
-            same order, with the same clusters. Each model's seeds are averaged query by query.
-    """
-    asked = [(_Evaluated.of(first), _Evaluated.of(second)) for first, second in pairs]
-    both = [(one, two, _gaps(one, two)) for one, two in asked]
-    tests = paired(
-        [(gaps, one.differences, one.clean, two.differences, two.clean) for one, two, gaps in both],
-        [one.cluster for one, _, _ in both],
-        how=Bootstrap(samples, confidence, seed),
-        flips=flips,
-        correction=correction,
-    )
+def drop_differences(pairs: Sequence[tuple[Paired, Paired]], **settings: Any) -> list[DropDifference]:
+    """Return how drops of second models differ from those of first ones on the same queries, corrected over all."""
+    how = PairedSettings(**settings)
+    both = [(_Evaluated.of(first), _Evaluated.of(second)) for first, second in pairs]
+    gaps = [_gaps(one, two) for one, two in both]
+    columns = [
+        (gap, one.differences, one.clean, two.differences, two.clean)
+        for gap, (one, two) in zip(gaps, both, strict=True)
+    ]
     found = []
-    for (one, two, gaps), test in zip(both, tests, strict=True):
+    for (one, two), gap, test in zip(both, gaps, _tests(how, [one for one, _ in both], columns), strict=True):
         first, second = one.own(), two.own()
-        alike = not np.any(gaps) and np.array_equal(one.clean, two.clean)
         _, lost, clean, also_lost, also_clean, _ = test.sums
-        share, ends = None, None
+        share, ratios = None, _ratio(also_lost, also_clean) - _ratio(lost, clean)
         if first.relative is not None and second.relative is not None:
-            share = 0.0 if alike else second.relative - first.relative
-            relative = _ratio(also_lost, also_clean) - _ratio(lost, clean)
+            share = second.relative - first.relative
+        if share is not None and not np.any(gap) and np.array_equal(one.clean, two.clean):
             # Columns of one matrix product may be added up in different orders; of equals nothing may stay.
-            ends = interval(np.where(alike & ~np.isnan(relative), 0.0, relative), confidence)
-        relative_low, relative_high = ends or (None, None)
+            share, ratios = 0.0, np.where(np.isnan(ratios), ratios, 0.0)
         found.append(
             DropDifference(
                 condition=one.pair.condition,
                 measure=one.pair.measure,
                 first=first,
                 second=second,
-                relative=share,
-                relative_low=relative_low,
-                relative_high=relative_high,
                 **_tested(test, "more robust", "less robust"),
+                **_relative(share, ratios, how),
             )
         )
     return found
 
 
-def drops_line(
-    tested: int,
-    *,
-    samples: int = 1000,
-    flips: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    correction: str = "holm",
-    what: str = "differences to the clean queries",
-) -> str:
+def drops_line(tested: int, *, what: str = "differences to the clean queries", **settings: Any) -> str:
     """Return one line: what is resampled, what is tested, what was corrected for."""
-    name = correction_named(correction)
+    how = PairedSettings(**settings)
+    name = correction_named(how.correction)
     parts = [f"{what}, paired by query"]
-    if samples:
-        resampled = f"{samples:,} resamples of pictures with their captions, seed {seed}"
-        parts.append(f"{100 * confidence:g} % intervals (not corrected) from {resampled}")
-    tests = [f"p of {flips:,} random swaps per picture", correction_text(name, tested)]
-    parts.append(", ".join([text for text in tests if text] + ["two-sided"]))
-    if name != "none" and tested / (flips + 1) > LEVEL:
-        parts.append(f"{flips:,} swaps cannot reach {LEVEL:g} after the correction: raise flips")
+    if how.samples:
+        parts.append(interval_line(how, " (not corrected)", "pictures with their captions"))
+    tests = [f"p of {how.flips:,} random swaps per picture", correction_text(name, tested), "two-sided"]
+    parts.append(", ".join(text for text in tests if text))
+    if name != "none" and tested / (how.flips + 1) > LEVEL:
+        parts.append(f"{how.flips:,} swaps cannot reach {LEVEL:g} after the correction: raise flips")
     return "; ".join(parts)
 
 
@@ -220,16 +178,23 @@ class _Evaluated:
 
     @classmethod
     def of(cls, pair: Paired) -> _Evaluated:
-        there = ~np.isnan(pair.clean)
-        if not there.any():
-            raise DataError(f"{pair.condition}, {pair.measure}: none of {len(there):,} queries is asked")
-        clean, perturbed = pair.clean[there], np.atleast_2d(pair.perturbed)[:, there]
+        evaluated = ~np.isnan(pair.clean)
+        if not evaluated.any():
+            raise DataError(f"{pair.condition}, {pair.measure}: none of {len(evaluated):,} queries is asked")
+        clean, perturbed = pair.clean[evaluated], np.atleast_2d(pair.perturbed)[:, evaluated]
         # The mean of differences, not the difference of means: equal values must differ by exactly 0.
-        return cls(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), pair.cluster[there])
+        return cls(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), pair.cluster[evaluated])
 
     def own(self) -> OwnDrop:
         clean, difference = float(np.mean(self.clean)), float(np.mean(self.differences))
         return OwnDrop(clean, difference, difference / clean if clean > 0 else None)
+
+
+def _tests(
+    how: PairedSettings, evaluated: Sequence[_Evaluated], columns: Sequence[Sequence[np.ndarray]]
+) -> list[PairedTest]:
+    clusters = [one.cluster for one in evaluated]
+    return paired(columns, clusters, how=how, flips=how.flips, correction=how.correction)
 
 
 def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
@@ -244,6 +209,11 @@ def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     found: np.ndarray = np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
     return found
+
+
+def _relative(share: float | None, resampled: np.ndarray, how: PairedSettings) -> dict[str, Any]:
+    low, high = (None if share is None else interval(resampled, how.confidence)) or (None, None)
+    return {"relative": share, "relative_low": low, "relative_high": high}
 
 
 def _tested(test: PairedTest, more: str, less: str) -> dict[str, Any]:

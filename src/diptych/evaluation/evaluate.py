@@ -6,10 +6,11 @@ averaged over the galleries.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from diptych.evaluation.result import (
     BOTH,
     OWN_GAINS,
     Fold,
+    Protocol,
     Reranking,
     Result,
     Score,
     one_gallery,
     partition,
-    protocol_of,
 )
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
@@ -53,20 +54,12 @@ _Plain = Measure | GainMeasure
 _WARNING = "its scale counts, so models are not compared by it"
 
 
-class Ranker(Protocol):
+class Ranker(typing.Protocol):
     """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
-    @property
-    def similarity(self) -> str:
-        """What the ranks are by, for the protocol."""
-
-    @property
-    def usual_ties(self) -> str:
-        """The tie rule unless another is asked for."""
-
-    @property
-    def protocol(self) -> Reranking | None:
-        """The second stage; None where there is one stage alone."""
+    similarity: str  # what the ranks are by
+    usual_ties: str  # the tie rule unless another is asked for
+    protocol: Reranking | None  # the second stage; None where there is one stage alone
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions, of every positive or of each query's best alone."""
@@ -79,16 +72,16 @@ def evaluate(
     measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     similarity: str | None = None,
-    image_ids: Sequence[str] | None = None,
+    image_ids: Sequence[str] | None = None,  # for messages
     text_ids: Sequence[str] | None = None,
-    protocol: str = "full",
-    ties: str | None = None,
-    relevance: Relevance | None = None,
-    grades: Grades | None = None,
-    bootstrap: Bootstrap | None = None,
-    block: int = BLOCK,
+    protocol: str = "full",  # how the test set is cut into galleries; see :mod:`diptych.evaluation.result`
+    ties: str | None = None,  # the tie rule, see :mod:`diptych.metrics.ranks`; ``"expected"`` by default
+    relevance: Relevance | None = None,  # whose cosines are gains of DCG_CM; the evaluated model's by default
+    grades: Grades | None = None,  # of pairs for nDCG; labels alone by default
+    bootstrap: Bootstrap | None = None,  # how confidence intervals are made; none by default
+    block: int = BLOCK,  # scores held at once by one worker
     threads: int | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] | None = None,  # dataset, split, fingerprints, seed, ...: JSON-able, printed
 ) -> Result:
     """Measure retrieval in both directions by embeddings of images and texts, or by given scores.
 
@@ -98,23 +91,9 @@ def evaluate(
             -1 and 1, any score source, or candidates that a second stage scored
             (:class:`~diptych.evaluation.reranking.RerankedScores`).
         texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
-        ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
-        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
-            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
-            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
-            everything; the protocol says how many there are.
-        image_ids, text_ids: for messages.
-        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.result`.
-        ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
-            candidates whose rest ties as published.
-        relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
-            evaluated one by default.
-        grades: grades of pairs for nDCG; labels alone by default.
-        bootstrap: how confidence intervals are made; none by default.
-        block: scores held at once by one worker.
-        threads: workers; all available cores by default.
-        about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
+        similarity: ``"cosine"``, whatever the lengths of the rows, the default of dense rows; ``"dot"``, their
+            inner product, that of sparse rows; or ``"order"``, the score of order embeddings.
 
     Raises:
         DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
@@ -155,38 +134,54 @@ def evaluate(
         kw: dict[str, Any] = {"relevance": judge, "grades": grading, "depth": depth}
         kw |= {"block": block, "threads": threads}
         measured = _measure_gallery(part, fold.ground_truth, plain, ties=ties, **kw)
-        samples = {}
         if how.samples:
-            values = {(way, name): one.values[name] for way, one in measured.items() for name in one.values}
-            of = {one.name: one.aggregate for one in plain}
-            aggregates = {key: of[key[1]] for key in values}
-            samples = resample(how, number, fold.ground_truth, values, aggregates)
-        found.append(_Found(fold, measured, samples))
-    said = {
-        one.name: _gains_said(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
+            aggregates = {(way, one.name): one.aggregate for way, one in product(DIRECTIONS, plain)}
+            drawn = resample(how, number, fold.ground_truth, measured.values, aggregates)
+            measured = replace(measured, samples=drawn)
+        found.append((fold, measured))
+    gains = {
+        one.name: _gain_text(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
     }
 
     def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
         """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
         values = np.empty(truth.positives(name).n_queries)
-        for one, part in zip(found, parts, strict=True):
-            values[one.fold.images if name == "i2t" else one.fold.texts] = part
+        for (fold, _), part in zip(found, parts, strict=True):
+            values[fold.images if name == "i2t" else fold.texts] = part
         if name in truth.asked:
             values[~truth.asked[name]] = np.nan
         return values
 
-    per_query: dict[str, dict[str, np.ndarray]] = {
-        name: {
-            member.name: whole(name, (one.measured[name].values[member.name] for one in found))
-            for member in plain
-        }
-        for name in DIRECTIONS
-    }
+    per_query: dict[str, dict[str, np.ndarray]] = {name: {} for name in DIRECTIONS}
+    for way, member in product(DIRECTIONS, plain):
+        per_query[way][member.name] = whole(way, (one.values[way, member.name] for _, one in found))
     best: dict[str, np.ndarray] = {
-        name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS
+        name: whole(name, (one.best[name] for _, one in found)) for name in DIRECTIONS
     }
-    about_it = protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said)
-    return Result(about_it, _scores(found, plain, sums, how), per_query, best, truth.text_image)
+    counts = {name: truth.positives(name).counts[truth.queries(name)].tolist() for name in DIRECTIONS}
+    asked = {name: len(given) for name, given in counts.items()}
+    published = ["ties"] if ties == "compat" else []
+    published += ["unranked"] if second is not None and second.unranked == "published" else []
+    metadata = Protocol(
+        name=chosen.name,
+        n_images=truth.n_images,
+        n_texts=truth.n_texts,
+        texts_per_image=(min(counts["i2t"]), max(counts["i2t"])),
+        images_per_text=(min(counts["t2i"]), max(counts["t2i"])),
+        galleries=chosen.count,
+        ties=ties,
+        any_of_k=tuple(member.name for member in plain if member.positives == "best"),
+        all_positives=tuple(member.name for member in plain if member.positives == "all"),
+        compat=tuple(published + [member.name for member in plain if member.compat]),
+        without_positive={str(name): count for name, count in truth.without_positive.items()},
+        **asdict(how),
+        about=dict(about or {}),
+        similarity=source.similarity,
+        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
+        reranking=second,
+        gains=gains,
+    )
+    return Result(metadata, _scores(found, plain, sums, how), per_query, best, truth.text_image)
 
 
 def rows_source(
@@ -207,18 +202,12 @@ def rows_source(
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """One direction of one gallery."""
+    """One gallery; by direction and measure."""
 
-    values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
-    chances: dict[str, float]  # per measure, the chance level; empty unless wanted
-    best: np.ndarray  # (n_queries,) the rank of each query's best positive; empty where no rank was asked for
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    fold: Fold
-    measured: dict[Direction, _Measured]
-    samples: dict[_Key, np.ndarray]
+    values: dict[_Key, np.ndarray]  # (n_queries,) float64
+    chances: dict[_Key, float]  # empty unless wanted
+    best: dict[Direction, np.ndarray]  # (n_queries,) the rank of each query's best positive, where ranked
+    samples: dict[_Key, np.ndarray] = field(default_factory=dict)  # (resamples,)
 
 
 def _measure_gallery(
@@ -234,7 +223,7 @@ def _measure_gallery(
     depth: Mapping[str, int] | None = None,
     block: int = BLOCK,
     threads: int | None = None,
-) -> dict[Direction, _Measured]:
+) -> _Measured:
     """Measure the queries of one gallery; ``depth``: how many items are ranked, for chance levels."""
     ranked = [member for member in plain if isinstance(member, Measure)]
     gaining = [member for member in plain if isinstance(member, GainMeasure)]
@@ -249,17 +238,18 @@ def _measure_gallery(
     similar = None
     if relevance is not None and any(member.gain.of == "similarity" for member in gaining):
         similar = relevance.source(truth.n_images, truth.n_texts)
-    found = {}
+    found = _Measured({}, {}, {})
     for name in directions:
-        asked, values, chances, best = truth.queries(name), {}, {}, np.empty(0)
+        asked = truth.queries(name)
         if name in ranks:
             groups = tie_groups(ranks[name], ties)
-            best = best_ranks(groups)
-            values = {member.name: member.values(groups) for member in ranked}
-            if chance:
-                relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
-                deepest = (depth or {}).get(name)
-                chances = {one.name: one.chance(relevant, gallery, deepest) for one in ranked}
+            found.best[name] = best_ranks(groups)
+            relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
+            for one in ranked:
+                found.values[name, one.name] = one.values(groups)
+                if chance:
+                    level = one.chance(relevant, gallery, (depth or {}).get(name))
+                    found.chances[name, one.name] = level
         if gaining:
             assert isinstance(source, ScoreSource)
             positives = truth.positives(name)
@@ -277,10 +267,10 @@ def _measure_gallery(
                     needs_best = any(member.needs_best for member in some)
                     worth |= similar_gains(*given, by=similar, best=needs_best, **how)
             for member in gaining:
-                values[member.name] = member.values(gained := worth[member.gain])
+                key, gained = (name, member.name), worth[member.gain]
+                found.values[key] = member.values(gained)
                 if chance:
-                    chances[member.name] = member.aggregate.of(member.values(gained, chance=True)[asked])
-        found[name] = _Measured({one.name: values[one.name] for one in plain}, chances, best)
+                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[asked])
     return found
 
 
@@ -292,17 +282,14 @@ def measure_queries(
     *,
     query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
-    relevance: tuple[np.ndarray, np.ndarray] | None = None,
+    relevance: tuple[np.ndarray, np.ndarray]
+    | None = None,  # rows of queries and gallery by a relevance model
     ties: str = "expected",
     grades: Grades | None = None,
     block: int = BLOCK,
     threads: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has.
-
-    Args:
-        relevance: rows of queries and gallery by a relevance model.
-    """
+    """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has."""
     plain, _ = resolve(measures)
     turned = query_side == "t2i"
     sides = (gallery, queries) if turned else (queries, gallery)
@@ -318,7 +305,7 @@ def measure_queries(
     found = _measure_gallery(
         source, truth, plain, directions=one_way, ties=ties, relevance=given, chance=False, **kw
     )
-    return found[query_side].values
+    return {name: values for (_, name), values in found.values.items()}
 
 
 def check_gains(
@@ -335,10 +322,9 @@ def check_gains(
         )
 
 
-def _gains_said(
+def _gain_text(
     member: GainMeasure, truth: GroundTruth, relevance: Relevance | None, grades: Grades | None
 ) -> str:
-    """Say what the gains are and by what, for the protocol."""
     says = member.gain.says
     if member.gain.of == "similarity":
         if relevance is None:
@@ -356,9 +342,8 @@ def _gains_said(
 
 
 def _scores(
-    found: list[_Found], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
+    found: list[tuple[Fold, _Measured]], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
 ) -> dict[str, dict[str, Score]]:
-    """Average over the galleries, and sum over both directions."""
     values: dict[_Key, float] = {}
     chances: dict[_Key, float] = {}
     samples: dict[_Key, np.ndarray] = {}
@@ -369,14 +354,11 @@ def _scores(
 
     for way, member in product(DIRECTIONS, plain):
         key = way, member.name
-        each = [
-            member.aggregate.of(one.measured[way].values[member.name][one.fold.ground_truth.queries(way)])
-            for one in found
-        ]
+        each = [member.aggregate.of(one.values[key][fold.ground_truth.queries(way)]) for fold, one in found]
         values[key] = float(np.mean(each))
-        chances[key] = float(np.mean([one.measured[way].chances[member.name] for one in found]))
+        chances[key] = float(np.mean([one.chances[key] for _, one in found]))
         if how.samples:
-            samples[key] = np.mean([one.samples[key] for one in found], axis=0)
+            samples[key] = np.mean([one.samples[key] for _, one in found], axis=0)
         scores[way][member.name] = Score(values[key], chances[key], *ends(samples.get(key)))
     for total in sums:
         parts: list[_Key] = [(name, part) for name in DIRECTIONS for part in total.parts]

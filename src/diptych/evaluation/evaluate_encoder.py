@@ -28,8 +28,7 @@ from diptych.metrics.relevance import Grades, Relevance
 from diptych.metrics.sources import ScoreSource, similarity
 from diptych.metrics.trec import write_qrels, write_run, write_trec
 
-TREC_DEPTH = 100
-"""How many items per query a TREC run file holds."""
+_TREC_DEPTH = 100  # items per query in a TREC run file
 
 
 def evaluate_encoder(
@@ -39,20 +38,14 @@ def evaluate_encoder(
     measures: Sequence[str] = DEFAULT_MEASURES,
     **options: Any,
 ) -> Result:
-    """Embed a collection and measure it.
-
-    Embeddings go to ``folder/embeddings`` and are used again when nothing has changed.
+    """Embed a collection into ``folder/embeddings``, used again when nothing has changed, and measure it.
 
     Args:
-        encoder: what is evaluated.
-        collection: images and captions.
-        folder: where embeddings and the evaluation go.
         measures: names such as ``"R@5"``.
         options: as of :func:`evaluate_encoded`.
 
     Raises:
         MismatchError: the encoder takes another kind of input than the collection holds.
-        DataError, NumericalError, UsageError: as of :func:`~diptych.evaluation.evaluate.evaluate`.
     """
     encoded = encode_collection(encoder, collection, Path(folder) / "embeddings")
     return evaluate_encoded(encoded, Path(folder) / "evaluation", measures, **options)
@@ -60,14 +53,14 @@ def evaluate_encoder(
 
 def evaluate_encoded(
     encoded: EncodedCollection,  # the embeddings
-    folder: Path | str | None = None,
+    folder: Path | str | None = None,  # where the result goes, with TREC files; nothing is written without it
     measures: Sequence[str] = DEFAULT_MEASURES,  # names such as ``"R@5"``
     *,
-    reranked: Reranked | None = None,
+    reranked: Reranked | None = None,  # scored by a matching head, and measured instead of the first stage
     k: int | None = None,  # as if so many candidates of each query had been re-ranked
-    unranked: str = "miss",
+    unranked: str = "miss",  # of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
     positives: ExtendedPositives | None = None,  # extended positives of what was embedded
-    ground_truth: GroundTruth | None = None,
+    ground_truth: GroundTruth | None = None,  # instead of the collection's pairs
     protocol: str = "full",  # how the test set is cut into galleries
     ties: str | None = None,  # the tie rule
     relevance: Relevance | None = None,  # the model that says how relevant an item without a label is
@@ -75,15 +68,7 @@ def evaluate_encoded(
     trec: bool = True,  # write TREC runs and qrels too
     about: dict[str, Any] | None = None,  # what else the numbers depend on
 ) -> Result:
-    """Measure retrieval in both directions on stored embeddings.
-
-    Args:
-        folder: where the result goes, with values per query and TREC files; nothing is written without it.
-        reranked: candidates that a matching head scored, made of these embeddings: the second stage is
-            measured instead of the first.
-        unranked: what becomes of positives that are no candidates; see :mod:`diptych.evaluation.reranking`.
-        ground_truth: which captions are relevant to which images, instead of the collection's pairs.
-    """
+    """Measure retrieval in both directions on stored embeddings."""
     if positives is not None and ground_truth is not None:
         raise UsageError("both extended positives and a ground truth are given", "give one of them")
     truth = ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
@@ -98,6 +83,16 @@ def evaluate_encoded(
                 text = f"the candidates are of {what} {made}, the embeddings of {have}"
                 raise MismatchError(text, "re-rank these embeddings: diptych evaluate --rerank")
         ranker = RerankedScores(reranked, truth, k=k, unranked=unranked, first=source)
+    metadata = {
+        "dataset": encoded.about["dataset"],
+        "split": encoded.about["split"] or "all",
+        "encoder": images.encoder,
+        "data": encoded.about["data"],
+    }
+    if encoded.about.get("encoder", {}).get("stage") == "pre-training":  # rows made by hand say nothing
+        metadata["stage"] = "pre-training"
+    if positives is not None:
+        metadata["positives"] = positives.line()
     result = evaluate(
         ranker,
         None,
@@ -108,20 +103,20 @@ def evaluate_encoded(
         relevance=relevance,
         grades=grades_of(positives),
         bootstrap=Bootstrap(samples),
-        about={**_about(encoded, positives), **(about or {})},
+        about=metadata | (about or {}),
     )
     items = fingerprint_lists(images.ids, texts.ids)
     result = replace(result, protocol=replace(result.protocol, items=items, data_kind=kind_of_data(encoded)))
-    if folder is not None:
+
+    def write_runs(folder: Path) -> None:
         names = [["_".join(name.split()) for name in side.ids] for side in (images, texts)]
+        if reranked is None:
+            write_trec(folder, source, truth, *names, k=_TREC_DEPTH)
+        else:
+            _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
 
-        def write_runs(folder: Path) -> None:
-            if trec and reranked is None:
-                write_trec(folder, source, truth, *names, k=TREC_DEPTH)
-            elif trec and reranked is not None:
-                _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
-
-        result.save(folder, also=write_runs)
+    if folder is not None:
+        result.save(folder, also=write_runs if trec else None)
     return result
 
 
@@ -146,34 +141,19 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
 
 
 def grades_of(positives: ExtendedPositives | None) -> Grades | None:
-    """Return the grades of pairs, where the extended positives have any."""
     if positives is None or positives.grades is None:
         return None
     return Grades(*positives.grades, what=positives.what.split(",")[0])
 
 
-def _about(encoded: EncodedCollection, positives: ExtendedPositives | None) -> dict[str, Any]:
-    """Return what every number made of ``encoded`` carries, also that a checkpoint is one of pre-training."""
-    said = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"] or "all",
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
-    if encoded.about.get("encoder", {}).get("stage") == "pre-training":  # rows made by hand say nothing
-        said["stage"] = "pre-training"
-    return said if positives is None else said | {"positives": positives.line()}
-
-
 def _write_candidates(
     folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
 ) -> None:
-    """Write the candidates of the evaluated queries in their final order as TREC files."""
     for name in DIRECTIONS:
         asked, positives = truth.queries(name), truth.positives(name)
         query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)
         final = reranked.final(name)[asked].astype(np.float64)
-        order = np.argsort(-final, axis=1, kind="stable")[:, :TREC_DEPTH]
+        order = np.argsort(-final, axis=1, kind="stable")[:, :_TREC_DEPTH]
         rows = np.take_along_axis(reranked.candidates(name).items[asked], order, axis=1)
         names = [query_ids[row] for row in asked.tolist()]
         scores = np.take_along_axis(final, order, axis=1)
@@ -207,7 +187,7 @@ def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance
 
 
 def kind_of_data(encoded: EncodedCollection) -> str:
-    """Return what the fingerprint of the data is of: ``"pictures"``, ``"regions"``, or ``"rows"`` of others."""
+    """Return what the fingerprint of the data is of: ``"pictures"``, ``"regions"``, or given ``"rows"``."""
     encoder = encoded.about.get("encoder", {})
     image = encoder.get("image")
     if encoder.get("family") == GivenRows.family:

@@ -23,7 +23,7 @@ from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
-from diptych.evaluation.result import Result
+from diptych.evaluation.result import Result, interval_line
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
@@ -37,8 +37,6 @@ _LEAST = 2  # judged items that make an order
 
 @dataclass(frozen=True)
 class Agreement:
-    """One correlation with people."""
-
     what: str  # a kind of gain, or a measure
     over: str  # what is correlated: pairs, or queries of a direction
     n: int  # how many
@@ -47,30 +45,21 @@ class Agreement:
 
 @dataclass(frozen=True)
 class HumanAgreement:
-    """What :func:`agreement_with_people` returns."""
-
     line: str  # what was judged, by whom, and how intervals are made
     pairs: tuple[Agreement, ...]  # per kind of gain
     queries: tuple[Agreement, ...]  # per direction and measure
-    # per direction, queries with judged items that have no condensed list to be judged, by reason
-    left_out: dict[str, dict[str, int]]
+    left_out: dict[str, dict[str, int]]  # per direction and reason, queries without a condensed list
 
     def tables(self) -> list[Table]:
-        """Return how relevance and measures correlate with what people said."""
         tables = []
         for caption, what, found in (
             ("gains of pairs", "gain", self.pairs),
             ("measures of queries", "measure", self.queries),
         ):
-            rows = [
-                [
-                    Cell(one.what),
-                    Cell(one.over),
-                    Cell(f"{one.n:,}"),
-                    *(each.cell for each in one.coefficients.values()),
-                ]
-                for one in found
-            ]
+            rows = []
+            for one in found:
+                coefficients = [each.cell for each in one.coefficients.values()]
+                rows.append([Cell(one.what), Cell(one.over), Cell(f"{one.n:,}"), *coefficients])
             after = "–: one of the two is constant"
             if any(each.few for one in found for each in one.coefficients.values()):
                 after += f", or below a number: no interval of fewer than {LEAST_HITS} images with a hit"
@@ -79,27 +68,19 @@ class HumanAgreement:
         return tables
 
     def lines(self) -> list[str]:
-        """Return what was judged, and which queries are left out."""
-        left_out = [
-            f"{count:,} {direction} queries left out: {reason}"
-            for direction, reasons in self.left_out.items()
-            for reason, count in reasons.items()
-            if count
-        ]
-        return [self.line, *left_out]
+        lines = [self.line]
+        for direction, reasons in self.left_out.items():
+            left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)
+            lines += left_out
+        return lines
 
 
 def condensed_gain(
     scores: np.ndarray, queries: np.ndarray, gains: np.ndarray, n_queries: int
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """(n_queries,) nDCG of each query's judged items in the order of their scores, NaN where there is none.
+    """Return (n_queries,) nDCG of each query's judged items, NaN where there is none; then how many have none.
 
-    Of tied items every order is equally likely.
-
-    Args:
-        scores: (n,) the model's score of each judged pair.
-        queries: (n,) the query of each.
-        gains: (n,) what people gave, 0 or more.
+    From (n,) scores, queries and people's gains of judged pairs; of tied items every order is equally likely.
     """
     counts = np.bincount(queries, minlength=n_queries)
     place = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -116,10 +97,10 @@ def condensed_gain(
     values = np.full(n_queries, np.nan)
     usable = (counts >= _LEAST) & (best > 0)
     values[usable] = np.minimum(total[usable] / best[usable], 1.0)
-    few = (counts > 0) & (counts < _LEAST)
+    few, irrelevant = (counts > 0) & (counts < _LEAST), (counts >= _LEAST) & (best <= 0)
     left_out = {
         f"fewer than {_LEAST} judged items": int(few.sum()),
-        "nothing relevant to people": int(np.sum((counts >= _LEAST) & (best <= 0))),
+        "nothing relevant to people": int(irrelevant.sum()),
     }
     return values, left_out
 
@@ -137,27 +118,25 @@ def agreement_with_people(
     Intervals resample images: pairs with those of the same image, queries as everywhere.
     """
     how = how or Bootstrap(samples=0)
-    unlabelled = ~truth.i2t.holds(judged.images, judged.captions)
-    pairs: list[Agreement] = []
-    for over, keep in (("all pairs", np.ones(len(unlabelled), dtype=bool)), (_UNLABELLED, unlabelled)):
-        pairs += [
-            Agreement(
-                what,
-                over,
-                int(keep.sum()),
-                correlate(values[keep], judged.ratings[keep], judged.images[keep], how),
-            )
-            for what, values in gains.items()
-            if over != _UNLABELLED or (len(values[keep]) and np.ptp(values[keep]) > 0)
-        ]
-    scores = source.pairs(judged.images, judged.captions)
+    labelled = truth.i2t.holds(judged.images, judged.captions)
+    ratings, images = judged.ratings, judged.images
+    pairs = [
+        Agreement(what, "all pairs", len(ratings), correlate(values, ratings, images, how))
+        for what, values in gains.items()
+    ]
+    for what, values in gains.items():
+        some = values[~labelled]
+        if len(some) and np.ptp(some) > 0:
+            found = correlate(some, ratings[~labelled], images[~labelled], how)
+            pairs.append(Agreement(what, "pairs that are no match", len(some), found))
+    scores = source.pairs(images, judged.captions)
     of, _ = clusters(truth)
     queries: list[Agreement] = []
     left_out: dict[str, dict[str, int]] = {}
     for name in DIRECTIONS:
-        query = judged.images if name == "i2t" else judged.captions
+        query = images if name == "i2t" else judged.captions
         order, size = np.argsort(query, kind="stable"), truth.positives(name).n_queries
-        gain = (judged.ratings - judged.lowest)[order]
+        gain = (ratings - judged.lowest)[order]
         human, left_out[name] = condensed_gain(scores[order], query[order], gain, size)
         for what, values in per_query.get(name, {}).items():
             member = measure(what)
@@ -166,24 +145,13 @@ def agreement_with_people(
             use = np.isfinite(human) & np.isfinite(values)
             found = correlate(values[use], human[use], of[name][use], how)
             queries.append(Agreement(what, f"{name} queries", int(use.sum()), found))
-    return HumanAgreement(_line(judged, unlabelled, how), tuple(pairs), tuple(queries), left_out)
-
-
-_UNLABELLED = "pairs that are no match"
-
-
-def _line(judged: MatchedJudgements, unlabelled: np.ndarray, how: Bootstrap) -> str:
-    images, labelled = len(np.unique(judged.images)), int(np.sum(~unlabelled))
     parts = [
         judged.line(),
-        f"{len(unlabelled):,} judged pairs of {images:,} images, {labelled:,} labelled",
+        f"{len(ratings):,} judged pairs of {len(np.unique(images)):,} images, {labelled.sum():,} labelled",
         "queries by nDCG of their judged items alone",
     ]
-    if how.samples:
-        parts.append(
-            f"{100 * how.confidence:g} % intervals from {how.samples:,} resamples of images, seed {how.seed}"
-        )
-    return "; ".join(parts)
+    parts += [interval_line(how)] if how.samples else []
+    return HumanAgreement("; ".join(parts), tuple(pairs), tuple(queries), left_out)
 
 
 JUDGEMENTS_FILE = "judgements.json"
@@ -199,23 +167,12 @@ def judge_encoded(
     relevance: Relevance | None = None,
     samples: int = 1000,
 ) -> HumanAgreement:
-    """Correlate an evaluation with what people said of pairs.
-
-    Kinds of gain: the label; label or similarity, which is the gain of DCG_CM; the similarity alone (both by
-    the relevance model where one is given); the score, where that is another number; the grade, where the
-    positives have any.
-    """
-    chosen = str(result.protocol.about.get("captions", "all"))
-    found = match_judgements(
-        judged,
-        encoded.images.ids,
-        encoded.texts.ids,
-        encoded.caption_image,
-        in_order=not chosen.startswith("random"),
-    )
+    """Correlate an evaluation with what people said of pairs."""
+    in_order = not str(result.protocol.about.get("captions", "all")).startswith("random")
+    images, texts = encoded.images, encoded.texts
+    found = match_judgements(judged, images.ids, texts.ids, encoded.caption_image, in_order=in_order)
     truth = ground_truth_of(encoded, positives)
-    images, texts = encoded.images.rows, encoded.texts.rows
-    scores = similarity(encoded.similarity).source(images, texts, encoded.images.ids, encoded.texts.ids)
+    scores = similarity(encoded.similarity).source(images.rows, texts.rows, images.ids, texts.ids)
     pair = found.images, found.captions
     label = truth.i2t.holds(*pair).astype(np.float64)
     gains = {"label": label}

@@ -39,14 +39,7 @@ UNRANKED_RULES = ("miss", "contrastive", "published")
 _NUMBERS = 1 << 21  # candidates looked at at once
 
 
-def check_unranked(rule: str) -> None:
-    """Refuse a rule that does not exist."""
-    if rule not in UNRANKED_RULES:
-        raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
-
-
 def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
-    """Refuse candidates of another test set, and corrupt ones."""
     have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
     if have != want:
         raise DataError(
@@ -58,7 +51,6 @@ def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
 
 
 def check_no_gains(measures: Sequence[object]) -> None:
-    """Refuse measures of gains where only candidates were ranked."""
     for member in measures:
         if isinstance(member, GainMeasure):
             raise UsageError(
@@ -70,18 +62,8 @@ def check_no_gains(measures: Sequence[object]) -> None:
 class RerankedScores:
     """The second stage in an evaluation: candidates held against a ground truth, under a rule for the rest.
 
-    With ``unranked="miss"`` a positive that is no candidate has no rank: no R@K finds it whatever K is, it
-    has no reciprocal rank and adds nothing to an average precision, and a query whose positives are all
-    unranked has the rank after the gallery's last in ``medr`` and ``meanr``. Chance is then that of a ranker
-    which draws k items at random, orders them at random and ranks no others; under the other two rules
-    every item has a place and chance is that of the whole gallery.
-
-    Args:
-        reranked: the candidates.
-        truth: which texts are relevant to which images.
-        k: as if so many candidates of each query had been re-ranked; all by default.
-        unranked: what becomes of positives that are no candidates.
-        first: scores of the first stage; ``"contrastive"`` needs them.
+    Under ``miss`` chance is that of a ranker which draws k items at random, orders them at random and ranks no
+    others; under the other two rules every item has a place and chance is that of the whole gallery.
     """
 
     def __init__(
@@ -89,11 +71,12 @@ class RerankedScores:
         reranked: Reranked,
         truth: GroundTruth,
         *,
-        k: int | None = None,
+        k: int | None = None,  # as if so many candidates of each query had been re-ranked; all by default
         unranked: str = "miss",
-        first: ScoreSource | None = None,
+        first: ScoreSource | None = None,  # scores of the first stage; ``"contrastive"`` needs them
     ) -> None:
-        check_unranked(unranked)
+        if unranked not in UNRANKED_RULES:
+            raise UnknownNameError("rule for unranked candidates", unranked, UNRANKED_RULES)
         if unranked == "contrastive" and first is None:
             raise UsageError(
                 "unranked 'contrastive' continues with the first stage's order, and its rows were not given",
@@ -125,7 +108,6 @@ class RerankedScores:
         )
 
     def ranks(self, every: bool, block: int = BLOCK, threads: int | None = None) -> dict[Direction, Ranks]:
-        """Return the ranks of both directions."""
         first: Mapping[Direction, FirstStage] = {}
         if self._unranked == "contrastive":
             assert self._first is not None
@@ -146,7 +128,6 @@ class FirstStage:
 def first_stages(
     source: ScoreSource, truth: GroundTruth, ranks: Mapping[Direction, Ranks]
 ) -> dict[Direction, FirstStage]:
-    """Return both directions of a first stage, from its ranks of every positive."""
     found: dict[Direction, FirstStage] = {}
     for name in DIRECTIONS:
         positives, scores = truth.positives(name), DirectedScores(source, name)
@@ -180,32 +161,26 @@ class CandidateRanks:
 
     @property
     def has_ranked(self) -> np.ndarray:
-        """Return (n_queries,) booleans: a positive is among the candidates."""
         found: np.ndarray = np.bincount(self._query, minlength=len(self._items)) > 0
         return found
 
     def ranks(self, unranked: str, every: bool, first: FirstStage | None = None) -> Ranks:
-        """Return the direction's ranks under a rule.
-
-        Their ``scores`` only say which positives tie, for scores of two stages do not compare.
-        """
+        """Return the ranks under a rule; their ``scores`` only say which positives tie."""
         positives = self._positives
-        inside = self._counted(self._query, self._row, self._score, self._final)
-        outside = None
+        parts = [self._counted(self._query, self._row, self._score, self._final)]
         if unranked == "contrastive":
             assert first is not None
-            outside = self._after_candidates(first)
+            parts.append(self._after_candidates(first))
         elif unranked == "published":
-            rest = positives.gallery - positives.counts - self._items.shape[1]
-            rest += np.bincount(self._query, minlength=len(rest))  # negatives that are no candidates
-            inside = self._with_unscored(inside, rest)
             query, row = positives.queries[self._outside], positives.rows[self._outside]
             score = np.full(len(query), UNSCORED, dtype=np.float32)
-            outside = self._with_unscored(self._counted(query, row, score, self._final), rest)
-        return self._assembled(inside, outside, unranked, every)
+            parts.append(self._counted(query, row, score, self._final))
+            rest = positives.gallery - positives.counts - self._items.shape[1]
+            rest += np.bincount(self._query, minlength=len(rest))  # negatives that are no candidates
+            parts = [self._with_unscored(part, rest) for part in parts]
+        return self._assembled(parts, unranked, every)
 
     def _inside(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return query, gallery row and final score of the positives among the candidates of some queries."""
         items = np.asarray(self._items[begin:end])
         local, column = np.nonzero(self._positives.holds(np.arange(begin, end)[:, None], items))
         return begin + local, items[local, column], self._final(slice(begin, end), items)[local, column]
@@ -277,19 +252,17 @@ class CandidateRanks:
             ranks.later[keep] - candidates.later,
         )
 
-    def _assembled(self, inside: _Entries, outside: _Entries | None, unranked: str, every: bool) -> Ranks:
-        parts = [inside] if outside is None else [inside, outside]
+    def _assembled(self, parts: Sequence[_Entries], unranked: str, every: bool) -> Ranks:
         query, row, score, above, tied, later = map(np.concatenate, zip(*parts, strict=True))
-        second = np.arange(len(query)) >= len(inside.query)
+        second = np.arange(len(query)) >= len(parts[0].query)
         if unranked == "published":  # one matrix: what was not scored stands where -100 stands
-            second = np.zeros(len(query), dtype=bool)
+            second[:] = False
         order = np.lexsort((-row, -score, second, query))
         query, score, second = query[order], score[order], second[order]
-        new = np.ones(len(query), dtype=bool)
-        new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1]) | (second[1:] != second[:-1])
-        group = np.cumsum(new) - 1
-        first = np.ones(len(query), dtype=bool)
+        first, new = np.ones((2, len(query)), dtype=bool)
         first[1:] = query[1:] != query[:-1]
+        new[1:] = first[1:] | (score[1:] != score[:-1]) | (second[1:] != second[:-1])
+        group = np.cumsum(new) - 1
         keep = np.arange(len(query)) if every else np.flatnonzero(first)
         return Ranks(
             gallery=self._positives.gallery,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import GainMeasure, Measure, measure
+from diptych.metrics.measuring import measure
 from diptych.metrics.sources import Rows
 
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
@@ -134,16 +134,13 @@ class Reranking:
     score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
     unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
     queries: dict[str, int]  # per direction, how many queries are asked
-    # per direction, how many of them have positives, none of which is a candidate
-    without_ranked_positive: dict[str, int]
+    without_ranked_positive: dict[str, int]  # how many of them have positives, none of which is a candidate
 
     def line(self) -> str:
-        """Return one phrase for the protocol's line."""
         whole = [name for name, k in self.k_test.items() if k == self.gallery[name]]
-        sizes = {
-            f"{k:,}" if len(set(self.k_test.values())) == 1 else f"{k:,} {name}": None
-            for name, k in self.k_test.items()
-        }
+        sizes = [f"{k:,} {name}" for name, k in self.k_test.items()]
+        if len(set(self.k_test.values())) == 1:
+            sizes = [f"{next(iter(self.k_test.values())):,}"]
         said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
         counts = " and ".join(
             f"{count:,} of {self.queries[name]:,} {name}"
@@ -153,6 +150,11 @@ class Reranking:
             f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
             f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
         )
+
+
+def interval_line(how: Bootstrap, corrected: str = "", of: str = "images") -> str:
+    resamples = f"{how.samples:,} resamples of {of}, seed {how.seed}"
+    return f"{100 * how.confidence:g} % intervals{corrected} from {resamples}"
 
 
 @dataclass(frozen=True)
@@ -173,23 +175,15 @@ class Protocol:
     samples: int  # bootstrap resamples of images; 0 for no intervals
     confidence: float  # coverage of the intervals
     seed: int  # of the bootstrap
-    # dataset, split, fingerprints, training seed: whatever else the numbers depend on
-    about: dict[str, Any] = field(default_factory=dict)
-    # by what rows are compared, ``"cosine"``, ``"dot"`` or ``"order"``; ``"given scores"``; empty where
-    # candidates alone are known
-    similarity: str = "cosine"
-    # per direction, how many of its items are queries, where that is not all of them
-    asked: dict[str, int] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)  # dataset, split, fingerprints, training seed, ...
+    similarity: str = "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty of candidates alone
+    asked: dict[str, int] = field(default_factory=dict)  # per direction, how many are queries, unless all
     reranking: Reranking | None = None  # the second stage; None where there is one stage alone
-    # per measure of gains, what an item is worth and by what
-    gains: dict[str, str] = field(default_factory=dict)
+    gains: dict[str, str] = field(default_factory=dict)  # per measure, what an item is worth and by what
     items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
-    # what the fingerprint of the data in ``about`` is of: ``"pictures"``, ``"regions"`` or, of given
-    # embeddings, ``"rows"``
-    data_kind: str = ""
+    data_kind: str = ""  # what ``about["data"]`` is of: ``"pictures"``, ``"regions"``, or given ``"rows"``
 
     def line(self) -> str:
-        """Return one line, to be printed with every number."""
         per_image = "–".join(str(count) for count in dict.fromkeys(self.texts_per_image))
         per_text = "–".join(str(count) for count in dict.fromkeys(self.images_per_text))
         parts = [f"{key} {value}" for key, value in self.about.items()]
@@ -219,55 +213,8 @@ class Protocol:
             if count
         ]
         if self.samples:
-            parts.append(
-                f"{100 * self.confidence:g} % intervals from {self.samples:,} resamples of images, "
-                f"seed {self.seed}"
-            )
+            parts.append(interval_line(Bootstrap(self.samples, self.confidence, self.seed)))
         return "; ".join(parts)
-
-
-def protocol_of(
-    truth: GroundTruth,
-    chosen: Partition,
-    ties: str,
-    measures: Sequence[Measure | GainMeasure],
-    how: Bootstrap,
-    about: Mapping[str, Any] | None,
-    similarity: str,
-    reranking: Reranking | None = None,
-    gains: Mapping[str, str] | None = None,
-) -> Protocol:
-    """Return the protocol of one evaluation."""
-
-    def spread(direction: str) -> tuple[int, int]:
-        counts = truth.positives(direction).counts[truth.queries(direction)]
-        return int(counts.min()), int(counts.max())
-
-    asked = {name: len(truth.queries(name)) for name in DIRECTIONS}
-    published = ["ties"] if ties == "compat" else []
-    if reranking is not None and reranking.unranked == "published":
-        published.append("unranked")
-    return Protocol(
-        name=chosen.name,
-        n_images=truth.n_images,
-        n_texts=truth.n_texts,
-        texts_per_image=spread("i2t"),
-        images_per_text=spread("t2i"),
-        galleries=chosen.count,
-        ties=ties,
-        any_of_k=tuple(member.name for member in measures if member.positives == "best"),
-        all_positives=tuple(member.name for member in measures if member.positives == "all"),
-        compat=tuple(published + [member.name for member in measures if member.compat]),
-        without_positive={str(name): count for name, count in truth.without_positive.items()},
-        samples=how.samples,
-        confidence=how.confidence,
-        seed=how.seed,
-        about=dict(about or {}),
-        similarity=similarity,
-        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
-        reranking=reranking,
-        gains=dict(gains or {}),
-    )
 
 
 BOTH = "both"  # where a sum over both directions is kept
@@ -276,8 +223,6 @@ _HEADS = {"i2t": "image → text", "t2i": "text → image"}
 
 @dataclass(frozen=True)
 class Score:
-    """A measure's value."""
-
     value: float  # a share in [0, 1], a rank from 1, or a sum in per cent
     chance: float  # what a model that knows nothing gets
     low: float | None = None  # lower end of the interval; None without one
@@ -286,11 +231,8 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
-    """What :func:`~diptych.evaluation.evaluate.evaluate` returns."""
-
-    protocol: Protocol  # what the numbers depend on
-    # per direction (``"i2t"``, ``"t2i"``, and ``"both"`` for sums) and measure
-    scores: dict[str, dict[str, Score]]
+    protocol: Protocol
+    scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
     # per direction and measure, one float64 per query, NaN for one that was not asked
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     # per direction, the rank of each query's best positive, expected where ties leave it open
@@ -299,7 +241,6 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
     text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:
-        """The score of one measure."""
         if direction not in self.scores:
             raise UnknownNameError("direction", direction, self.scores)
         if name not in self.scores[direction]:
@@ -307,11 +248,10 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
         return self.scores[direction][name]
 
     def value(self, name: str, direction: str = BOTH) -> float:
-        """The value of one measure; see :meth:`score`."""
         return self.score(name, direction).value
 
     def values(self) -> dict[str, float]:
-        """All values under flat names: ``"i2t R@1"``, ``"t2i R@1"``, ``"rsum"``, ..."""
+        """Return all values under flat names: ``"i2t R@1"``, ``"t2i R@1"``, ``"rsum"``, ..."""
         return {
             name if direction == BOTH else f"{direction} {name}": score.value
             for direction, given in self.scores.items()
@@ -324,13 +264,12 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
         for name in dict.fromkeys(name for given in self.scores.values() for name in given):
             show = measure(name).show
             found = {way: given[name] for way, given in self.scores.items() if name in given}
-            cells = []
-            for score in (found.get(way) for way in ((BOTH, "") if BOTH in found else DIRECTIONS)):
-                if score is None:
-                    cells.append(Cell(""))
-                    continue
-                ends = "" if score.low is None else f"{show(score.low)}–{show(score.high or 0)}"
-                cells.append(Cell(show(score.value), ends, value=score.value))
+            cells = [Cell(""), Cell("")]
+            for place, way in enumerate((BOTH, "") if BOTH in found else DIRECTIONS):
+                if way in found:
+                    score = found[way]
+                    ends = "" if score.low is None else f"{show(score.low)}–{show(score.high or 0)}"
+                    cells[place] = Cell(show(score.value), ends, value=score.value)
             chances = dict.fromkeys(show(score.chance) for score in found.values())
             head = Cell(name, "both directions" if BOTH in found else "")
             rows.append([head, *cells, Cell(" / ".join(chances))])
@@ -360,5 +299,4 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
         return [Chart("Recall against chance", bars, "", "% of queries", names)]
 
     def protocol_line(self) -> str:
-        """One line, to be printed with every number."""
         return self.protocol.line()

@@ -25,17 +25,15 @@ from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.result import BOTH, Result
 from diptych.metrics import DEFAULT_MEASURES, measure
 
-WITH = "with-shortcuts"
-"""Ends the name of what was embedded or evaluated with shortcuts."""
+WITH = "with-shortcuts"  # ends the name of what was embedded or evaluated with shortcuts
 
 
 @dataclass(frozen=True, eq=False)
 class BothConditions:
     """Retrieval of one encoder on one split."""
 
-    without: Result  # pictures and captions as they are
-    # with the shortcuts of training; None where it had none on both sides
-    with_shortcuts: Result | None = None
+    without: Result
+    with_shortcuts: Result | None = None  # None where training had none on both sides
     shortcuts: str = ""  # what they are, in one line; empty without any
 
     def tables(self) -> list[Table]:
@@ -51,7 +49,6 @@ class BothConditions:
         return [Table.of(f"with the shortcuts of training: {self.shortcuts}", "", columns, rows)]
 
     def protocol_line(self) -> str:
-        """One line, to be printed with the numbers."""
         line = self.without.protocol_line()
         return f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line
 

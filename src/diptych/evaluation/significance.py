@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -42,18 +42,17 @@ from diptych.metrics.paired import (
     t_test,
 )
 
-Part = tuple[Direction, str]
-"""A direction and a measure."""
+Part = tuple[Direction, str]  # a direction and a measure
 
 
 class _PairedRuns:
-    """The runs' values per query, cut into folds and clusters of queries."""
+    """The runs' values per query, cut into folds and clusters of queries; ``named`` is every seed by name."""
 
     def __init__(
         self,
         groups: dict[str, list[Result]],
         baseline: str,
-        called: list[str],
+        named: dict[str, Result],
         measures: list[str],
         how: Bootstrap,
     ) -> None:
@@ -69,27 +68,26 @@ class _PairedRuns:
                 self.cells[BOTH, name] = 100.0, parts
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
-        results = [one for group in groups.values() for one in group]
-        protocol = results[0].protocol
-        asked = {}
+        first_name, first = next(iter(named.items()))
+        protocol, asked = first.protocol, {}
         for way in DIRECTIONS:
-            first = next(iter(results[0].per_query[way].values()))
-            asked[way] = ~np.isnan(first) if way in protocol.asked else np.ones(len(first), dtype=bool)
-            for result, name in zip(results, called, strict=True):
-                for one in self.plain:
-                    _check(result.per_query[way], one.name, asked[way], f"{name}, {way}")
+            some = next(iter(first.per_query[way].values()))
+            mask = ~np.isnan(some) if way in protocol.asked else np.ones(len(some), dtype=bool)
+            for (name, result), one in product(named.items(), self.plain):
+                _check(result.per_query[way], one.name, mask, f"{name}, {way}")
+            if not mask.all():
+                asked[way] = np.flatnonzero(mask)
         truth = GroundTruth.from_directions(
             ([], []),
             ([], []),
             protocol.n_images,
             protocol.n_texts,
-            text_image=text_image_of(results[0], called[0]),
-            asked={way: np.flatnonzero(mask) for way, mask in asked.items() if not mask.all()},
+            text_image=text_image_of(first, first_name),
+            asked=asked,
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
     def values(self) -> dict[tuple[str, str], dict[str, Spread]]:
-        """Return per cell and run the values over its seeds."""
         return {
             (way, name): {
                 run: Spread(tuple(one.value(name, way) for one in group))
@@ -109,18 +107,16 @@ class _PairedRuns:
         """Return per run and part its value in every resample; the same draws for all runs."""
         found: dict[tuple[str, Part], list[np.ndarray]] = {}
         for number, fold in enumerate(self.folds):
-            values: dict[Part, np.ndarray] = {}
-            homes: dict[Part, tuple[str, Part]] = {}
-            for run, way, name in product(self.groups, DIRECTIONS, self.aggregates):
-                for seed, one in enumerate(self._per_query(run, (way, name), fold)):
-                    key = (way, f"{run}\0{name}\0{seed}")
-                    values[key], homes[key] = one, (run, (way, name))
-            aggregates = {key: self.aggregates[homes[key][1][1]] for key in values}
-            seeds: dict[tuple[str, Part], list[np.ndarray]] = {}
-            for key, drawn in resample(self.how, number, fold.ground_truth, values, aggregates).items():
-                seeds.setdefault(homes[key], []).append(drawn)
-            for home, each in seeds.items():
-                found.setdefault(home, []).append(np.mean(each, axis=0))
+            values: dict[Any, np.ndarray] = {
+                (way, name, run, seed): one
+                for run, way, name in product(self.groups, DIRECTIONS, self.aggregates)
+                for seed, one in enumerate(self._per_query(run, (way, name), fold))
+            }
+            aggregates: dict[Any, Aggregate] = {key: self.aggregates[key[1]] for key in values}
+            drawn: dict[Any, np.ndarray] = resample(self.how, number, fold.ground_truth, values, aggregates)
+            for (way, name, run), keys in groupby(drawn, key=lambda key: key[:3]):
+                seeds = np.mean([drawn[key] for key in keys], axis=0)
+                found.setdefault((run, (way, name)), []).append(seeds)
         return {home: np.mean(folds, axis=0) for home, folds in found.items()}
 
     def _shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
@@ -138,18 +134,12 @@ class _PairedRuns:
                     self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
                 each.append(shares_of(mine - theirs, of[way][rows], size))
-            found.append(
-                Shares(
-                    scale * np.sum([one.parts for one in each], axis=0),
-                    scale * np.sum([one.residuals for one in each], axis=0),
-                    np.any([one.used for one in each], axis=0),
-                )
-            )
+            found.append(Shares.added(each, scale))
         return found
 
     def differences(self, flips: int) -> list[Difference]:
         """Return all differences, their p-values not yet corrected."""
-        samples = self._samples() if self.how.samples else {}
+        samples = self._samples() if self.how.samples else None
         values, ranks = self.values(), {one.name for one in self.plain if one.kind == "rank"}
         pairs = [(run, cell) for run in self.groups if run != self.baseline for cell in self.cells]
         shares = {pair: self._shares(*pair) for pair in pairs}
@@ -157,17 +147,17 @@ class _PairedRuns:
         p: dict[tuple[str, tuple[str, str]], float] = {}
         if tested:
             columns = [np.concatenate([one.parts for one in given]) / len(given) for given in tested.values()]
-            found = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
-            p = dict(zip(tested, map(float, found), strict=True))
+            swapped = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
+            p = dict(zip(tested, map(float, swapped), strict=True))
         differences = []
         for run, cell in pairs:
             scale, parts = self.cells[cell]
             ends = None
-            if samples:
+            if samples is not None:
                 gaps = sum(samples[run, part] - samples[self.baseline, part] for part in parts)
                 ends = interval(scale * np.asarray(gaps), self.how.confidence)
-            low, high = ends or (None, None)
             gap = values[cell][run].mean - values[cell][self.baseline].mean
+            low, high = ends or (None, None)
             given = shares[run, cell]
             differences.append(
                 Difference(
@@ -187,7 +177,7 @@ class _PairedRuns:
 
 
 def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where: str) -> None:
-    """Every query that is asked has a finite value, and no other has one."""
+    """Refuse values that are not finite for all queries that are evaluated, and for these alone."""
     if name not in given:
         raise UsageError(f"{where}: no values per query of {name}", f"evaluate again with --measure {name}")
     wrong = np.flatnonzero(np.isfinite(given[name]) != asked)
@@ -200,33 +190,19 @@ def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where:
 
 
 def compare(
-    runs: Mapping[str, Result | Sequence[Result]],
-    measures: Sequence[str] | None = None,
+    runs: Mapping[str, Result | Sequence[Result]],  # by name, one evaluation, or several seeds of one recipe
+    measures: Sequence[str] | None = None,  # those that all have in common by default
     *,
-    baseline: int | str = 0,
-    test: str = "randomisation",
-    correction: str = "bonferroni",
-    samples: int = 1000,
-    flips: int = 10_000,
+    baseline: int | str = 0,  # the number or name of the run the others are compared with
+    test: str = "randomisation",  # or ``"t"``: which p-value is corrected and judged by; both are given
+    correction: str = "bonferroni",  # or ``"holm"``, ``"none"``
+    samples: int = 1000,  # bootstrap resamples for the intervals; 0 for none
+    flips: int = 10_000,  # random swaps; a p-value is at least 1 / (flips + 1)
     confidence: float = 0.95,
-    seed: int = 0,
+    seed: int = 0,  # of resamples and swaps
 ) -> Comparison:
     """Compare runs with a baseline, measure by measure, from their values per query.
-
-    Args:
-        runs: by name, an evaluation, or several of one recipe with different seeds.
-        measures: names; those that all have in common by default.
-        baseline: the number or name of the run the others are compared with.
-        test: ``"randomisation"`` (sign flips) or ``"t"``: which p-value is corrected and judged by;
-            both are given.
-        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
-        samples: bootstrap resamples for the intervals; 0 for none.
-        flips: random swaps; a p-value is at least 1 / (flips + 1).
-        confidence: coverage of the intervals.
-        seed: of resamples and swaps.
-
     Raises:
-        UsageError: fewer than two runs, a baseline, test or correction that does not exist.
         MismatchError: the runs were not measured on the same test set in the same way.
         NumericalError: a value is NaN; run, measure and query are named.
         StorageError: a run without values per query.
@@ -245,16 +221,16 @@ def compare(
         for name, group in groups.items()
         for number, one in enumerate(group)
     }
-    called, results = list(seeds), list(seeds.values())
-    notes = check_comparable(results, called)
+    results = list(seeds.values())
+    notes = check_comparable(seeds)
     how = Bootstrap(samples, confidence, seed)
     held = {
         name: list({measure: None for given in one.scores.values() for measure in given})
         for name, one in seeds.items()
     }
     compared = common_measures(held, measures)
-    notes += check_same_gains(results, called, compared)
-    work = _PairedRuns(groups, base, called, compared, how)
+    notes += check_same_gains(seeds, compared)
+    work = _PairedRuns(groups, base, seeds, compared, how)
     found = work.differences(flips)
     p_chosen = [one.p_randomisation if test == "randomisation" else one.p_t for one in found]
     tested = sum(p is not None for p in p_chosen)
@@ -285,7 +261,7 @@ def compare(
 
 
 def _common_line(results: list[Result], measures: set[str]) -> str:
-    """The protocol without what differs from run to run, and of the compared measures alone."""
+    """Return the protocol without what differs from run to run, and of the compared measures alone."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
     shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]
@@ -293,5 +269,5 @@ def _common_line(results: list[Result], measures: set[str]) -> str:
         name: tuple(one for one in getattr(first, name) if one in measures or one == "ties")
         for name in ("any_of_k", "all_positives", "compat")
     }
-    gains = {name: said for name, said in first.gains.items() if name in measures}
+    gains = {name: text for name, text in first.gains.items() if name in measures}
     return replace(first, about=dict(shared), gains=gains, samples=0, **kept).line()

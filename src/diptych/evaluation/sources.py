@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -74,12 +75,9 @@ class Named:
 
     @cached_property
     def encoder(self) -> DualEncoder:
-        """The encoder; of a run the best."""
         return DualEncoder.load(self.name, device=self.device)
 
     def is_own(self, origin: Origin) -> bool:
-        """Return whether an origin is the run's own data."""
-
         def source(section: Mapping[str, Any]) -> list[Any]:
             path = section.get("path")
             place = str(Path(path).resolve()) if path is not None and Path(path).exists() else path
@@ -105,8 +103,8 @@ class Named:
         With ``reuse`` those that lie in the run are used although they would go to ``out``.
         """
         folder = Path(self.name)
-        if (there := self.embedded(EncodedCollection)) is not None:
-            return there
+        if (embedded := self.embedded(EncodedCollection)) is not None:
+            return embedded
         if any(folder.glob("*.unfinished")):
             raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
         origin, collection = self.opened
@@ -117,30 +115,23 @@ class Named:
         usual = folder / "embeddings" / safe_name(name)
         if out is None and not folder.is_dir():
             raise UsageError("nowhere to write", f"{self.name} is no folder: name one with --out")
-        if out is not None and reuse:
-            stored = stored_collection(self.encoder, part, usual, origin.split)
-            if stored is not None:
-                return stored, origin, usual
+        stored = (
+            None if out is None or not reuse else stored_collection(self.encoder, part, usual, origin.split)
+        )
+        if stored is not None:
+            return stored, origin, usual
         out = out or usual
         check_replaceable(out, EncodedCollection.marker(), _PARTS)
         return encode_part(self.encoder, collection, origin, out, **self.work), origin, out
 
     def result_folder(self, encoded: EncodedCollection, origin: Origin) -> Path:
-        """Return where an evaluation goes: named by its data where that is not the run's own.
-
-        What is there of other data of the same name is left alone.
-        """
+        """Return where an evaluation goes: named by its data unless they are the run's own; others' are left alone."""
         name, data = safe_name(f"{encoded.about['dataset']}-{origin.part}"), str(encoded.about["data"])
-        base, other = (
-            Path(self.name) / "evaluation" / one for one in (name, safe_name(f"{name}-{data[:8]}"))
-        )
-        if self.own is not None and not self.is_own(origin):
-            return other
-        try:
-            there = Result.open(base).protocol.about.get("data", data)
-        except StorageError:
-            return base
-        return base if there == data else other
+        base = Path(self.name) / "evaluation" / name
+        evaluated = data if self.own is None or self.is_own(origin) else None
+        with suppress(StorageError):
+            evaluated = evaluated and Result.open(base).protocol.about.get("data", data)
+        return base if evaluated == data else base.with_name(safe_name(f"{name}-{data[:8]}"))
 
     def check_matching(self) -> None:
         """See before the work that an encoder has a matching head; embeddings are asked when it is needed."""
@@ -199,17 +190,12 @@ class Evaluated:
 
     def lines(self) -> list[str]:
         """Return the protocol, the folder, and what judgements are of."""
-        lines = [
-            self.result.protocol_line(),
-            f"with values per query and TREC files in {self.folder}",
-        ]
+        lines = [self.result.protocol_line(), f"with values per query and TREC files in {self.folder}"]
         return lines + ([] if self.agreement is None else self.agreement.lines())
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluations:
-    """What :func:`evaluate_named` returns."""
-
     each: list[Evaluated]  # per format of positives the first stage, and the second where there is one
     folder: Path  # of the embeddings
     encoded: EncodedCollection
@@ -244,7 +230,7 @@ class Evaluations:
 
 
 def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
-    """Evaluate what was named: against every format of positives, in one stage and in two, beside what people said.
+    """Evaluate against every format of positives, in one stage and in two, and judge by what people said.
 
     Results go to ``out/evaluation``, embeddings to ``out/embeddings`` where the source has none; without ``out``
     to folders of the source.
@@ -269,39 +255,36 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
         measures = (*measures, *gains_beside(encoded, judge))
     base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
     targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
-    how: dict[str, Any] = {"protocol": options.protocol, "samples": samples}
-    first: dict[str, Any] = {**how, "ties": options.ties or "expected", "relevance": judge}
+    first: dict[str, Any] = {"ties": options.ties or "expected", "relevance": judge}
+    first |= {"protocol": options.protocol, "samples": samples}
     found, further = [], parse_values(options.positives_option, "--positives-option")
     for kind, target in zip_longest(options.positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **further)
-        of: dict[str, Any] = {"positives": extended, "about": origin.protocol()}
-        result = evaluate_encoded(encoded, target, measures, **first, **of)
-        agreement = None
+        how: dict[str, Any] = {**first, "positives": extended, "about": origin.protocol()}
+        result, agreement = evaluate_encoded(encoded, target, measures, **how), None
         if judged is not None:
-            agreement = judge_encoded(
-                encoded, result, judged, target, positives=extended, relevance=judge, samples=samples
-            )
+            of: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
+            agreement = judge_encoded(encoded, result, judged, target, **of)
         title = "" if rerank is None else "contrastive: the first stage alone"
         found.append(Evaluated(title, target, result, agreement))
         if candidates is not None:
-            ranked: dict[str, Any] = {"ties": options.ties, "k": rerank, "unranked": unranked}
-            ranked["reranked"] = candidates
-            again = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
-            result = evaluate_encoded(encoded, again, measures, **how, **of, **ranked)
+            target = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
+            how |= {"ties": options.ties, "relevance": None}
+            how |= {"k": rerank, "unranked": unranked, "reranked": candidates}
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
-            found.append(Evaluated(title, again, result))
+            found.append(Evaluated(title, target, evaluate_encoded(encoded, target, measures, **how)))
     return Evaluations(found, folder, encoded, origin, measures, first, out)
 
 
 def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
-    """Return the gains that are measured beside the default measures where people's judgements are given."""
+    """Return the gains that are measured besides the default measures where human judgements are given."""
     if encoded.similarity != "cosine" and relevance is None:
         return ("nDCG@10",)  # penalties are no gains
     return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
 
 
 def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, Path, Collection]:
-    """Stress what was named; return the result, its folder (``out``, or one of the run) and the whole collection."""
+    """Stress an encoder; return the result, its folder (``out``, or one of the run) and the whole collection."""
     names = [name for text in options.perturb or ["all"] for name in text.split(",") if name]
     chosen, out = choose_perturbations(names), options.out
     if (embedded := Origin.read(Path(source.name))) is not None:
@@ -312,7 +295,7 @@ def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, P
     if out is None and not Path(source.name).is_dir():
         raise UsageError("nowhere to write", f"{source.name} is no folder: name one with --out")
     origin, whole = source.opened
-    name = safe_name(f"{whole.name}-{origin.part}")
+    name, relevance = safe_name(f"{whole.name}-{origin.part}"), options.relevance
     folder = out or Path(source.name) / "stress" / name
     # Clean embeddings of a run's own split are kept with those of its evaluations.
     is_shared = source.own is not None and out is None and options.gallery == "split"
@@ -325,7 +308,7 @@ def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, P
         split=origin.split,
         language=options.open(whole),
         options=options_by_name(options.set_),
-        relevance=None if options.relevance is None else DualEncoder.load(options.relevance),
+        relevance=None if relevance is None else DualEncoder.load(relevance),
         measures=options.measure or None,
         required={one.name for one in chosen} & set(names),
         embeddings=Path(source.name) / "embeddings" / name if is_shared else None,

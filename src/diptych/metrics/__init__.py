@@ -3,15 +3,7 @@
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
-from diptych.metrics.measuring import (
-    DEFAULT_MEASURES,
-    MEASURES,
-    Gain,
-    GainMeasure,
-    Measure,
-    Sum,
-    measure,
-)
+from diptych.metrics.measuring import DEFAULT_MEASURES, MEASURES, Gain, GainMeasure, Measure, Sum, measure
 from diptych.metrics.paired import PairedTest, paired
 from diptych.metrics.ranks import TIE_RULES, Ranks, TieGroups, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance

@@ -1,10 +1,9 @@
 """Aggregates over queries and their confidence intervals: the percentile bootstrap over images.
 
-The captions of one image are not independent: an odd image makes all five of them hard. So whole
-images are drawn with replacement, each with its captions, for both directions at once (a cluster
-bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Folds are
-resampled within themselves. The galleries stay as they are: an interval says how far the number would
-move with other queries, not with another gallery, another seed of training or another data set.
+The captions of one image are not independent, so whole images are drawn with replacement, each with its captions,
+for both directions at once (a cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application,
+1997, section 3.8). Folds are resampled within themselves. The galleries stay: an interval says how far the number
+would move with other queries, not with another gallery, seed of training or data set.
 """
 
 from __future__ import annotations
@@ -27,15 +26,10 @@ class Aggregate:
     name = "mean"
 
     def of(self, values: np.ndarray) -> float:
-        """Return the statistic of (n,) values."""
         return float(np.mean(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return (samples,) statistics when every cluster of queries occurs several times or not at all.
-
-        ``cluster`` is (n,) each query's cluster, ``weights`` (samples, clusters) how often each occurs. NaN stands
-        for a sample that holds no query.
-        """
+        """Return (samples,) statistics with cluster c ``weights[s, c]`` times; NaN of a sample without a query."""
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
         counts = weights @ np.bincount(cluster, minlength=size).astype(np.float64)
@@ -44,35 +38,24 @@ class Aggregate:
 
 
 class Median(Aggregate):
-    """The median; of an even number of values, the mean of the middle two."""
+    """The median, or with ``floor`` the published median rank: ``floor(median(rank counted from 0)) + 1``."""
 
-    name = "median"
+    def __init__(self, floor: bool = False) -> None:
+        self.name = "floor of the median" if floor else "median"
+        self._rounded = np.floor if floor else np.asarray
 
     def of(self, values: np.ndarray) -> float:
-        return float(np.median(values))
+        return float(self._rounded(np.median(values)))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
         order = np.argsort(values, kind="stable")
         ordered, below = values[order], np.cumsum(weights[:, cluster[order]], axis=1)
         count = below[:, -1]
         middle = [ordered[(below > (half // 2)[:, None]).argmax(axis=1)] for half in (count - 1, count)]
-        return np.where(count == 0, np.nan, (middle[0] + middle[1]) / 2)
+        return np.where(count == 0, np.nan, self._rounded((middle[0] + middle[1]) / 2))
 
 
-class FloorMedian(Median):
-    """The published median rank: ``floor(median(rank counted from 0)) + 1``."""
-
-    name = "floor of the median"
-
-    def of(self, values: np.ndarray) -> float:
-        return float(np.floor(super().of(values)))
-
-    def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        floors: np.ndarray = np.floor(super().resampled(values, cluster, weights))
-        return floors
-
-
-MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), FloorMedian()
+MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), Median(floor=True)
 
 
 @dataclass(frozen=True)
@@ -91,10 +74,7 @@ class Bootstrap:
 
 
 def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], int]:
-    """Return the cluster of every query of each direction, and how many clusters there are.
-
-    An image and the texts written for it are one; a text that belongs to no image is one by itself.
-    """
+    """Return the cluster of every query per direction (an image and its texts are one), and their number."""
     texts, n_images = ground_truth.text_image.copy(), ground_truth.n_images
     alone = np.flatnonzero(texts < 0)
     texts[alone] = n_images + np.arange(len(alone))
@@ -127,10 +107,7 @@ def resample(
     values: Mapping[tuple[Direction, str], np.ndarray],
     aggregates: Mapping[tuple[Direction, str], Aggregate],
 ) -> dict[tuple[Direction, str], np.ndarray]:
-    """Return (samples,) values of every measure of one fold; the same draws for all measures and directions.
-
-    NaN for a resample without a query.
-    """
+    """Return (samples,) values of every measure of one fold, all on the same draws; NaN of one without a query."""
     of, size = clusters(ground_truth)
     asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
     found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}

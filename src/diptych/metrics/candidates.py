@@ -1,8 +1,6 @@
-"""Re-ranked candidates: what the first stage chose for every query, and what the matching head says of it.
+"""Re-ranked candidates: what the first stage chose for every query, and how the matching head scores it.
 
-Two-stage models rank twice. The contrastive rows choose the ``k`` best candidates of every query, a head
-that reads image and text together scores those again. What was not chosen has no score: it is *unranked*,
-which is neither a tie nor a place at the bottom.
+What was not chosen has no score: it is *unranked*, which is neither a tie nor a place at the bottom.
 
 Sources: Li et al., ALBEF, NeurIPS 2021; Zeng et al., X-VLM, ICML 2022; Li et al., BLIP, ICML 2022.
 """
@@ -21,8 +19,7 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.runs import blocks
 
-UNSCORED = -100.0
-"""What the published evaluations write into the cells that were not scored."""
+UNSCORED = -100.0  # what the published evaluations write into the cells that were not scored
 
 _PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
 _CHECKED = 1 << 21  # candidates checked at once
@@ -49,7 +46,7 @@ class Candidates:
             )
 
     def check(self, gallery: int, what: str) -> None:
-        """Read every candidate once, in blocks."""
+        """Refuse candidates outside the gallery, given twice or out of order, and scores that are not finite."""
         if not self.items.size:
             raise DataError(
                 f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
@@ -84,11 +81,9 @@ class Candidates:
 
     @property
     def k(self) -> int:
-        """How many candidates each query has."""
         return int(self.items.shape[1])
 
     def first(self, k: int) -> Candidates:
-        """The ``k`` best of the first stage alone, as if no more had been chosen."""
         if not 1 <= k <= self.k:
             raise UsageError(
                 f"k = {k}, but {self.k} candidates of each query were scored",
@@ -99,8 +94,6 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate --rerank", mapped=DIRECTIONS):
-    """The candidates of both directions."""
-
     i2t: Candidates  # candidates of every image: rows of texts
     t2i: Candidates  # candidates of every text: rows of images
     # whether the final score is matching + contrastive score (BLIP) instead of the matching score alone
@@ -110,12 +103,10 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
 
     @property
     def n_images(self) -> int:
-        """How many images."""
         return len(self.i2t.items)
 
     @property
     def n_texts(self) -> int:
-        """How many texts."""
         return len(self.t2i.items)
 
     @property
@@ -124,7 +115,6 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return min(self.i2t.k, self.t2i.k)
 
     def candidates(self, direction: Direction) -> Candidates:
-        """One direction."""
         return self.i2t if direction == "i2t" else self.t2i
 
     def final(self, direction: Direction) -> np.ndarray:
@@ -134,7 +124,7 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return scores
 
     def first(self, k: int) -> Reranked:
-        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
+        """Return it as if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
 
         both = (self.i2t, self.n_texts), (self.t2i, self.n_images)
         i2t, t2i = (one if one.k == gallery <= k else one.first(k) for one, gallery in both)
@@ -149,12 +139,10 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return table
 
     def check(self) -> None:
-        """Read everything once: items in range and once per query, scores finite, best candidate first."""
         self.i2t.check(self.n_texts, "i2t")
         self.t2i.check(self.n_images, "t2i")
 
     def save(self, path: Path | str, of: str = "", also: Callable[[Path], object] | None = None) -> Path:
-        """Write the candidates, once all of them are checked."""
         self.check()
         i2t, t2i = (
             Candidates(*(np.asarray(getattr(one, part), kind) for part, kind in _PARTS.items()))

@@ -1,10 +1,10 @@
 """Rank and linear correlation of two lists, with intervals over clusters of their entries.
 
-Kendall's tau_b takes ties out of both lists, tau_c (Stuart) is for lists of different numbers of levels, such
-as a cosine and a rating from 1 to 4. A resample repeats entries; copies of one entry tie in both lists. With
-n entries of L levels, one resample takes n log L steps: concordant pairs are counted in a tree of sums.
+Kendall's tau_b takes ties out of both lists, tau_c (Stuart) is for lists of different numbers of levels, such as
+a cosine and a rating from 1 to 4. Copies of one entry tie. One resample of n entries of L levels takes n log L
+steps.
 
-Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 1994 (the tree).
+Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 1994 (the tree of sums).
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from diptych.core.table import Cell
 from diptych.metrics.bootstrap import Bootstrap, drawn_counts, interval
 from diptych.metrics.ranks import available_threads
 
+# clusters with an entry apart from its list's most frequent value, below which there is no interval: of fewer,
+# resamples of random lists lie on one side of 0 too often (5 hits: 8 %, 3: 24 %, 1: 85 % of 95 % intervals)
 LEAST_HITS = 10
-"""Clusters with an entry apart from its list's most frequent value, below which there is no interval: of fewer,
-resamples of random lists lie on one side of 0 too often (5 hits: 8 %, 3: 24 %, 1: 85 % of 95 % intervals)."""
 
-COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson")
-"""Kendall's two, Spearman's and Pearson's, in the order of every table."""
+COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson")  # in the order of every table
 
 _CHUNK_NUMBERS = 1 << 20  # weights held at once by a thread
 _CHUNK_SAMPLES = 50
@@ -35,8 +34,6 @@ _CHUNK_SAMPLES = 50
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One correlation."""
-
     value: float | None  # in [-1, 1]; None where a list is constant, which correlates with nothing
     low: float | None = None  # lower end of its interval; None without one
     high: float | None = None  # upper end
@@ -44,7 +41,6 @@ class Coefficient:
 
     @property
     def cell(self) -> Cell:
-        """Return it for a table, with its interval; "–" stands for what there is too little for."""
         shown = Cell.number(self.value, 3, self.low, self.high, sign="+")
         return replace(shown, note="–") if self.few and self.value is not None else shown
 
@@ -52,13 +48,7 @@ class Coefficient:
 def correlate(
     x: np.ndarray, y: np.ndarray, cluster: np.ndarray, how: Bootstrap | None = None
 ) -> dict[str, Coefficient]:
-    """All coefficients of two lists.
-
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers.
-        cluster: (n,) whole numbers: entries that are drawn together, such as those of one image.
-    """
+    """Correlate (n,) numbers; entries of one ``cluster``, (n,) whole numbers, are drawn together."""
     how = how or Bootstrap(samples=0)
     left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if not len(left) == len(right) == len(cluster):
@@ -85,7 +75,7 @@ def _hits(values: np.ndarray, cluster: np.ndarray) -> int:
 
 
 def _resampled(x: np.ndarray, y: np.ndarray, of: np.ndarray, size: int, how: Bootstrap) -> np.ndarray:
-    """(samples, 4) coefficients, some resamples at a time; the same for any number of threads."""
+    """Return (samples, 4) coefficients; the same for any number of threads."""
     rows = max(1, min(_CHUNK_SAMPLES, _CHUNK_NUMBERS // size))
 
     def chunk(begin: int) -> np.ndarray:
@@ -100,10 +90,7 @@ def _resampled(x: np.ndarray, y: np.ndarray, of: np.ndarray, size: int, how: Boo
 def weighted_correlations(
     x: np.ndarray, y: np.ndarray, cluster: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """(samples, 4) the coefficients when every entry occurs as often as its cluster; NaN for a constant list.
-
-    ``weights`` are (samples, n_clusters) int64, ``cluster`` (n,) from 0.
-    """
+    """Return (samples, 4) coefficients by (samples, n_clusters) int64 ``weights``; NaN for a constant list."""
     x_levels, x_of = np.unique(x, return_inverse=True)
     y_levels, y_of = np.unique(y, return_inverse=True)
     order = np.argsort(x_of, kind="stable")
@@ -126,7 +113,6 @@ def weighted_correlations(
 
 @cache
 def _kernel() -> Callable[..., None]:
-    """The loop over resamples, compiled when it is first wanted."""
     import numba
 
     compiled: Callable[..., None] = numba.njit(nogil=True)(_correlations)
@@ -186,38 +172,21 @@ def _correlations(
                 sums[3] += w * y[i] * y[i]
                 sums[4] += w * x[i] * y[i]
             begin = end
-        # Ranks of levels, and pairs that tie.
-        x_rank, y_rank = np.zeros(n_x), np.zeros(n_y)
-        x_ties = y_ties = 0.0
-        x_kinds = y_kinds = 0
-        before = 0.0
-        for level in range(n_x):
-            count = x_count[level]
-            x_rank[level] = before + (count + 1) / 2 - (total + 1) / 2
-            before += count
-            x_ties += count * (count - 1) / 2
-            x_kinds += count > 0
-        before = 0.0
-        for level in range(n_y):
-            count = y_count[level]
-            y_rank[level] = before + (count + 1) / 2 - (total + 1) / 2
-            before += count
-            y_ties += count * (count - 1) / 2
-            y_kinds += count > 0
-        if x_kinds < 2 or y_kinds < 2:
+        kinds = min(np.count_nonzero(x_count), np.count_nonzero(y_count))
+        if kinds < 2:
             continue
+        # Ranks of levels, less their mean, and pairs that tie: sums of halves, which are exact.
+        x_rank = np.cumsum(x_count) - (x_count + total) / 2
+        y_rank = np.cumsum(y_count) - (y_count + total) / 2
+        x_ties = np.sum(x_count * (x_count - 1)) / 2
+        y_ties = np.sum(y_count * (y_count - 1)) / 2
         pairs = total * (total - 1) / 2
         found[sample, 0] = concordant / math.sqrt((pairs - x_ties) * (pairs - y_ties))
-        kinds = min(x_kinds, y_kinds)
         found[sample, 1] = 2 * concordant / (total * total * (kinds - 1) / kinds)
         both = 0.0
         for i in range(n):
             both += weights[sample, cluster[i]] * x_rank[x_of[i]] * y_rank[y_of[i]]
-        x_spread = y_spread = 0.0
-        for level in range(n_x):
-            x_spread += x_count[level] * x_rank[level] ** 2
-        for level in range(n_y):
-            y_spread += y_count[level] * y_rank[level] ** 2
+        x_spread, y_spread = np.sum(x_count * x_rank**2), np.sum(y_count * y_rank**2)
         found[sample, 2] = both / math.sqrt(x_spread * y_spread)
         covariance = sums[4] - sums[0] * sums[1] / total
         x_variance = sums[2] - sums[0] * sums[0] / total

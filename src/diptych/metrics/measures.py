@@ -1,26 +1,10 @@
-"""The measures: what is found among the first, where the best positive stands, average precision, gains.
+"""The measures, declared; docs/evaluation.md says what each of them is, and of which values compare.
 
-Recall: where every query has one positive, R-cap@k is R@k. For images with five captions R-cap@1 is the hit
-rate and R-cap@5 the share of the five captions that are found: what thesis Table 5.2 prints as image-to-text R@5
-and R@10, beside an R@1 that it shares with everyone.
-
-Average precision: mAP@k divides by the most that could be found, min(k, positives): a query with one positive,
-at rank 1, has 1, and so has one with twelve positives of which the first five are right at k = 5. ``mAP-cutoff@k``
-gives the first 1/k, ``mAP-positives@k`` the second 5/12. ``mAP-hits@k`` averages over the positives that were
-found: a query with one positive at rank 1 and four beyond k has 1, where mAP@5 has 1/5.
-
-DCG_CM: near misses count by how similar they are to the query. A labelled match has gain 1, any other item
-the cosine of query and candidate: by the evaluated model (thesis Eq. 5.1), or by a relevance model that is
-named in the protocol. A negative cosine is no gain, so gains are clamped to [0, 1]. By the evaluated model a
-value depends on the scale of its cosines (a model whose cosines lie around 0.8 has more than one whose lie
-around 0.2, whatever either finds), so it follows one model through changes of its queries and does not
-compare models; with one relevance model for all it does. The published numbers take a fixed CLIP ViT-B/32
-as relevance model, negative cosines as they are, cosines and sums rounded to four digits:
-``DCG_CM-published@10`` with that model's rows.
+DCG_CM: a labelled match has gain 1, any other item the cosine of query and candidate: by the evaluated model
+(thesis Eq. 5.1), whose scale values depend on, or by a relevance model that is named in the protocol.
 
 nDCG: the gain of an item is its grade (CxC's ratings from 0 to 5 with ``--positives cxc:FOLDER``), 0 for an
 item without one, and the highest grade for a labelled match without one. Without grades a match has grade 1.
-Others take ``2^grade - 1`` instead, which rewards the highest grades more.
 """
 
 from __future__ import annotations
@@ -36,16 +20,10 @@ from diptych.metrics.ranks import TieGroups, expected_reciprocal, found_within
 from diptych.metrics.runs import blocks
 
 
-def _measure(name: str, description: str, citation: str, positives: Any, per_query: Any, **more: Any) -> None:
-    given: dict[str, Any] = {"name": name, "description": description, "citation": citation, **more}
-    MEASURES.add(Measure(positives=positives, per_query=per_query, **given))
-
-
-def _gain_measure(
-    name: str, description: str, citation: str, gain: Gain, per_query: Any, **more: Any
-) -> None:
-    given: dict[str, Any] = {"name": name, "description": description, "citation": citation, **more}
-    MEASURES.add(GainMeasure(gain=gain, per_query=per_query, **given))
+def _measure(name: str, description: str, citation: str, looks_at: Any, per_query: Any, **more: Any) -> None:
+    kind, what = (GainMeasure, "gain") if isinstance(looks_at, Gain) else (Measure, "positives")
+    given = {"name": name, "description": description, "citation": citation, what: looks_at, **more}
+    MEASURES.add(kind(per_query=per_query, **given))
 
 
 def _of_best(
@@ -56,13 +34,6 @@ def _of_best(
     values[groups.query[best]] = of(
         groups.before[best], groups.negatives[best], groups.positives[best], cutoff
     )
-    return values
-
-
-def _capped(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    hits = groups.hits(np.full(groups.n_queries, cutoff))
-    values: np.ndarray = hits / np.maximum(np.minimum(groups.relevant, cutoff), 1)
     return values
 
 
@@ -106,7 +77,9 @@ _measure(
     "Table 5.2 prints as recall",
     "Thakur et al., BEIR, NeurIPS 2021 (capped recall); published code of thesis chapter 5",
     "all",
-    _capped,
+    lambda groups, k: (
+        groups.hits(np.full(groups.n_queries, k)) / np.maximum(np.minimum(groups.relevant, k), 1)
+    ),
     compat=True,
 )
 
@@ -115,10 +88,7 @@ _VOORHEES = "Voorhees, TREC-8 question answering track report, 1999"
 
 
 def best_ranks(groups: TieGroups) -> np.ndarray:
-    """Return (n_queries,) the rank of the best positive, expected where ties leave it open.
-
-    A query without a positive has the rank after the gallery's last.
-    """
+    """Return (n_queries,) the rank of the best, expected where ties leave it open; after the last without one."""
     # Negatives fall evenly into the gaps before, between and behind the group's positives.
     return _of_best(
         groups,
@@ -129,7 +99,6 @@ def best_ranks(groups: TieGroups) -> np.ndarray:
 
 
 def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
-    """Return the median of the distribution of ranks over queries and orders, found by bisection."""
     kinds, counts = np.unique(relevant, return_counts=True)
     low, high = 1, ranked + 1  # what is not ranked, or not there, ranks after the last
     while low < high:
@@ -141,10 +110,6 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
         else:
             low = middle + 1
     return float(low if low <= ranked else gallery + 1)
-
-
-def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    return _of_best(groups, expected_reciprocal, cutoff)
 
 
 _measure(
@@ -180,14 +145,20 @@ _measure(
     kind="rank",
 )
 
-_measure("MRR", "mean of 1 / rank of the best positive (any-of-k)", _VOORHEES, "best", _reciprocal)
+_measure(
+    "MRR",
+    "mean of 1 / rank of the best positive (any-of-k)",
+    _VOORHEES,
+    "best",
+    lambda groups, _: _of_best(groups, expected_reciprocal, None),
+)
 
 _measure(
     "MRR@k",
     "mean of 1 / rank of the best positive (any-of-k), 0 when it is not among the first k",
     _VOORHEES,
     "best",
-    _reciprocal,
+    lambda groups, k: _of_best(groups, expected_reciprocal, k),
 )
 
 
@@ -346,10 +317,7 @@ _DIGITS = 4
 
 
 def discounts(depth: int) -> np.ndarray:
-    """Return (depth,) one over log2(place + 1), places counted from 1: 1, 0.63, 0.5, …
-
-    Source: Järvelin and Kekäläinen, TOIS 2002; thesis Eq. 5.2.
-    """
+    """Return (depth,) 1 / log2(place + 1), places from 1 (Järvelin and Kekäläinen, TOIS 2002; thesis Eq. 5.2)."""
     weights: np.ndarray = 1.0 / np.log2(np.arange(2, depth + 2))
     return weights
 
@@ -361,11 +329,7 @@ def discounted_gain(gains: np.ndarray, best: np.ndarray | None = None) -> np.nda
 
 
 def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
-    """Return (n,) discounted gain over the greatest that any order reaches: in [0, 1].
-
-    A query whose best is 0 has nothing to find and counts as 0. ``best`` are (n, places) the greatest
-    gains there are, descending.
-    """
+    """Return (n,) discounted gain over that of the (n, places) ``best`` gains, descending; 0 where that is 0."""
     assert best is not None
     most = discounted_gain(best)
     ratio = np.divide(discounted_gain(gains), most, out=np.zeros(len(most)), where=most > 0)
@@ -380,7 +344,7 @@ ROUNDED = Gain(
 LINEAR = Gain("grade", lambda grade: grade, "the grade")
 EXPONENTIAL = Gain("grade", lambda grade: np.exp2(grade) - 1.0, "2^grade - 1")
 
-_gain_measure(
+_measure(
     "DCG_CM@k",
     "discounted gain of the first k: 1 for a match, else the cosine of query and item (clamped "
     "to [0, 1]) by the evaluated model, or by the one of --relevance; over log2(place + 1)",
@@ -389,7 +353,7 @@ _gain_measure(
     discounted_gain,
 )
 
-_gain_measure(
+_measure(
     "DCG_CM-published@k",
     "as DCG_CM@k with cosines rounded to 4 digits and not clamped, and the sum rounded to 4; "
     "published with a fixed CLIP ViT-B/32 as relevance model",
@@ -399,7 +363,7 @@ _gain_measure(
     compat=True,
 )
 
-_gain_measure(
+_measure(
     "nDCG_CM@k",
     "DCG_CM@k over the greatest that any order of the gallery reaches under the same gains "
     "(all matches first, then the most similar): 1 at most, and 0 where nothing has any gain",
@@ -409,7 +373,7 @@ _gain_measure(
     needs_best=True,
 )
 
-_gain_measure(
+_measure(
     "nDCG@k",
     "discounted gain of the first k over the greatest there is, the gain being the grade (1 for "
     "a match without --positives that have grades); 0 where nothing has a grade",
@@ -419,7 +383,7 @@ _gain_measure(
     needs_best=True,
 )
 
-_gain_measure(
+_measure(
     "nDCG-exponential@k",
     "as nDCG@k with 2^grade - 1 as the gain, which tells the highest grades apart",
     "Burges et al., ICML 2005",

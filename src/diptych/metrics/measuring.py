@@ -1,9 +1,8 @@
 """Measures: declared numbers about a ranking, their chance level included.
 
-A :class:`Measure` is a function of where the positives stand, a :class:`GainMeasure` one of what the items
-at the first places are worth, positives or not. Adding one is one new file in
-:mod:`diptych.metrics.measures` that calls ``MEASURES.add``. A family such as ``R@k`` is declared once;
-:func:`measure` gives its member for any cut-off.
+A :class:`Measure` is a function of where the positives stand, a :class:`GainMeasure` one of what the items at the
+first places are worth. A family such as ``R@k`` is declared once; :func:`measure` gives its member for any
+cut-off.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from diptych.metrics.bootstrap import MEAN, Aggregate
 from diptych.metrics.ranks import TieGroups, tied_throughout
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
-FAMILY = "@k"
-"""How the name of a family of measures ends."""
+FAMILY = "@k"  # how the name of a family of measures ends
 
 _CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
 
@@ -50,11 +48,9 @@ class DeclaredMeasure:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more is better."""
         return self.kind != "rank"
 
     def at(self, cutoff: int) -> Self:
-        """Return the family's member with cut-off ``cutoff``."""
         if not self.name.endswith(FAMILY):
             raise UsageError(f"measure {self.name!r} takes no cut-off, got {cutoff}")
         if cutoff < 1:
@@ -62,7 +58,6 @@ class DeclaredMeasure:
         return replace(self, name=f"{self.name.removesuffix(FAMILY)}@{cutoff}", cutoff=cutoff)
 
     def show(self, value: float) -> str:
-        """Format a value as tables print it: shares in per cent, gains with three decimals."""
         if self.kind == "gain":
             return f"{value:.3f}"
         return figures(100 * value if self.kind == "share" else value)
@@ -70,8 +65,6 @@ class DeclaredMeasure:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(DeclaredMeasure):
-    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given."""
-
     # from tie groups and cut-off to one float64 per query
     per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
     # from positives per query, gallery size and how many items are ranked to the chance level, where that is
@@ -85,28 +78,17 @@ class Measure(DeclaredMeasure):
         return self.per_query(groups, self.cutoff)
 
     def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
-        """Return the exact expectation when every order of the gallery is equally likely.
-
-        Args:
-            relevant: (n_queries,) positives of each query.
-            gallery: how many items there are.
-            ranked: how many of them are ranked, drawn at random; all by default.
-        """
+        """Return the exact expectation of a random order of ``ranked`` random items, by (n_queries,) positives."""
         ranked = gallery if ranked is None else min(ranked, gallery)
         if self.chance_of is not None:
             return self.chance_of(relevant, gallery, ranked)
         kinds, which = np.unique(relevant, return_inverse=True)
         if ranked < gallery:
-            return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
+            return self.aggregate.of(_truncated_chance(self.values, kinds, gallery, ranked)[which])
         return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
 
 
-# What a ranker that knows nothing gets when it ranks only k items of the gallery: it draws k items, every
-# k equally likely, and puts them in a random order; the others are unranked. How many of a query's positives
-# it draws follows the hypergeometric distribution; given that number, they lie anywhere among the k.
-
-
-def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
+def _drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
     """Return probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items of a gallery.
 
     C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
@@ -123,11 +105,11 @@ def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
     return chances
 
 
-def truncated_chance(
+def _truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
-    """Return (n,) expectations when ``ranked`` random items are ranked; ``kinds`` are numbers of positives."""
-    chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
+    """Return (n,) expectations for numbers of positives, which lie anywhere among those that are ranked."""
+    chances = [_drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])
     query = np.flatnonzero(drawn)
@@ -139,8 +121,6 @@ def truncated_chance(
 
 @dataclass(frozen=True)
 class Gain:
-    """What an item is worth to a query."""
-
     # ``"similarity"``: 1 for a labelled match, else the transformed similarity of the two; ``"grade"``: the
     # transformed grade of the pair, 0 for one without a grade
     of: Literal["similarity", "grade"]
@@ -151,8 +131,6 @@ class Gain:
 
 @dataclass(frozen=True, eq=False)
 class Gained:
-    """Gains of one direction's queries."""
-
     first: np.ndarray  # (n, places) the gain at each of the first places, expected where ties leave it open
     # (n, places) the greatest gains of the gallery, descending; None unless wanted
     best: np.ndarray | None = None
@@ -163,8 +141,6 @@ class Gained:
 
 @dataclass(frozen=True, kw_only=True)
 class GainMeasure(DeclaredMeasure):
-    """One measure of gains, or a family ``NAME@k`` until its cut-off is given."""
-
     gain: Gain  # what an item is worth
     # from (n, k) gains at the first places and the (n, k) best gains to one float64 per query; linear in the
     # former, so that expectations over tied orders, and chance, are exact
@@ -175,10 +151,7 @@ class GainMeasure(DeclaredMeasure):
     kind: Literal["share", "rank", "gain"] = "gain"
 
     def values(self, gained: Gained, chance: bool = False) -> np.ndarray:
-        """Return (n_queries,) float64, or those of a ranking that knows nothing of what is relevant.
-
-        A gallery of fewer than k items has fewer places.
-        """
+        """Return (n_queries,) float64, or with ``chance`` those of a ranking that knows nothing of relevance."""
         first = gained.chance if chance else gained.first
         assert first is not None
         best = None if gained.best is None else gained.best[:, : self.cutoff]
@@ -195,22 +168,19 @@ class Sum:
     parts: tuple[str, ...]  # names of the measures that are added up
 
     def show(self, value: float) -> str:
-        """Format a value as tables print it."""
         return figures(value)
 
 
-AnyMeasure: TypeAlias = Measure | GainMeasure | Sum
-"""Whatever :func:`measure` gives."""
+AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
+# measures as other libraries spell them
 _ELSEWHERE = re.compile(r"(recall|hits?|precision|ndcg|map|r)[@_-]?(\d+)", re.IGNORECASE)
-"""Measures as other libraries spell them."""
 
 MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
 
 
 def measure(name: str) -> AnyMeasure:
-    """Return the measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
     found = _CUTOFF.fullmatch(name)
     elsewhere = _ELSEWHERE.fullmatch(name)
     if elsewhere is not None and (meant := f"{_NAMES[elsewhere[1].lower()]}@{elsewhere[2]}") != name:

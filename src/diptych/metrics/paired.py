@@ -1,20 +1,19 @@
 """Paired tests of differences of means whose queries come in clusters: intervals, t-test, sign flips.
 
-What is independent is an image with its captions, not a query, so every test here sees one number per
-cluster: how much it adds to the difference. With clusters of one size the t-test is the plain paired
-t-test of the clusters' means; with others it is that of a ratio estimator's linearised residuals.
-``scipy.stats`` has neither clusters nor one set of swaps for several differences; the distribution is its.
+What is independent is an image with its captions, not a query, so every test here sees one number per cluster:
+how much it adds to the difference. With clusters of one size the t-test is the plain paired t-test of the
+clusters' means; with others it is that of a ratio estimator's linearised residuals. ``scipy.stats`` has neither
+clusters nor one set of swaps for several differences.
 
-Sources: Cochran, Sampling Techniques, 3rd edition, 1977, section 6 (ratio estimators); Smucker, Allan
-and Carterette, A comparison of statistical significance tests for information retrieval evaluation,
-CIKM 2007 (randomisation by sign flips); Dunn, Multiple comparisons among means, JASA 1961 (Bonferroni);
-Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979. Both
-corrections keep the chance of one wrong verdict or more at the level; Holm's is never the stricter one.
+Sources: Cochran, Sampling Techniques, 3rd edition, 1977, section 6 (ratio estimators); Smucker, Allan and
+Carterette, CIKM 2007 (randomisation by sign flips); Dunn, Multiple comparisons among means, JASA 1961
+(Bonferroni); Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
+1979.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -27,8 +26,7 @@ from diptych.metrics.runs import blocks
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
-LEVEL = 0.05
-"""The corrected p-value up to which a difference is said to be one."""
+LEVEL = 0.05  # the corrected p-value up to which a difference is said to be one
 
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding
@@ -42,16 +40,31 @@ class Shares:
     residuals: np.ndarray  # (clusters,) of mean 0; their spread is what the difference's error is made of
     used: np.ndarray  # (clusters,) booleans: clusters that hold a query
 
+    @classmethod
+    def added(cls, shares: Sequence[Shares], scale: float = 1.0) -> Shares:
+        """Return the shares of a sum of differences, times ``scale``."""
+        parts = scale * np.sum([one.parts for one in shares], axis=0)
+        residuals = scale * np.sum([one.residuals for one in shares], axis=0)
+        return cls(parts, residuals, np.any([one.used for one in shares], axis=0))
+
     @property
     def difference(self) -> float:
-        """The difference of means."""
         return float(self.parts.sum())
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of its variance; below 1 it has none."""
+        return int(self.used.sum()) - 1
+
+    @property
+    def variance(self) -> float:
+        """The variance of the difference: a sum over C clusters, it is C times that of one residual."""
+        freedom = max(self.freedom, 1)
+        return (self.freedom + 1) / freedom * float(np.sum(self.residuals**2))
 
 
 @dataclass(frozen=True, eq=False)
 class PairedTest:
-    """One difference of means, tested."""
-
     difference: float  # the mean of the differences
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end
@@ -73,12 +86,11 @@ def paired(
     """Test several differences of means together: the same resamples and swaps of clusters for all.
 
     Args:
-        columns: per difference (n,) one run's value less the other's per query, and other values of the same
-            queries that are resampled with it; of every difference as many.
+        columns: per difference (n,) one run's value less the other's per query, and as many other values of the same
+            queries that are resampled with it.
         clusters: per difference (n,) the number of each query's cluster, the same numbers in all.
         how: the intervals, and the seed of both.
         flips: random swaps; a p-value is at least 1 / (flips + 1).
-        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
     """
     how, correct = how or Bootstrap(), correction_named(correction)
     check_flips(flips)
@@ -115,7 +127,6 @@ def paired(
 
 
 def check_flips(flips: int) -> None:
-    """Refuse a number of swaps below 1."""
     if flips < 1:
         raise UsageError(f"flips are {flips}, at least 1 is needed")
 
@@ -130,64 +141,41 @@ def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Sh
 
 
 def t_test(folds: Sequence[Shares]) -> float | None:
-    """Return the two-sided p-value of the mean over folds of a difference.
-
-    None where a t-test says nothing: fewer than two clusters in a fold, or one and the same difference,
-    not 0, in every cluster.
-    """
+    """Return the two-sided p-value of the mean over folds; None of fewer than two clusters, or if all are equal."""
     from scipy.special import stdtr
 
     difference = sum(fold.difference for fold in folds) / len(folds)
     if all(not np.any(fold.parts) for fold in folds):
         return 1.0
-    sizes = [int(fold.used.sum()) for fold in folds]
-    if min(sizes) < 2:
+    if min(fold.freedom for fold in folds) < 1:
         return None
-    # A fold's difference is a sum over C clusters; its variance is C times that of one residual.
-    variance = sum(
-        size / (size - 1) * float(np.sum(fold.residuals**2)) for fold, size in zip(folds, sizes, strict=True)
-    )
-    error = float(np.sqrt(variance)) / len(folds)
+    error = float(np.sqrt(sum(fold.variance for fold in folds))) / len(folds)
     if error <= _TOLERANCE * abs(difference):
         return None
-    return float(2 * stdtr(sum(sizes) - len(sizes), -abs(difference) / error))
+    return float(2 * stdtr(sum(fold.freedom for fold in folds), -abs(difference) / error))
 
 
-def _signs(clusters: int, flips: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield (chunk, clusters) of ±1: every assignment where there are at most ``flips``, random ones else."""
-    random = np.random.default_rng(seed)
-    exact = clusters < 63 and 2**clusters <= flips
-    for some in blocks(2**clusters if exact else flips, _CHUNK_NUMBERS // max(1, clusters)):
+def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
+    """Return two-sided p-values of swapping the two runs at random, cluster by cluster, all differences at once.
+
+    ``parts`` are (clusters, n) what each cluster adds to each of n differences.
+    """
+    clusters, random = len(parts), np.random.default_rng(seed)
+    exact = clusters < 63 and 2**clusters <= flips  # every assignment of signs, the observed one among them
+    drawn = 2**clusters if exact else flips
+    observed = np.abs(parts.sum(axis=0)) - _TOLERANCE * np.abs(parts).sum(axis=0)
+    as_large = np.zeros(parts.shape[1], dtype=np.int64)
+    for some in blocks(drawn, _CHUNK_NUMBERS // max(1, clusters)):
         if exact:
             bits = (np.arange(some.start, some.stop)[:, None] >> np.arange(clusters)) & 1
         else:
             bits = random.integers(0, 2, (some.stop - some.start, clusters), dtype=np.int8)
-        yield 1.0 - 2.0 * bits
-
-
-def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
-    """Return two-sided p-values: how often a difference as large comes of swapping the two runs at random.
-
-    Each cluster's values are swapped between the runs or not, by a fair coin, for all differences at
-    once. All 2**clusters swaps are taken where they are no more than ``flips``. ``parts`` are (clusters, n) what
-    each cluster adds to each of n differences. A p-value is at least 1 / (flips + 1) where swaps are random: the
-    one that was observed is counted in.
-    """
-    clusters = len(parts)
-    observed = np.abs(parts.sum(axis=0)) - _TOLERANCE * np.abs(parts).sum(axis=0)
-    as_large = np.zeros(parts.shape[1], dtype=np.int64)
-    drawn = 0
-    for signs in _signs(clusters, flips, seed):
-        as_large += np.sum(np.abs(signs @ parts) >= observed, axis=0)
-        drawn += len(signs)
-    if clusters < 63 and 2**clusters <= flips:  # the observed one is among them
-        return as_large / drawn
-    chance: np.ndarray = (1 + as_large) / (1 + drawn)
+        as_large += np.sum(np.abs((1.0 - 2.0 * bits) @ parts) >= observed, axis=0)
+    chance: np.ndarray = as_large / drawn if exact else (1 + as_large) / (1 + drawn)
     return chance
 
 
 def correction_named(name: str) -> Correction:
-    """Return the correction of that name."""
     if name not in CORRECTIONS:
         raise UnknownNameError("correction", name, CORRECTIONS)
     return name

@@ -1,14 +1,12 @@
 """Scores of pairs: exact ones, slowly, and the distance a fast product can be from them.
 
-The score of an image and a text is, by definition here, the inner product of their two float32 rows,
-multiplied and added in float64 in one fixed order (NumPy's pairwise sum along the row). Equal rows
-therefore tie exactly, and no score depends on block size, thread count or position.
+The score of an image and a text is, by definition here, the inner product of their two float32 rows, multiplied
+and added in float64 in one fixed order (NumPy's pairwise sum along the row). Equal rows therefore tie exactly.
 
-A matrix product adds in an order of its own. Whatever the order, a float32 product differs from the
-real inner product by at most ``gamma(d) |x| |y|`` with ``gamma(d) = d u / (1 - d u)`` (Higham,
-Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1), provided that products are
-accumulated in the type of the inputs or better, as every BLAS does by default. So a fast product
-decides every comparison but those inside that band, and only these are scored exactly.
+Whatever the order of adding, a float32 product differs from the real inner product by at most ``gamma(d) |x|
+|y|`` with ``gamma(d) = d u / (1 - d u)`` (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition,
+section 3.1), if products are accumulated in the type of the inputs or better, as every BLAS does by default. So a
+fast product decides every comparison but those inside that band, and only these are scored exactly.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError
 from diptych.metrics.runs import blocks
 
-EPSILON = 1e-12
-"""Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
+EPSILON = 1e-12  # rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does
 
 _CHUNK_NUMBERS = 1 << 17  # float64 numbers multiplied at once: 1 MB, which stays in cache
 _CHECK_NUMBERS = 1 << 20
@@ -40,10 +37,7 @@ def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarra
 
 
 def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm: float) -> np.ndarray:
-    """Bound how far a matrix product of type ``kind`` may be from the exact score, per left row.
-
-    Returns (n,) float64, infinite where the product could overflow.
-    """
+    """Bound, (n,) per left row, how far a product of type ``kind`` is from exact; infinite if it may overflow."""
     kind = np.dtype(kind)
     unit = float(np.finfo(kind).eps) / 2
     gamma = width * unit / (1 - width * unit) if width * unit < 1 else np.inf
@@ -66,16 +60,12 @@ def _blocks(rows: np.ndarray) -> Iterator[slice]:
 
 
 def check_ids(what: str, ids: Sequence[str] | None, size: int) -> None:
-    """Refuse ids that are not one per row."""
     if ids is not None and len(ids) != size:
         raise DataError(f"{len(ids)} {what} ids for {size} {what} rows")
 
 
 def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
-    """Return the norms of float32 rows, all of them finite; rows may be memory-mapped.
-
-    (n,) float64, rounded up a little so that they can serve in a bound.
-    """
+    """Return (n,) bounds of the norms of float32 rows, all of them finite; rows may be memory-mapped."""
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise DataError(
             f"{side} rows must be a float32 matrix, got {rows.dtype} with shape {rows.shape}",
@@ -106,10 +96,7 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
 
 
 def unit_rows(rows: np.ndarray, dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """Divide each of (n, d) finite rows by its Euclidean length; a zero row stays zero.
-
-    The length is taken in float64, so that very large and very small entries neither overflow nor vanish.
-    """
+    """Divide (n, d) finite rows by their length, which is taken in float64; a zero row stays zero."""
     exact = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     unit: np.ndarray = (exact / np.maximum(lengths, EPSILON)).astype(dtype, copy=False)

@@ -1,22 +1,8 @@
 """Ranks of the positives, streamed: one blocked matrix product for both directions, counting, no sort.
 
-Memory above the inputs is bounded by the block: about 6 bytes per score of a tile and worker, and a
-few numbers per query. The counts are exact (see :mod:`diptych.metrics.products`), so they depend
-neither on the block nor on the number of threads.
-
-Ties: what stands where when scores are equal, by a named rule.
-
-========== ==================================================================================
-expected   every order of the tied is equally likely, and a measure is its exact expectation
-           over them (McSherry and Najork, ECIR 2008). The default: it favours nobody, it does
-           not depend on the order of the files, and a model that gives every pair the same
-           score gets exactly chance level.
-pessimistic  the tied negatives come first: the least the model can claim.
-optimistic   the tied positives come first: what counting with a strict ">" does. A collapsed
-           model scores 100 %, so it is there for comparison only.
-compat     later gallery rows first: what VSE++'s published ``argsort()[::-1]`` does whenever its
-           sort keeps equal elements in order.
-========== ==================================================================================
+About 6 bytes of memory per score of a tile and worker, and a few numbers per query. The counts are exact (see
+:mod:`diptych.metrics.products`). Ties are resolved by a named rule (docs/evaluation.md): by default a measure is
+its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
 """
 
 from __future__ import annotations
@@ -46,11 +32,7 @@ _TILE_ROWS = 500
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where the positives of one direction stand, ties kept apart from what is certain.
-
-    Either every positive is there, best first within its query, or only the best of each query
-    (``complete`` False), which is all that any-of-k measures need.
-    """
+    """Where the positives of one direction stand: all of each query, best first, or its best alone."""
 
     gallery: int  # size of the gallery
     positives: np.ndarray  # (n_queries,) how many positives each query has; 0 where it has none
@@ -64,12 +46,10 @@ class Ranks:
 
     @property
     def n_queries(self) -> int:
-        """How many queries, those without a positive included."""
         return len(self.positives)
 
     @property
     def queries(self) -> np.ndarray:
-        """The query of every entry."""
         return np.repeat(np.arange(self.n_queries), np.diff(self.start))
 
 
@@ -84,7 +64,6 @@ def available_threads() -> int:
 
 
 def check_sizes(source: ScoreSource, truth: GroundTruth) -> None:
-    """Refuse scores that are not of the images and texts of the ground truth."""
     for side, n, size in zip(("image", "text"), source.shape, (truth.n_images, truth.n_texts), strict=True):
         if n != size:
             raise DataError(
@@ -105,12 +84,9 @@ def ranks_of(
     """Rank every text for every image and every image for every text.
 
     Args:
-        source: the scores.
-        truth: which texts are relevant to which images.
         every: rank all positives of a query instead of its best alone.
         directions: both, or one alone, which is quicker.
-        block: scores held at once by one worker.
-        threads: workers.
+        block: scores held at once by one of the ``threads`` workers.
     """
     check_sizes(source, truth)
     if truth.n_images == 0 or truth.n_texts == 0:
@@ -145,8 +121,8 @@ def ranks_of(
                     return
                 counts = tile_counter.count(images, texts)
                 with lock:
-                    for name, entries, *found in counts:
-                        counters[name].add(entries, *found)
+                    for name, entries, found in counts:
+                        counters[name].counts[:, entries] += found
                     bar.advance((images.stop - images.start) * (texts.stop - texts.start))
 
         if workers == 1:
@@ -167,17 +143,10 @@ def _finish(counter: Counter) -> Ranks:
     counts, start, keep = positives.counts, positives.start, np.arange(len(of_group))
     if not counter.every:
         keep, start = start[:-1][counts > 0], starts(counts > 0)
-    return Ranks(
-        gallery=positives.gallery,
-        positives=counts,
-        start=start,
-        above=counter.above[keep],
-        tied=counter.tied[keep],
-        later=counter.later[keep],
-        group=np.bincount(of_group)[of_group][keep],
-        scores=counter.scores[keep],
-        complete=counter.every,
-    )
+    group = np.bincount(of_group)[of_group][keep]
+    above, tied, later = counter.counts[:, keep]
+    scores, complete = counter.scores[keep], counter.every
+    return Ranks(positives.gallery, counts, start, above, tied, later, group, scores, complete)
 
 
 TieRule = Literal["expected", "pessimistic", "optimistic", "compat"]
@@ -186,10 +155,7 @@ TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Sets of neighbours in a ranking whose order is open, each with at least one positive.
-
-    A rule that decides every order gives groups of one positive and no negative.
-    """
+    """Neighbours in a ranking whose order is open, a positive among them; it alone where a rule decides."""
 
     query: np.ndarray  # (g,) the query of each group; ascending, best group first within a query
     before: np.ndarray  # items of the gallery that certainly come before the group
@@ -202,18 +168,15 @@ class TieGroups:
 
     @property
     def size(self) -> np.ndarray:
-        """(g,) items in each group."""
         size: np.ndarray = self.negatives + self.positives
         return size
 
     @property
     def n_queries(self) -> int:
-        """How many queries, those without a positive included."""
         return len(self.relevant)
 
     @property
     def best(self) -> np.ndarray:
-        """The first group of each query that has one."""
         return np.flatnonzero(begins(self.query))
 
     def hits(self, cutoff: np.ndarray) -> np.ndarray:
@@ -225,13 +188,11 @@ class TieGroups:
 
 
 def check_rule(rule: str) -> None:
-    """Refuse a tie rule that does not exist."""
     if rule not in TIE_RULES:
         raise UnknownNameError("tie rule", rule, TIE_RULES)
 
 
 def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
-    """Return the ranking under the tie rule of that name."""
     check_rule(rule)
     query = ranks.queries
     place = places(np.diff(ranks.start))  # positives of the query listed before this
@@ -245,16 +206,11 @@ def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
         above = above + ranks.tied
     elif rule == "compat":
         above = above + ranks.later
-    return TieGroups(
-        query=query[keep],
-        before=(above + place)[keep],
-        found=place[keep],
-        negatives=negatives[keep],
-        positives=positives[keep],
-        relevant=ranks.positives,
-        gallery=ranks.gallery,
-        complete=ranks.complete,
+    query, before, place, negatives, positives = (
+        each[keep] for each in (query, above + place, place, negatives, positives)
     )
+    whole = ranks.positives, ranks.gallery, ranks.complete
+    return TieGroups(query, before, place, negatives, positives, *whole)
 
 
 def tied_throughout(relevant: np.ndarray, gallery: int) -> TieGroups:
@@ -275,8 +231,7 @@ def found_within(
 ) -> np.ndarray:
     """Return the probability that each group's first positive is among the first ``cutoff`` of the gallery.
 
-    1 - C(negatives, x) / C(negatives + positives, x) for the x = cutoff - before places that are open;
-    exactly 0 or 1 where no order is open.
+    1 - C(negatives, x) / C(negatives + positives, x) for the x = cutoff - before places that are open.
     """
     total = negatives + positives
     places = np.clip(np.asarray(cutoff) - before, 0, total)
@@ -292,10 +247,7 @@ def found_within(
 def expected_reciprocal(
     before: np.ndarray, negatives: np.ndarray, positives: np.ndarray, cutoff: int | None = None
 ) -> np.ndarray:
-    """Return the expected 1/rank of each group's first positive, 0 beyond ``cutoff``.
-
-    Equal groups are computed once; the time is bounded by the largest group or the cut-off.
-    """
+    """Return the expected 1/rank of each group's first positive, 0 beyond ``cutoff``."""
     groups, which = np.unique(np.stack([before, negatives, positives]), axis=1, return_inverse=True)
     before, negatives, positives = groups
     total = np.zeros(groups.shape[1])

@@ -1,7 +1,6 @@
 """What else than labels says how relevant an item is: a named model, or people's grades; and what it adds up to.
 
-One pass over the scores gives lists, ideal lists and chance levels where the evaluated model also says how
-relevant an item is; a relevance model of its own takes one more.
+A relevance model of its own takes one pass over the scores more.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class Relevance:
     name: str = "a given relevance model"
 
     def source(self, n_images: int, n_texts: int) -> CosineRows:
-        """Return the cosines, checked to be of so many images and texts."""
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
                 raise DataError(
@@ -42,10 +40,7 @@ class Relevance:
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """How relevant pairs are, by people: e.g. ratings from 0 to 5. A pair that is not there has grade 0.
-
-    A labelled match without a grade has the highest grade there is.
-    """
+    """Grades of pairs by people; 0 of a pair that is not there, the highest of a match without one."""
 
     images: np.ndarray  # (p,) image rows
     texts: np.ndarray  # (p,) text rows; no pair twice
@@ -75,11 +70,9 @@ class Grades:
 
     @property
     def highest(self) -> float:
-        """The highest grade of the scale, 1 without any."""
         return self.top or float(self.values.max(initial=0.0)) or 1.0
 
     def part(self, images: Rows, texts: Rows, n_images: int, n_texts: int) -> Grades:
-        """Return those of some image rows and some text rows, renumbered."""
         rows = renumbered(np.arange(n_images)[images], n_images)[self.images]
         columns = renumbered(np.arange(n_texts)[texts], n_texts)[self.texts]
         keep = (rows >= 0) & (columns >= 0)
@@ -90,7 +83,6 @@ class Grades:
         return (self.images, self.texts) if direction == "i2t" else (self.texts, self.images)
 
     def ungraded(self, positives: Positives, direction: Direction) -> np.ndarray:
-        """Return which entries of ``positives`` have no grade."""
         return ~np.isin(positives.keys, positives.keys_of(*self.pairs(direction)))
 
 
@@ -120,7 +112,6 @@ class GradeTable:
         self._values = values[order].astype(np.float64)
 
     def of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the grade of each pair."""
         place, graded = places_of(self._keys, self._positives.keys_of(queries, rows))
         grades = np.zeros(len(rows))
         grades[graded] = self._values[place[graded]]
@@ -136,46 +127,30 @@ class GradeTable:
         return found
 
     def mean(self, gain: Gain) -> np.ndarray:
-        """Return (n,) the mean gain of the gallery."""
         values = gain.transform(self._values)
         total = np.bincount(self._queries, weights=values, minlength=self._positives.n_queries)
         means: np.ndarray = total / self._positives.gallery
         return means
 
 
-class Places:
-    """The first places of some queries under a tie rule.
+def gains_at_places(firsts: Firsts, values: np.ndarray, depth: int, ties: str) -> np.ndarray:
+    """Return (q, depth) the gain at each of the first places under a tie rule, from the gains of the entries.
 
-    A discounted sum is linear in the gains at the places, so its expectation over all orders of the tied is
-    the sum over expected gains: under ``"expected"`` every place of a tie group holds the group's mean gain.
-    That is exact, and takes one look at every member of a group, also of one that the cut-off runs through.
-    ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``: those with the greatest;
-    ``"compat"``: later gallery rows.
+    ``"expected"``: every place of a tie group holds the group's mean gain, which makes discounted sums exact
+    expectations over all orders; ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``:
+    those with the greatest; ``"compat"``: later gallery rows.
     """
-
-    def __init__(self, firsts: Firsts, depth: int, ties: str) -> None:
-        check_rule(ties)
-        local, place = firsts.local, firsts.place
-        self._group = np.cumsum(begins(local, firsts.scores)) - 1
-        self._rows, self._ties = firsts.rows, ties
-        self._shape = (len(firsts.queries), depth)
-        self._inside = np.flatnonzero(place < depth)
-        self._at = (local[self._inside], place[self._inside])
-
-    def gains(self, values: np.ndarray) -> np.ndarray:
-        """Return (q, depth) the gain at each place."""
-        group = self._group
-        if self._ties == "expected":
-            sizes = np.bincount(group)
-            placed = values
-            if len(sizes) < len(group):
-                placed = (np.bincount(group, weights=values) / sizes)[group]
-        else:
-            key = -self._rows if self._ties == "compat" else values
-            placed = values[np.lexsort((-key if self._ties == "optimistic" else key, group))]
-        found = np.empty(self._shape)
-        found[self._at] = placed[self._inside]
-        return found
+    local, place = firsts.local, firsts.place
+    group = np.cumsum(begins(local, firsts.scores)) - 1
+    if ties == "expected":
+        placed = (np.bincount(group, weights=values) / np.bincount(group))[group]
+    else:
+        key = {"compat": -firsts.rows, "optimistic": -values}.get(ties, values)
+        placed = values[np.lexsort((key, group))]
+    inside = place < depth
+    found = np.empty((len(firsts.queries), depth))
+    found[local[inside], place[inside]] = placed[inside]
+    return found
 
 
 def graded_gains(
@@ -190,14 +165,13 @@ def graded_gains(
     chance: bool = True,
     block: int = BLOCK,
 ) -> dict[Gain, Gained]:
-    """Return the gains of all queries of one direction by grades of pairs."""
+    check_rule(ties)
     table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):
         given = table.of(firsts.queries[firsts.local], firsts.rows)
-        at = Places(firsts, depth, ties)
         for gain in gains:
-            first[gain][firsts.queries] = at.gains(gain.transform(given))
+            first[gain][firsts.queries] = gains_at_places(firsts, gain.transform(given), depth, ties)
     return {
         gain: Gained(
             first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
@@ -221,9 +195,9 @@ def similar_gains(
 ) -> dict[Gain, Gained]:
     """Return the gains of all queries of one direction by similarity.
 
-    ``by`` are the cosines of a relevance model; without it, those of the evaluated model, which then orders
-    items by their own gains: the chance level keeps that order and puts the matches anywhere in it. By
-    another model it is that of a random order.
+    ``by`` are the cosines of a relevance model; chance is then that of a random order. Without it they are those
+    of the evaluated model, which orders items by their own gains: chance keeps that order and puts matches
+    anywhere in it.
     """
     check_rule(ties)
     similar = source.cosines() if by is None else by
@@ -245,14 +219,14 @@ def similar_gains(
             sums[gain][queries] += gain.transform(tile).sum(axis=1, dtype=np.float64)
 
     for firsts in first_places(scored, deep if similar is source else depth, block=block):
-        queries, at = firsts.queries[firsts.local], Places(firsts, depth, ties)
+        queries = firsts.queries[firsts.local]
         scores = firsts.scores if similar is source else other.exact(queries, firsts.rows)
         label = positives.holds(queries, firsts.rows)
         for gain in gains:
             values = gain.transform(scores)
-            first[gain][firsts.queries] = at.gains(np.where(label, 1.0, values))
+            first[gain][firsts.queries] = gains_at_places(firsts, np.where(label, 1.0, values), depth, ties)
             if chance and by is None:
-                blind[gain][firsts.queries] = at.gains(values)
+                blind[gain][firsts.queries] = gains_at_places(firsts, values, depth, ties)
         if best and similar is source:
             _find_best(firsts, positives, gains, depth, ideal)
     if similar is not source and (best or (chance and by is not None)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,7 @@ from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
 from diptych.metrics.runs import blocks
 
-Rows = slice | np.ndarray
-"""Some rows of one side: a slice where they are neighbours, which copies nothing."""
+Rows = slice | np.ndarray  # some rows of one side: a slice where they are neighbours, which copies nothing
 
 # Marks which entries of a tile lie within the given bands (per image, per text) of a threshold.
 NearThreshold = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -58,12 +58,13 @@ class ScoreSource(ABC):
 
     @property
     def no_cosines(self) -> str:
-        """Say why there are none, for messages."""
         return f"similarity {self.similarity!r} gives none"
 
 
 class DenseRows(ScoreSource):
     """Two matrices of float32 rows, (n, d) and (m, d), possibly memory-mapped; checked once."""
+
+    unit = False  # rows are divided by their length first
 
     def __init__(
         self,
@@ -79,23 +80,21 @@ class DenseRows(ScoreSource):
                 f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}",
                 "evaluate images and texts that the same model encoded",
             )
-        self._hold(images, texts, *norms)
-
-    def _hold(self, images: np.ndarray, texts: np.ndarray, *norms: np.ndarray) -> None:
-        self.images, self.texts = images, texts
+        self.images, self.texts = (cosine_rows(rows) if self.unit else rows for rows in (images, texts))
+        if self.images is not images or self.texts is not texts:
+            norms = check_rows(self.images, "image"), check_rows(self.texts, "text")
         self.shape = len(images), len(texts)
-        self._norms = dict(zip(("i2t", "t2i"), norms, strict=True))
+        self._norms = {"i2t": norms[0], "t2i": norms[1]}
 
     def part(self, images: Rows, texts: Rows) -> DenseRows:
-        found = object.__new__(type(self))
-        norms = self._norms["i2t"][images], self._norms["t2i"][texts]
-        found._hold(self.images[images], self.texts[texts], *norms)
+        found = copy(self)
+        found.images, found.texts = self.images[images], self.texts[texts]
+        found.shape = len(found.images), len(found.texts)
+        found._norms = {"i2t": self._norms["i2t"][images], "t2i": self._norms["t2i"][texts]}
         return found
 
 
 class RowProducts(DenseRows):
-    """Inner products of image rows and text rows."""
-
     similarity = "dot"
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
@@ -111,7 +110,6 @@ class RowProducts(DenseRows):
         )
 
     def band(self, direction: Direction) -> np.ndarray | None:
-        """Return the bound of a float32 product; None where such a product could overflow."""
         band = self._band(direction, np.float32)
         return band if np.all(np.isfinite(band)) else None
 
@@ -121,10 +119,9 @@ class RowProducts(DenseRows):
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
         """Compute a float64 product, and exact scores where even that is too near a threshold to decide.
 
-        A model that has collapsed has rows that are equal, or equal but for their last digits. Equal
-        rows are scored once; for the others the float64 band is 2**29 times narrower than float32's.
-        What is left are exact ties of different rows, scored pair by pair in chunks: memory stays
-        bounded, time grows with the number of such ties (about 0.25 microseconds each at d = 256).
+        A collapsed model has rows that are equal or nearly so. Equal rows are scored once; for the others the
+        float64 band is 2**29 times narrower than float32's. Exact ties of different rows are scored pair by pair:
+        memory stays bounded, time grows with their number (about 0.25 microseconds each at d = 256).
         """
         left, right = self.images[images], self.texts[texts]
         tile: np.ndarray = left.astype(np.float64) @ right.astype(np.float64).T
@@ -147,18 +144,7 @@ class CosineRows(RowProducts):
     """Cosines: inner products of the rows divided by their length; unit rows are used as they are."""
 
     similarity = "cosine"
-
-    def __init__(
-        self,
-        images: np.ndarray,
-        texts: np.ndarray,
-        image_ids: Sequence[str] | None = None,
-        text_ids: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(images, texts, image_ids, text_ids)
-        unit = cosine_rows(self.images), cosine_rows(self.texts)
-        if unit[0] is not self.images or unit[1] is not self.texts:
-            super().__init__(*unit)
+    unit = True
 
     def cosines(self) -> ScoreSource | None:
         return self
@@ -168,18 +154,13 @@ _CHUNK_NUMBERS = 1 << 15  # float64 numbers compared at once: 256 KB, which stay
 
 
 class OrderScores(DenseRows):
-    """Order-embedding scores: how little a text's row exceeds its image's.
+    """Order-embedding scores: minus ``‖max(0, text − image)‖²``, how little a text's row exceeds its image's.
 
-    An image is thought to lie below the texts that describe it in a partial order; the penalty of a pair
-    is ``‖max(0, text − image)‖²`` and its score is minus that: 0 at best, where no coordinate of the text
-    exceeds the image's. The score is not symmetric, and no matrix product gives it.
+    Computed in float64 and added in one fixed order (NumPy's pairwise sum along the row), so that equal rows tie
+    exactly. There is no fast way: single precision saves only a third of the time.
 
-    It is computed in float64, coordinate by coordinate, and added in one fixed order (NumPy's pairwise
-    sum along the row). Equal rows therefore tie exactly, and no score depends on block size, thread count
-    or position. There is no fast way: single precision saves only a third of the time.
-
-    Source: Vendrov, Kiros, Fidler and Urtasun, Order-Embeddings of Images and Language, ICLR 2016, Eq. 2;
-    Faghri et al., VSE++, BMVC 2018 (Order0, Order++).
+    Source: Vendrov, Kiros, Fidler and Urtasun, Order-Embeddings of Images and Language, ICLR 2016, Eq. 2; Faghri
+    et al., VSE++, BMVC 2018 (Order0, Order++).
     """
 
     similarity = "order"
@@ -194,28 +175,25 @@ class OrderScores(DenseRows):
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
         scores = np.empty(len(images), dtype=np.float64)
         for here in self._chunks(len(images)):
-            left, right = self.images[images[here]], self.texts[texts[here]]
-            _minus_penalty(left.astype(np.float64), right.astype(np.float64), scores[here])
+            scores[here] = _order_scores(self.images[images[here]], self.texts[texts[here]])
         return scores
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        rows = self.images[images].astype(np.float64)
-        some = self.texts[texts]
+        rows, some = self.images[images], self.texts[texts]
         scores = np.empty((len(rows), len(some)), dtype=np.float64)
         for here in self._chunks(len(some)):
-            chunk = some[here].astype(np.float64)
             for row, image in enumerate(rows):
-                _minus_penalty(image, chunk, scores[row, here])
+                scores[row, here] = _order_scores(image, some[here])
         return scores
 
 
-def _minus_penalty(image: np.ndarray, text: np.ndarray, out: np.ndarray) -> None:
-    """Write scores of float64 rows, which broadcast, into ``out``."""
-    excess = text - image
+def _order_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    excess = texts.astype(np.float64)
+    excess -= images
     np.maximum(excess, 0.0, out=excess)
     excess *= excess
-    np.add.reduce(excess, axis=-1, out=out)
-    np.subtract(0.0, out, out=out)  # not negated: zero stays +0
+    scores: np.ndarray = 0.0 - np.add.reduce(excess, axis=-1)  # not negated: zero stays +0
+    return scores
 
 
 _COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
@@ -255,7 +233,7 @@ class GivenScores(ScoreSource):
         return f"the given scores lie between {low:g} and {high:g}"
 
     def part(self, images: Rows, texts: Rows) -> GivenScores:
-        found = object.__new__(GivenScores)
+        found = copy(self)
         found.scores = self.scores[images][:, texts]
         found.shape = found.scores.shape
         return found
@@ -269,28 +247,23 @@ class GivenScores(ScoreSource):
         return tile
 
 
+# from a tile (queries, gallery) and the band of each query to which of its scores have to be exact
 NearQuery = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From a tile (queries, gallery) and the band of each query to which of its scores have to be exact."""
 
 
 class DirectedScores:
-    """A score source seen from one direction: queries and a gallery instead of images and texts."""
-
     def __init__(self, source: ScoreSource, direction: Direction) -> None:
         self.source, self.direction = source, direction
         self.n_queries, self.gallery = source.shape if direction == "i2t" else source.shape[::-1]
 
     @property
     def band(self) -> np.ndarray | None:
-        """Return (n_queries,) how far a fast score may be from the exact one; None if there is no fast way."""
         return self.source.band(self.direction)
 
     def exact(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return exact scores of the given pairs, float64."""
         return self.source.pairs(*((queries, rows) if self.direction == "i2t" else (rows, queries)))
 
     def fast(self, queries: slice, rows: slice, out: np.ndarray) -> None:
-        """Write the tile's scores into the float32 matrix ``out`` (queries, gallery), within the band."""
         if self.direction == "i2t":
             self.source.fast(queries, rows, out)
         else:
@@ -306,8 +279,6 @@ class DirectedScores:
 
 @dataclass(frozen=True)
 class Similarity:
-    """How an image's row and a text's row make a score."""
-
     name: str  # as it is asked for and printed
     description: str  # one line of what it is
     # from (n, d) image rows, (m, d) text rows, float32, and the ids of both, for messages, to their scores
@@ -316,19 +287,17 @@ class Similarity:
     def best(
         self, images: np.ndarray, texts: np.ndarray, direction: Direction, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the k best of each query, best first, ties to the lower, and their scores."""
+        """Return the gallery rows of the k best of each query, best first, ties to the lower, and their scores."""
         from diptych.metrics.topk import best_of
 
         return best_of(self.source(images, texts), direction, k)
 
     def score(self, image: np.ndarray, text: np.ndarray) -> float:
-        """Return the exact score of one image's row and one text's row, float32 of the same width."""
         first = np.zeros(1, dtype=np.int64)
         return float(self.source(image[None], text[None]).pairs(first, first)[0])
 
 
 def _products(images: Any, texts: Any, *ids: Any) -> ScoreSource:
-    """Return the inner products of dense or sparse rows."""
     from scipy.sparse import issparse
 
     from diptych.metrics.sparse_products import SparseProducts
@@ -348,12 +317,10 @@ SIMILARITIES = {
             OrderScores,
         ),
     )
-}
-"""The similarities by name."""
+}  # the similarities by name
 
 
 def similarity(name: str) -> Similarity:
-    """Return the similarity called ``name``."""
     if name not in SIMILARITIES:
         raise UnknownNameError("similarity", name, SIMILARITIES)
     return SIMILARITIES[name]

@@ -1,13 +1,9 @@
 """Scores of sparse rows: inner products of bags of weighted terms, exact, a tile at a time.
 
-The score of an image and a text is, by definition here, the sum over their common terms of the products
-of their two float32 weights, multiplied and added in float64 in the order of the columns. Every product
-of two float32 is exact in float64, and SciPy's sparse product adds along the row of its left side, so a
-tile, a single pair and the transposed tile have the same bits: equal rows tie exactly, and no score depends
-on block size, thread count or position. A row without terms scores 0 with everything.
-
-A tile takes as long as its rows have terms in common (FLOPs of thesis Eq. 3.1): there is no faster way
-that would have to be checked.
+A score is the sum over common terms of the products of two float32 weights, multiplied and added in float64 in
+the order of the columns. SciPy's sparse product adds along the row of its left side, so a tile, a single pair and
+the transposed tile have the same bits: equal rows tie exactly. A tile takes as long as its rows have terms in
+common (FLOPs of thesis Eq. 3.1): there is no faster way that would have to be checked.
 """
 
 from __future__ import annotations
@@ -27,10 +23,7 @@ _PAIRS = 1 << 14  # pairs scored at once, where single pairs are asked for
 
 
 def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = None) -> csr_array:
-    """Return sparse float32 rows with each column once and ascending, all weights finite.
-
-    They are copied only where columns are out of order or come twice.
-    """
+    """Return sparse float32 rows with each column once and ascending; copied only where they were not."""
     if not issparse(rows) or rows.ndim != 2 or rows.dtype != np.float32:
         kind, shape = getattr(rows, "dtype", type(rows).__name__), getattr(rows, "shape", "no shape")
         raise DataError(
@@ -79,7 +72,6 @@ class SparseProducts(ScoreSource):
 
     @property
     def empty(self) -> tuple[int, int]:
-        """How many images and how many texts have no term."""
         sides = (self.images, self.texts)
         images, texts = (int(np.sum(np.diff(starts(one.data != 0)[one.indptr]) == 0)) for one in sides)
         return images, texts
@@ -111,10 +103,10 @@ def sparse_top_k(
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, best first.
+    """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, by scores above 0.
 
-    Only rows that score more than 0 are found, as by an inverted index. Returns (n, min(k, m)) int64 gallery
-    rows, ties to the lower, -1 where a query finds fewer, and their exact scores, float64, 0 there.
+    The (n, min(k, m)) int64 gallery rows, best first, ties to the lower, are -1 where a query finds fewer;
+    and their exact scores, float64, 0 there.
     """
     source = SparseProducts(queries, gallery, query_ids, gallery_ids, ("query", "gallery"))
     rows, scores = best_of(source, "i2t", k, block=block)

@@ -1,8 +1,7 @@
 """Counting: for every positive, how many negatives score above it and how many tie with it.
 
-The tile is a block of images by a block of texts. For image queries the thresholds run down its rows,
-for text queries along its columns, so that one matrix product serves both directions. Positives are
-taken out of the tile first: only negatives are counted.
+The tile is a block of images by a block of texts; for image queries the thresholds run down its rows, for text
+queries along its columns. Positives are taken out of the tile first.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ _MOST_ADDENDS = 255  # so many ones fit into one byte
 
 
 def count_rows(mask: np.ndarray) -> np.ndarray:
-    """True entries per row of a C-contiguous boolean matrix whose width is a multiple of eight.
-
-    Eight bytes are added at a time as one 64-bit word, 255 words at most, so that no byte overflows:
-    about fifteen times faster than ``np.count_nonzero(mask, axis=1)``.
-    """
+    """Count per row, a multiple of eight bytes wide: 15 times faster than ``np.count_nonzero(mask, axis=1)``."""
     words = mask.view(np.uint64)
     counts = np.zeros(len(mask), dtype=np.int64)
     for begin in range(0, words.shape[1], _MOST_ADDENDS):
@@ -40,7 +35,6 @@ def count_rows(mask: np.ndarray) -> np.ndarray:
 
 
 def count_columns(mask: np.ndarray) -> np.ndarray:
-    """True entries per column of a boolean matrix, added as bytes, 255 rows at a time."""
     counts = np.zeros(mask.shape[1], dtype=np.int64)
     for begin in range(0, len(mask), _MOST_ADDENDS):
         rows = mask[begin : begin + _MOST_ADDENDS].view(np.uint8)
@@ -56,7 +50,6 @@ class Layer:
     entries: np.ndarray  # (q,) where each query's counts are kept in the counter
 
     def within(self, begin: int, end: int) -> Layer:
-        """Only the queries in [begin, end)."""
         low, high = np.searchsorted(self.queries, [begin, end])
         return Layer(self.queries[low:high], self.entries[low:high])
 
@@ -69,23 +62,17 @@ class Counter:
         order = np.lexsort((-positives.rows, -scores, queries))
         self.positives, self.every = positives, every
         self.rows, self.scores = positives.rows[order], scores[order]
-        # negatives that score more, that score the same, and those of the latter that come later in the gallery
-        self.above, self.tied, self.later = np.zeros((3, len(order)), dtype=np.int64)
+        # (3, entries): negatives that score more, that score the same, and those of these later in the gallery
+        self.counts = np.zeros((3, len(order)), dtype=np.int64)
         deepest = int(positives.counts.max(initial=0))
         self.layers = []
         for depth in range((deepest if every else min(1, deepest)) if counted else 0):
             queries = np.flatnonzero(positives.counts > depth)
             self.layers.append(Layer(queries, positives.start[queries] + depth))
 
-    def add(self, entries: np.ndarray, above: np.ndarray, tied: np.ndarray, later: np.ndarray) -> None:
-        """Add counts to the (distinct) ``entries``."""
-        self.above[entries] += above
-        self.tied[entries] += tied
-        self.later[entries] += later
 
-
-Counts = tuple[Direction, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""What one tile adds to one direction's counter: its entries, which may repeat, and their above, tied and later."""
+# what one tile adds to one direction's counter: distinct entries, and their counts
+Counts = tuple[Direction, np.ndarray, np.ndarray]
 
 
 class TileCounter:
@@ -113,7 +100,6 @@ class TileCounter:
         self._masks = np.zeros((2, rows * padded), dtype=bool)
 
     def count(self, images: slice, texts: slice) -> list[Counts]:
-        """Return what the tile ``images`` by ``texts`` adds to the counters."""
         counts = self._count_fast(images, texts) if self._fast else None
         if counts is None:
             step = _CAREFUL_SCORES // (images.stop - images.start)
@@ -143,7 +129,6 @@ class TileCounter:
     def _parts(
         self, tile: np.ndarray, images: slice, texts: slice
     ) -> list[tuple[Direction, Layer, np.ndarray]]:
-        """Per direction and layer: its queries in this tile, and their part of the tile."""
         parts: list[tuple[Direction, Layer, np.ndarray]] = []
         for name in DIRECTIONS:
             here = images if name == "i2t" else texts
@@ -168,8 +153,7 @@ class TileCounter:
             above, row, column = self._compare(name, layer, part)
             if len(row) > max(_NEAR_SHARE * part.size, 64):
                 return None
-            nothing = np.zeros(len(above), dtype=np.int64)
-            counts.append((name, layer.entries, above, nothing, nothing))
+            counts.append((name, layer.entries, above * [[1], [0], [0]]))
             if len(row):
                 counts.append(self._decide(name, layer, images, texts, row, column))
         return counts
@@ -196,7 +180,6 @@ class TileCounter:
     def _decide(
         self, name: Direction, layer: Layer, images: slice, texts: slice, row: np.ndarray, column: np.ndarray
     ) -> Counts:
-        """Score exactly the pairs that the fast product could not tell from the positive."""
         counter = self._counters[name]
         local = row if name == "i2t" else column
         image = layer.queries[local] if name == "i2t" else images.start + row
@@ -210,8 +193,8 @@ class TileCounter:
         def per_query(mask: np.ndarray) -> np.ndarray:
             return np.bincount(local[mask], minlength=len(layer.queries))
 
-        above = per_query(scores > counter.scores[entry])
-        return name, layer.entries, above, per_query(tied), per_query(later)
+        masks = scores > counter.scores[entry], tied, later
+        return name, layer.entries, np.stack([per_query(mask) for mask in masks])
 
     def _near(
         self, images: slice, texts: slice, tile: np.ndarray, image_band: np.ndarray, text_band: np.ndarray
@@ -250,7 +233,7 @@ class TileCounter:
                 np.greater(place, _along(name, counter.rows[layer.entries]), out=mask)
                 whole &= tied_whole
                 later = _count(name, whole, part.shape)
-            counts.append((name, layer.entries, above, tied, later))
+            counts.append((name, layer.entries, np.stack([above, tied, later])))
         return counts
 
 

@@ -1,9 +1,9 @@
 """The first places of every query's ranking: exact, in blocks, ties broken by the lower row.
 
 A float32 product proposes a few more candidates than are wanted; they are scored exactly (see
-:mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was
-left out (long ties, a collapsed model), the whole gallery is scored again for those queries in float64,
-and exactly what lies within that type's bound. Memory is bounded by the block.
+:mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was left out
+(long ties, a collapsed model), the gallery is scored again for those queries in float64, and exactly what lies
+within that bound.
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ from diptych.metrics.products import check_rows
 from diptych.metrics.runs import blocks, places, starts
 from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 
+# is shown some queries and a tile of their scores, fast ones where there are any
 Visit = Callable[[slice, np.ndarray], None]
-"""Is shown some queries and a tile of their scores, fast ones where there are any."""
 
 _SPARE = 16  # candidates beyond the places wanted
 _QUERIES = 500
 _CAREFUL_SCORES = 250_000  # scores computed carefully at once
 _FIRST = 16  # so many times as many columns as candidates are looked at before all others
 _FEW_SHARE = 1 / 8  # up to this share of a tile, picking single scores is quicker than partitioning it
-BLOCK = 2_500_000
-"""Scores held at once."""
+BLOCK = 2_500_000  # scores held at once
 
 
 @dataclass(frozen=True, eq=False)
 class Firsts:
-    """The beginning of some queries' rankings."""
-
     queries: np.ndarray  # (q,) which queries
     start: np.ndarray  # (q + 1,) each query's slice of the arrays below
     # gallery rows, best first, of equal scores the lower row first; none that ties with the last is left out
@@ -44,22 +41,15 @@ class Firsts:
 
     @property
     def local(self) -> np.ndarray:
-        """Return which of ``queries`` each entry belongs to."""
         return np.repeat(np.arange(len(self.queries)), np.diff(self.start))
 
     @property
     def place(self) -> np.ndarray:
-        """Return where each entry stands in its list, from 0."""
         return places(np.diff(self.start))
 
-    def taken(self, some: np.ndarray) -> Firsts:
-        """Return only some of the queries."""
-        if len(some) == len(self.queries):
-            return self
-        inside = np.zeros(len(self.queries), dtype=bool)
-        inside[some] = True
-        entries, start = inside[self.local], starts(np.diff(self.start)[some])
-        return Firsts(self.queries[some], start, self.rows[entries], self.scores[entries])
+    def taken(self, inside: np.ndarray) -> Firsts:
+        entries, start = inside[self.local], starts(np.diff(self.start)[inside])
+        return Firsts(self.queries[inside], start, self.rows[entries], self.scores[entries])
 
 
 def top_k(
@@ -77,11 +67,8 @@ def top_k(
     Args:
         queries: (n, d) float32 rows, possibly memory-mapped.
         gallery: (m, d) float32 rows.
-        k: how many are found.
         block: scores held at once.
         allowed: (m,) booleans, the gallery rows that can be found, which are then the m that count; None: all.
-        query_ids: for messages.
-        gallery_ids: for messages.
 
     Returns:
         (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
@@ -142,7 +129,7 @@ def first_places(
         if candidates.shape[1] < scored.gallery:
             # What was left out scores at most `worst` + band; only if that is less is nothing as good.
             unsure = ~(worst < last - band[here])
-        yield found.taken(np.flatnonzero(~unsure))
+        yield found.taken(~unsure) if unsure.any() else found
         again = np.flatnonzero(unsure) + here.start
         for run in np.split(again, np.flatnonzero(np.diff(again) > 1) + 1):
             if len(run):
@@ -209,13 +196,24 @@ def _careful(
 ) -> Iterator[Firsts]:
     """Score some neighbouring queries against the whole gallery, exactly where it could count."""
     for part in blocks(here.stop, block // scored.gallery, here.start):
-        scores, band = _whole_rows(scored, part)
+        scores = np.empty((part.stop - part.start, scored.gallery))
+        bands: list[np.ndarray] = []  # how far each query's scores may be from exact; none: they are exact
+
+        def nothing(tile: np.ndarray, band: np.ndarray, bands: list[np.ndarray] = bands) -> np.ndarray:
+            bands.append(band)
+            return np.zeros(tile.shape, dtype=bool)
+
+        tiles = list(blocks(scored.gallery, _CAREFUL_SCORES // len(scores)))
+        for some in tiles:
+            scores[:, some] = scored.careful(part, some, nothing)
         if visit is not None:
             visit(part, scores)
         least = np.partition(scores, scored.gallery - depth, axis=1)[:, scored.gallery - depth, None]
-        near = scores >= (least if band is None else least - 2 * band[:, None])
-        if band is not None:
-            _make_exact(scored, part, scores, near)
+        near = scores >= (least - 2 * bands[0][:, None] if bands else least)
+        for some in tiles if bands else ():
+            if (mask := near[:, some]).any():
+                tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]
+                scores[:, some][mask] = tile[mask]
         query, row = np.nonzero(near)  # rows ascend, so that a stable sort leaves the lower one first
         values = scores[query, row]
         order = np.argsort(-values, kind="stable")
@@ -225,26 +223,3 @@ def _careful(
         keep = values >= values[first + depth - 1][query]
         start = starts(np.bincount(query[keep], minlength=len(scores)))
         yield Firsts(np.arange(part.start, part.stop), start, row[keep], values[keep])
-
-
-def _whole_rows(scored: DirectedScores, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return (q, gallery) float64 scores and how far each query's may be from exact; None: they are exact."""
-    scores = np.empty((part.stop - part.start, scored.gallery))
-    bands: list[np.ndarray] = []
-
-    def none(tile: np.ndarray, band: np.ndarray) -> np.ndarray:
-        bands.append(band)
-        return np.zeros(tile.shape, dtype=bool)
-
-    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
-        scores[:, some] = scored.careful(part, some, none)
-    return scores, bands[0] if bands else None
-
-
-def _make_exact(scored: DirectedScores, part: slice, scores: np.ndarray, near: np.ndarray) -> None:
-    """Replace the marked scores by exact ones."""
-    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
-        mask = near[:, some]
-        if mask.any():
-            tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]
-            scores[:, some][mask] = tile[mask]

@@ -1,14 +1,12 @@
 """TREC run and qrels files, for every tool that reads them.
 
-A run line is ``query Q0 document rank score tag``, a qrels line ``query 0 document relevance``. Tools
-order a run by its scores, which trec_eval and pytrec_eval keep in float32, and put the tied in
-descending order of document id, whatever the rank column says. The scores written here are therefore
-float32 numbers as near to the exact scores as possible that differ wherever the exact scores differ
-and are equal wherever those are equal. Measures of other tools agree with ours where nothing ties;
-where something does, they depend on how documents are named, and ours (by default) do not.
+A run line is ``query Q0 document rank score tag``, a qrels line ``query 0 document relevance``. Tools order a run
+by its scores, which trec_eval and pytrec_eval keep in float32, and put the tied in descending order of document
+id. The scores written here are therefore float32 numbers near the exact scores that differ, and are equal,
+wherever these are: measures of other tools agree with ours where nothing ties.
 
-Names differ too: our any-of-k R@k is their Success@k, MRR is RR, mAP@k with k at least the positives
-of every query is AP@k, R-precision is Rprec.
+Our any-of-k R@k is their Success@k, MRR is RR, mAP@k with k at least the positives of every query is AP@k,
+R-precision is Rprec.
 """
 
 from __future__ import annotations
@@ -57,12 +55,7 @@ def write_run(
     scores: np.ndarray,
     tag: str = "diptych",
 ) -> None:
-    """Write a ranking as a TREC run.
-
-    Args:
-        rows: (n, k) gallery rows, best first, as :func:`~diptych.metrics.topk.top_k` gives them.
-        scores: (n, k) not rising along a row.
-    """
+    """Write a ranking, best first, as :func:`~diptych.metrics.topk.top_k` gives it, as a TREC run."""
     _check_ids("query", query_ids, len(rows))
     _check_ids("document", gallery_ids, len(gallery_ids))
     _check_ids("run", [tag], 1)
@@ -78,11 +71,7 @@ def write_run(
 def write_qrels(
     path: Path | str, query_ids: Sequence[str], gallery_ids: Sequence[str], positives: Positives
 ) -> None:
-    """Write one direction of a ground truth as TREC qrels.
-
-    A query without a positive gets one line of relevance 0, so that tools which average over the
-    queries of the qrels do not lose it.
-    """
+    """Write one direction as TREC qrels; a query without a positive gets a line of relevance 0, and so stays."""
     _check_ids("query", query_ids, positives.n_queries)
     _check_ids("document", gallery_ids, positives.gallery)
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
@@ -103,10 +92,7 @@ def write_trec(
     k: int = 100,
     tag: str = "diptych",
 ) -> dict[str, Path]:
-    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels`` of the evaluated queries.
-
-    Ids are one per image and one per text, without white space; ``k`` items per query are written.
-    """
+    """Write the runs, of ``k`` items per query, and the qrels of the evaluated queries in both directions."""
     folder = Path(folder)
     paths: dict[str, Path] = {}
     _check_ids("image", image_ids, ground_truth.n_images)
@@ -126,7 +112,6 @@ def write_trec(
 
 
 def _fields(path: Path | str, count: int, number: int) -> Iterator[tuple[list[str], float]]:
-    """Yield the fields of each line, and the one of them that is a number."""
     for line, text in read_lines(path, fix="write it again"):
         fields = text.split()
         if not fields:
@@ -151,7 +136,6 @@ def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Read qrels: per query the relevance of each judged document."""
     qrels: dict[str, dict[str, int]] = {}
     for (query, _, document, _), relevance in _fields(path, 4, 3):
         qrels.setdefault(query, {})[document] = int(relevance)

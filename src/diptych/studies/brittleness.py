@@ -25,7 +25,9 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.stress import DEFAULT_SEEDS, StressResult, open_condition, stress
+from diptych.evaluation.stress.conditions import Clean as CleanQueries
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
+from diptych.evaluation.stress.result import CLEAN
 from diptych.studies.claims import FINER
 from diptych.studies.evidence import keep
 from diptych.studies.plan import MEASURE
@@ -57,8 +59,7 @@ class Chosen(LanguageSpec):
         return None if value in ("", "none") else value
 
     def folder_name(self, collection: Collection) -> str:
-        gallery = "" if self.gallery == "split" else f"-{self.gallery}"
-        return safe_name(f"{collection.name}-{self.split}{gallery}")
+        return safe_name(f"{collection.name}-{self.split}-{self.gallery}".removesuffix("-split"))
 
     def searched(self, collection: Collection) -> Collection:
         """Return the collection, or the split that is evaluated with everything in its folder."""
@@ -111,13 +112,14 @@ class Granularity(Measuring):
         options: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
         right = granularity(part, folder=folder, **options)
         published = granularity(part, compat="published", **options)
-        columns = {feature.name: right.column(feature.name) for feature in right.features}
-        defined = {name: ~np.isnan(column) for name, column in columns.items()}  # not of every caption
-        images = {name: right.caption_image[captions] for name, captions in defined.items()}
-        keep(folder, {name: column[defined[name]] for name, column in columns.items()}, images)
+        queries, images = dict[str, np.ndarray](), dict[str, np.ndarray]()
+        for feature in right.features:
+            column = right.column(feature.name)
+            defined = ~np.isnan(column)  # not of every caption
+            queries[feature.name], images[feature.name] = column[defined], right.caption_image[defined]
+        keep(folder, queries, images)
         means = {one.name: one.mean for one in right.features}
-        otherwise = (one for one in published.features if one.compat == "published")
-        means |= {f"{one.name}{PUBLISHED}": one.mean for one in otherwise}
+        means |= {one.name + PUBLISHED: one.mean for one in published.features if one.compat == "published"}
         values = {name: mean for name, mean in means.items() if mean is not None}
         counts = right.about["images"], right.n_captions
         on = Measured(part.name, chosen.split, *counts, centric=part.centric or "")
@@ -164,8 +166,8 @@ class Clean(_OfEncoders):
                 published[f"{direction} {_GAIN}"] = float(np.mean(gains))
             if direction == "i2t" and chosen.compat == "published":
                 rotated = {recall: float(np.mean(each[printed])) for recall, printed in _ROTATED.items()}
-                published |= {f"i2t {recall}": mean for recall, mean in rotated.items()}
-                published["i2t rsum"] = sum(rotated.values())
+                rotated[RSUM] = sum(rotated.values())
+                published |= {f"i2t {measure}": mean for measure, mean in rotated.items()}
         keep(folder / "clean" / name, queries, {way: side.cluster for way, side in sides.items()})
         values = {column: float(np.mean(each)) for column, each in queries.items()}
         values |= {f"{column}{PUBLISHED}": value for column, value in published.items()}
@@ -213,38 +215,26 @@ class Suite(_OfEncoders):
             measures=(RSUM,),
             embeddings=folder / "embeddings" / name,
         )
-        part, encoded = chosen.part(subject.collection), EncodedCollection.open(folder / "embeddings" / name)
-        side = queries_of(part, encoded)["t2i"]
-        queries = {"none": side.measured([RSUM])[RSUM]}
+        clean = CleanQueries.open(folder / kept / CLEAN)
+        queries = {"none": clean.values["t2i"][RSUM]}
         for row in result.rows:
             conditions = [open_condition(folder / kept, row.name, seed) for seed in seeds]
             queries[row.name] = np.mean([one.values[RSUM] for one in conditions], axis=0)
-        keep(folder / kept, _with_means(queries), side.cluster)
-        if self.table == "rsum":
-            values = _sums_of(result)
+        for kind in _LISTS["means"]:
+            members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
+            if queries.keys() >= set(members):
+                queries[kind] = np.mean([queries[name] for name in members], axis=0)
+        keep(folder / kept, queries, clean.cluster["t2i"])
+        if self.table == "rsum":  # with captions that change and queries that move, in per cent
+            values = {name: float(np.mean(each)) for name, each in queries.items()}
+            for row in result.rows:
+                values[f"{row.name} changed"] = 100 * row.changed_share
+                values[f"{row.name} moved"] = 100 * (1 - row.sizes["unchanged"])
         else:
             agreement = result.agreement.get("t2i")  # none of fewer than two perturbations
             shares = {group: getattr(agreement, group, None) for group in _LISTS["groups"]}
             values = {group: share for group, share in shares.items() if share is not None}
         left_out = "; ".join(f"left out {one}: {why}" for one, why in result.left_out.items())
         line = "; ".join(text for text in (result.protocol_line(), result.method, left_out) if text)
-        return (Measurement(values, chosen.on(part, perturbed=True), line, kept=kept),)
-
-
-def _sums_of(result: StressResult) -> dict[str, float]:
-    """Return sums of recalls, means of kinds among them, and in per cent which captions change and queries move."""
-    values = {"none": result.clean["t2i"][RSUM]}
-    for row in result.rows:
-        values[row.name] = row.drop(RSUM).perturbed
-        values[f"{row.name} changed"] = 100 * row.changed_share
-        values[f"{row.name} moved"] = 100 * (row.sizes["decreased"] + row.sizes["increased"])
-    return _with_means(values)
-
-
-def _with_means(values: dict[str, Any]) -> dict[str, Any]:
-    """Return numbers of perturbations, or values per query, with the means of kinds."""
-    for kind in _LISTS["means"]:
-        members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
-        if values.keys() >= set(members):
-            values[kind] = sum(values[name] for name in members) / len(members)
-    return values
+        on = chosen.on(chosen.part(subject.collection), perturbed=True)
+        return (Measurement(values, on, line, kept=kept),)

@@ -1,11 +1,7 @@
-"""Rows of a catalogue: models of categories and products are evaluated together, rows are read from that.
+"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` beside the studies.
 
-::
-
-    studies/cti.catalogues/     beside the studies' folders, shared by the studies of the paper
-      NAME-KEY/                 one catalogue, measured in one way; KEY says which
-        evaluation/             as ``diptych categories evaluate`` writes it; it grows by models, settings and seeds
-        rows/ROW-seed-N/        a row's values per category
+KEY tells catalogues and ways of measuring apart. ``evaluation/`` is as ``diptych categories evaluate`` writes it, and
+grows by models, settings and seeds; ``rows/ROW-seed-N/`` has a row's values per category.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from pydantic import ConfigDict, Field
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
-from diptych.commerce.category_to_image.errors import ErrorCounts, count_errors
+from diptych.commerce.category_to_image.errors import count_errors
 from diptych.commerce.category_to_image.evaluation import (
     CATEGORY_MEASURES,
     ModelsEvaluation,
@@ -245,7 +241,11 @@ class OfCatalogue(Measuring):
             errors = count_errors(source.evaluation.tree, nodes, found, right)
             values = {"same tree": float(errors.same_tree), "different tree": float(errors.other_tree)}
             if self.table == "error-depths":
-                values = _by_depth(errors) if errors.same_tree else {}
+                shares = {depth: 100.0 * n / errors.same_tree for depth, n in errors.depths.items()}
+                values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
+                values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
+                values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)
+                values = values if shares else {}
         if not values:
             return ()
         keep(run.kept, {name: 100.0 * one for name, one in per_category.items()}, nodes)
@@ -256,12 +256,3 @@ class OfCatalogue(Measuring):
         changed += [f"train.{key} {value}" for key, value in source.train_values.items()]
         line = source.evaluation.line() + (f"; with {', '.join(changed)}" if changed else "")
         return (Measurement(values, on, line, kept=os.path.relpath(run.kept, run.folder.resolve())),)
-
-
-def _by_depth(errors: ErrorCounts) -> dict[str, float]:
-    """Return errors within the tree by d(c, c_p) = depth(c_p) − depth(c), in per cent of them."""
-    shares = {depth: 100.0 * n / errors.same_tree for depth, n in errors.depths.items()}
-    values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
-    values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
-    values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)
-    return values

@@ -1,12 +1,6 @@
 """Claims: what a paper's text says its numbers show, and what any numbers say of it.
 
-A claim stands in its paper's file, with checks that are formulas, or short for several::
-
-    check = "[ltd-constraint] > [ltd-dual]"
-    check = [{ rises = ["vse-bits-0", "vse-bits-4"], slack = 12 }, { best = "pc", of = "$devices" }]
-    check = { python = "MODULE:NAME", measure = "AP " }
-
-The last one is for what formulas cannot say: ``NAME(evidence, measure="AP ")`` returns formulas or findings.
+A claim stands in its paper's file, with checks that are formulas, or short for several (docs/studies.md).
 
 A claim **fails** when a comparison does; it is **not tested** when one could not be made, **undecided** when the
 error of the numbers leaves one open, and **holds** otherwise.
@@ -40,7 +34,7 @@ class Claim:
     where: str = ""  # in the paper, and what was taken for its words
     on: tuple[str, ...] = ()  # keys of the paper's evaluations that it is about; all when empty
     about: tuple[str, ...] = ()  # rows of models that it names: a stand-in's numbers do not test it
-    checks: tuple[str | Mapping[str, Any], ...] = ()  # formulas, and what is short for several
+    checks: tuple[str | Mapping[str, Any], ...] = ()
     columns: tuple[str, ...] = ("",)  # that formulas without a column are evaluated on
     each: Mapping[str, Any] = field(default_factory=dict)  # variable → the name of a list, or its members
     given: str = ""  # a formula that has to hold before anything is judged
@@ -53,10 +47,12 @@ class Claim:
 
     def findings(self, evidence: Evidence) -> list[Finding]:
         """Make every comparison, once where variables do not change it."""
-        lists, found = {**self.lists, **lists_of(evidence)}, {}
-        for values in combinations(self.each, lists):
-            for one in self._comparisons(values, evidence, lists):
-                found[one.key if isinstance(one, Formula) else str(one)] = one
+        lists = {**self.lists, **lists_of(evidence)}
+        found = {
+            one.key if isinstance(one, Formula) else str(one): one
+            for values in combinations(self.each, lists)
+            for one in self._comparisons(values, evidence, lists)
+        }
         # A claim fails when one comparison does: so many of them are corrected for, where tests are not already.
         level, of = (LEVEL, len(found)) if self.p is None else (self.p / max(1, len(found)), 1)
         judged = [
@@ -83,8 +79,10 @@ class Claim:
                     yield Finding.missing(self.text, str(first))
                     continue
             for check in self.checks:
-                for one in _expanded(check, values, column, evidence, lists):
-                    yield one if isinstance(one, Finding) else Formula.parse(one, column, lists)
+                if isinstance(check, str):
+                    yield Formula.parse(check.format(**values), column, lists)
+                else:
+                    yield from _expanded(check, values, column, evidence, lists)
 
 
 def combinations(each: Mapping[str, Any], lists: Lists) -> Iterator[dict[str, Any]]:
@@ -118,21 +116,20 @@ def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
 
 
 def _expanded(
-    check: str | Mapping[str, Any],
-    values: Mapping[str, Any],
-    column: str,
-    evidence: Evidence,
-    lists: Lists,
-) -> Iterator[str | Finding]:
+    check: Mapping[str, Any], values: Mapping[str, Any], column: str, evidence: Evidence, lists: Lists
+) -> Iterator[Formula | Finding]:
     """Yield the formulas that a check is short for, or what is found otherwise."""
 
     def texts(given: str | Sequence[str]) -> list[str]:
         each = [given] if isinstance(given, str) else given
         return [one for text in each for one in members(text.format(**values), lists)]
 
-    if isinstance(check, str):
-        yield check.format(**values)
-        return
+    def terms(key: str) -> list[str]:
+        return [one if "[" in one else f"[{one}]" for one in texts(check[key])]
+
+    def parsed(text: str) -> Formula:
+        return Formula.parse(text, column, lists)
+
     kind = next((kind for kind in _CHECKS if kind in check), None)
     if kind is None:
         raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
@@ -140,29 +137,28 @@ def _expanded(
         from diptych.studies.study import named_function  # which has claims
 
         arguments = {key: texts(value) if isinstance(value, list) else value for key, value in check.items()}
-        yield from named_function(str(arguments.pop("python")))(evidence, **arguments)
+        for one in named_function(str(arguments.pop("python")))(evidence, **arguments):
+            yield parsed(one) if isinstance(one, str) else one
         return
-    given = [one if "[" in one else f"[{one}]" for one in texts(check[kind])]
-    places = {one: Formula.parse(f"{one} > 0", column, lists).places for one in given}
+    given = terms(kind)
     if kind == "similar":
-        first, second = (places[one][0] for one in given)
+        first, second = parsed(" > ".join(given)).places
         yield _similar(first, second, evidence)
         return
     if kind in ("best", "least"):
-        numbers = [one if "[" in one else f"[{one}]" for one in texts(check["of"])]
-        others = [one for one in numbers if one not in given]
+        others = [one for one in terms("of") if one not in given]
         sign, nearest, furthest = (">", "min", "max") if kind == "best" else ("<", "max", "min")
-        yield f"{nearest}({', '.join(given)}) {sign} {furthest}({', '.join(others)})"
+        yield parsed(f"{nearest}({', '.join(given)}) {sign} {furthest}({', '.join(others)})")
         return
-    there = [one for one in given if all(evidence.figure(*place) is not None for place in places[one])]
+    there = [one for one in given if all(evidence.figure(*place) for place in parsed(f"{one} > 0").places)]
     if len(there) < 2:
         yield Finding.missing(f"{kind} from {given[0]} to {given[-1]}", f"two of {', '.join(given)}")
         return
-    steps, slack = [*pairwise(there), (there[0], there[-1])], check.get("slack", 0)
-    *steps, whole = [(after, before) if kind == "rises" else (before, after) for before, after in steps]
+    pairs, slack = [*pairwise(there), (there[0], there[-1])], check.get("slack", 0)
+    *steps, (most, least) = pairs if kind == "falls" else [(after, before) for before, after in pairs]
     for more, less in steps:
-        yield f"{more} >= {less} - {slack}" if slack else f"{more} > {less}"
-    yield f"{whole[0]} > {whole[1]}" + (f" + {slack}" if slack else "")
+        yield parsed(f"{more} >= {less} - {slack}" if slack else f"{more} > {less}")
+    yield parsed(f"{most} > {least}" + (f" + {slack}" if slack else ""))
 
 
 def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
@@ -189,14 +185,6 @@ class Judgement:
 
     status: Status
     findings: tuple[Finding, ...]  # all comparisons
-    is_generated: bool = False  # of generated data: what holds was planted
-
-    @property
-    def label(self) -> str:
-        """The status, and of generated data that it says nothing of other data."""
-        if not self.is_generated or self.status == "not tested":
-            return self.status
-        return f"{self.status} ({'planted' if self.status == 'holds' else 'generated data'})"
 
     def count(self, status: Status) -> int:
         """Return how many comparisons have a status."""
@@ -208,8 +196,7 @@ class Judgement:
         tightest = min(self.findings, key=lambda one: one.margin)
         if len(self.findings) == 1:
             return str(tightest)
-        open_ones = (one for status in _FIRST for one in self.findings if one.status == status)
-        shown = next(open_ones, tightest)
+        shown = next((one for status in _FIRST for one in self.findings if one.status == status), tightest)
         kind = _FIRST.get(shown.status, "the closest")
         return f"{self.count('holds')} of {len(self.findings)} comparisons hold; {kind}: {shown}"
 
@@ -217,10 +204,7 @@ class Judgement:
 def judge(
     claim: Claim, evidence: Evidence, stand_ins: Sequence[str] = (), keys: Sequence[str] = ()
 ) -> Judgement:
-    """Judge a claim on numbers of the evaluations that the paper calls ``keys``, of all when empty.
-
-    ``stand_ins`` are rows that are not the models whose names they have.
-    """
+    """Judge a claim on numbers of the paper's evaluations ``keys``, or all; ``stand_ins`` are of other models."""
     needed = [f"{row} itself, not a stand-in" for row in claim.about if row in stand_ins]
     if claim.on and keys and not set(keys) & set(claim.on):
         needed = list(claim.on)

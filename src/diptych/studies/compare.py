@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.formulas import Status
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
@@ -37,13 +39,13 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row: its cells, and what they depend on; ``why`` there are none."""
+    """One row: its cells, and what they depend on."""
 
     row: Row
     printed: PublishedRow | None
     cells: tuple[ComparedCell, ...]
-    entries: tuple[Entry, ...] = ()
-    why: str = ""
+    entries: tuple[Entry, ...] = ()  # one per seed
+    why: str = ""  # there are none
     protocol: str = ""
     commands: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
@@ -55,11 +57,6 @@ class ComparedRow:
         return tuple(entry.seed for entry in self.entries)
 
     @property
-    def epochs(self) -> tuple[int, int]:
-        """How many were trained, and the best; 0 where nothing was."""
-        return self.entries[0].epochs if self.entries else (0, 0)
-
-    @property
     def cpu_seconds(self) -> float:
         """The CPU time of all seeds."""
         return sum(entry.cpu_seconds for entry in self.entries)
@@ -67,14 +64,10 @@ class ComparedRow:
     @property
     def name(self) -> str:
         """The paper's number and the label, once where they are the same; of a stand-in, what it is."""
-        label = self.stands_for or self.row.label
-        return f"{self.number}  {label}" if self.number and not self.stands_for else label
-
-    @property
-    def number(self) -> str:
-        """The paper's number or words; empty where it prints no number, or where the label says the same."""
-        printed = "" if self.printed is None or not self.printed.cells else self.printed.row
-        return "" if printed.lower() == self.row.label.lower() else printed
+        label, printed = self.row.label, self.printed
+        if self.stands_for or printed is None or not printed.cells or printed.row.lower() == label.lower():
+            return self.stands_for or label
+        return f"{printed.row}  {label}"
 
 
 @dataclass(frozen=True)
@@ -90,14 +83,19 @@ class Block:
         """Whether anything is printed of it; else ours stand alone."""
         return self.on.key != OWN
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether any row was."""
+        return any(row.seeds for row in self.rows)
+
     def describe(self) -> str:
         """Return what the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
         labels: dict[str, list[str]] = {}
         for row in self.rows:
             if row.printed is not None:
                 labels.setdefault(row.printed.on.describe(), []).append(row.row.label)
-        by = f"by {self.on.by}: " if self.on.by else ""
         each = [f"{', '.join(of)}: {on}" for on, of in labels.items()]
+        by = f"by {self.on.by}: " if self.on.by else ""
         return by + ("; ".join(each) if len(each) > 1 else self.on.describe())
 
 
@@ -118,17 +116,24 @@ class Comparison:
 
     study: Study
     results: Results
-    is_generated: bool  # so is the data: effects were planted, and no claim about the world is tested
     blocks: tuple[Block, ...]  # the first is on the collection's own pairs
     # each with what our numbers say and, by dataset or by who measured, what the paper's own do
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     further: Further = field(default_factory=Further)
-    evidence: Evidence = field(default_factory=Evidence)  # that claims were judged on
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the data are: effects were planted, and no claim about the world is tested."""
+        return self.results.setting == "quick" and self.study.of != "nothing"
 
     def counts(self) -> dict[Verdict, int]:
         """Return how many cells have each verdict, of those that were measured and are printed."""
         found = [cell.verdict for block in self.blocks for row in block.rows for cell in row.cells]
         return {verdict: found.count(verdict) for verdict in JUDGED if verdict in found}
+
+    def statuses(self) -> Counter[Status]:
+        """Return how many claims have each status."""
+        return Counter(judgement.status for _, judgement, _ in self.claims)
 
     @property
     def reproduces(self) -> bool:
@@ -158,8 +163,8 @@ class Comparison:
             return f"A reproduction: {how}.{ending}"
         if study.ours or not study.printed_keys():
             return f"Not in the paper: {how}."
-        printed = [block.describe() for block in self.blocks[:1] if block.is_printed]
-        of = f" The paper's numbers are of {printed[0]}." if printed else ""
+        first = self.blocks[0]
+        of = f" The paper's numbers are of {first.describe()}." if first.is_printed else ""
         return f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
 
 
@@ -212,21 +217,15 @@ def compare(study: Study, results: Results) -> Comparison:
             figures = {name: printed[name] for name in printed if name in quoted}
             fixed = evidence.fixed | frozenset(figures)
             evidence = replace(evidence, figures={**figures, **evidence.figures}, fixed=fixed)
-    is_generated = results.setting == "quick" and study.of != "nothing"
-    claims = []
-    for claim, printed_judgements in judged_in_the_paper(study):
-        judgement = judge(claim, evidence, list(results.stand_ins), keys)
-        claims.append((claim, replace(judgement, is_generated=is_generated), printed_judgements))
-    further = further_of(study, evidence)
-    return Comparison(study, results, is_generated, blocks, tuple(claims), further, evidence)
+    claims = tuple(
+        (claim, judge(claim, evidence, list(results.stand_ins), keys), in_paper)
+        for claim, in_paper in judged_in_the_paper(study)
+    )
+    return Comparison(study, results, blocks, claims, further_of(study, evidence))
 
 
 def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:
-    """Yield the results of each block, and what the paper's numbers beside them are of.
-
-    Without printed numbers ours stand alone. Of several collections there is a block for each and for who measured it:
-    what was measured here first, then the rest of the table.
-    """
+    """Yield the results of each block, and what printed numbers beside them are of; without any ours stand alone."""
     tables = study.published if study.several else study.published[:1]
     printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
     for on in [on for table in tables for on in table.evaluated_on]:
@@ -237,7 +236,7 @@ def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list
         measured = {**vars(ours.entries[0].measurements[0].on), "reranked": 0, "unranked": ""}
         found = [on for (dataset, _), on in printed.items() if dataset == name.lower()]
         yield from ((ours, on) for on in found or first or [[EvaluatedOn(**measured, key=OWN)]])
-    if study.several:
+    if study.several:  # then the rest of the table
         here = {name.lower() for name in results.datasets}
         rest = {on.dataset for on in tables[0].evaluated_on} - here
         nothing = Results(study.name, (), results.left_out)
@@ -250,40 +249,37 @@ def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
     """Return rows beside what is printed of them on one of ``on``, which differ where rows have other tasks."""
     rows = []
     for row in study.rows:
-        printed_on = next((one for one in on if study.printed(row.name, one.key) is not None), None)
+        each = (study.printed(row.name, one.key) for one in on)
+        printed = next((found for found in each if found is not None), None)
         is_known = results.of(row.name) or row.name in results.left_out
-        if printed_on is not None or (on[0].positives == "own" and is_known):
-            rows.append(_row(study, results, row, printed_on or on[0]))
-    found = [row for row in rows if row.seeds]
+        if printed is not None or (on[0].positives == "own" and is_known):
+            rows.append(_row(study, results, row, printed, on[0] if printed is None else printed.on))
     if len(on) == 1:
-        return Block(on[0], found[0].differences if found else (), tuple(rows))
-    named = [(row.row.label, row.differences) for row in found if row.printed is not None]
-    differences = tuple(f"{label}: {', '.join(of_row)}" for label, of_row in named if of_row)
+        differences = next((row.differences for row in rows if row.seeds), ())
+    else:
+        differing = [row for row in rows if row.printed is not None and row.differences]
+        differences = tuple(f"{row.row.label}: {', '.join(row.differences)}" for row in differing)
     return Block(on[0], differences, tuple(rows))
 
 
-def _row(study: Study, results: Results, row: Row, on: EvaluatedOn) -> ComparedRow:
-    printed, stands_for = study.printed(row.name, on.key), results.stand_ins.get(row.name, "")
-    entries = results.of(row.name)
+def _row(
+    study: Study, results: Results, row: Row, printed: PublishedRow | None, on: EvaluatedOn
+) -> ComparedRow:
+    entries, stands_for = results.of(row.name), results.stand_ins.get(row.name, "")
     measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
     differences = tuple(same_evaluation(measured[0].on, on)) if measured and on.key != OWN else ()
     is_changed = any(entry.changed or entry.stands_for for entry in entries)
     is_another = is_changed or results.setting not in AS_PAPER
+    another: Verdict | None = "other data" if differences else "other training" if is_another else None
     cells = []
     for column in study.columns:
         right = results.values(row.name, column.name, on.positives)
         as_published = results.values(row.name, column.name + PUBLISHED, on.positives)
         values = as_published or right
         cell = None if printed is None else printed.cells.get(column.name)
-        verdict: Verdict
-        if not values:
-            verdict = "not run"
-        elif cell is None:
-            verdict = "not printed"
-        elif differences:
-            verdict = "other data"
-        else:
-            verdict = "other training" if is_another else cell_verdict(values, cell)
+        verdict: Verdict = "not printed" if values else "not run"
+        if values and cell is not None:
+            verdict = another or cell_verdict(values, cell)
         figure = Figure.of(values) if values else None
         counted_rightly = Figure.of(right) if as_published and right else None
         cells.append(ComparedCell(column.name, cell, figure, counted_rightly, verdict))

@@ -22,37 +22,21 @@ from diptych.studies.sources import Subject
 from diptych.studies.study import PUBLISHED, Study
 from diptych.studies.verdict import Measured
 
-Values = dict[str, dict[str, float]]
-"""Row → column → number."""
+Values = dict[str, dict[str, float]]  # row → column → number
+Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows by its name
 
-Statistics = Callable[[str], Sequence[Mapping[str, Any]]]
-"""A statistic's rows by its name."""
-
-Number = float | None
-
-_DESCRIBE = ("diptych", "intent", "describe")
 _DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
 _LENGTHS = "session-length"
 _WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
 _COUNTS = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
 _FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
-_DRAWN = {
-    "session-length-quantiles": (
-        "Lengths of sessions",
-        "Share of sessions that have at least so many actions, on logarithmic axes.",
-    ),
-    "week-days": ("Days of the week", "Intervals are 95 %."),
-    "hours": ("Hours of the day", "Bands are 95 % intervals."),
-    "channels": ("Channels", "Of all channels that the log has."),
-    "devices": ("Devices", "Of all devices that the log has."),
-}
 _NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
 
 
-def numbers(column: str, value: Number, low: Number, high: Number, scale: float = 100.0) -> dict[str, float]:
-    """Return a number with the ends of its interval, as far as they are there."""
-    found = {column: value, column + LOW: low, column + HIGH: high}
-    return {name: scale * one for name, one in found.items() if one is not None}
+def numbers(column: str, *values: float | None, scale: float = 100.0) -> dict[str, float]:
+    """Return a number and the two ends of its interval, as far as they are there."""
+    names = (column, column + LOW, column + HIGH)
+    return {name: scale * value for name, value in zip(names, values, strict=False) if value is not None}
 
 
 @dataclass(frozen=True)
@@ -67,11 +51,12 @@ class Counted(Measuring):
         """Count one row; nothing where the log has nothing of it."""
         row: LogRow = subject.run
         shop, description = row.shop, Description.open(row.shop.description)
-        values, about = self.counted(description.rows).get(row.name), description.about
+        values, about = self.counted(description.rows).get(row.name, {}), description.about
         protocol = shop.options.protocol
         on = Measured(shop.log.name, "all", sessions=about["counts"]["sessions"], protocol=protocol)
         how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
-        command = command_line([*_DESCRIBE, shop.log.folder, "--out", "description"], *how)
+        words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
+        command = command_line(words, *how)
         return row.measured(values, on, description.line(), shop.description, command)
 
     def counted(self, of: Statistics) -> Values:
@@ -82,9 +67,9 @@ class Counted(Measuring):
             columns = values.setdefault(self._row(row), {})
             with_ends = next((one for one in _WITH_ENDS if one in row), None)
             for column, key in self.columns.items():
-                ends = (row.get("low"), row.get("high")) if key == with_ends else (None, None)
+                ends = (row.get("low"), row.get("high")) if key == with_ends else ()
                 scale = 100.0 if key.endswith(("share", "rate")) else 1.0
-                columns |= numbers(column.format(**_names(row)), row[key], *ends, scale)
+                columns |= numbers(column.format(**_names(row)), row[key], *ends, scale=scale)
         self._derive(values, rows, of)
         for columns in values.values():
             if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
@@ -115,7 +100,7 @@ class Counted(Measuring):
             case "channels":  # the thesis divides by n − 1
                 relative = standardise([row["rate"] for row in rows], ddof=1)
                 for row, value in zip(rows, relative, strict=True):
-                    values[self._row(row)] |= numbers(f"standardised{PUBLISHED}", value, None, None, 1.0)
+                    values[self._row(row)] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
             case "device-transitions":
                 for name, columns in values.items():
                     from_it = {row["to_device"]: row["transitions"] for row in rows if self._row(row) == name}
@@ -180,8 +165,6 @@ def statistics_further(study: Study, evidence: Evidence) -> Further:
     name, descriptions = study.measure["statistic"], kept_in(evidence, Description.open)
     if not descriptions:
         return Further()
-    title, note = _DRAWN.get(name, ("", ""))
-    note += " Counts of one to four, and what follows from them, are not drawn." if note else ""
     drawn = name.removesuffix("-quantiles")
     charts = shown.charts_of(drawn, descriptions[0].rows(drawn))
     rows = [] if name in _NOT_LISTED else descriptions[0].rows(name)
@@ -190,7 +173,7 @@ def statistics_further(study: Study, evidence: Evidence) -> Further:
     least = Discretion.current().least
     hidden = f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
     after = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. {hidden}"
-    return Further([_plain(table, after) for table in tables], charts, (), title, note)
+    return Further([_plain(table, after) for table in tables], charts, **study.figures)
 
 
 def _plain(table: Table, note: str) -> Table:

@@ -13,19 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.metrics.paired import shares_of
+from diptych.metrics.paired import Shares, shares_of
 
 Place = tuple[str, str]
 """Row and column of a number."""
-
-
-class Error(NamedTuple):
-    """A variance, its degrees of freedom, and what else is of the same estimate."""
-
-    variance: float
-    freedom: float = math.inf
-    shared: str = ""
-
 
 Queries = tuple[np.ndarray, np.ndarray]
 """(n,) values per query, whose mean is part of a number, and (n,) the image of each."""
@@ -38,6 +29,14 @@ _FIXED = ("chance", "zero-shot")  # begin the names of columns that no seed chan
 # standard deviation over seeds where one was run, in points by column, otherwise a share of the number
 _ASSUMED = {"rsum": 3.0, "R@": 1.0, "P@": 1.0, "mAP": 1.0, "R-precision": 0.01}
 _OTHERWISE = 0.02
+
+
+class Error(NamedTuple):
+    """A variance, its degrees of freedom, and what else is of the same estimate."""
+
+    variance: float
+    freedom: float = math.inf
+    shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,27 +108,29 @@ class Evidence:
         return [*errors, _query_error(queries)] if queries else errors
 
     def paired_error(self, first: Place, second: Place) -> Error | None:
-        """Return the variance over images of the difference of two numbers of the same queries."""
+        """Return the variance over images of the difference of two numbers of the same queries.
+
+        They are of one column, or of one row on one collection.
+        """
         one, other = self.queries(first), self.queries(second)
-        alike = len(one) == len(other) and all(
-            np.array_equal(a[1], b[1]) for a, b in zip(one, other, strict=True)
-        )
-        on = [
-            [name for name in self.centric if column.startswith(f"{name} ")] for _, column in (first, second)
-        ]
-        is_same = first[1] == second[1] or (first[0] == second[0] and on[0] == on[1])  # column, or row
-        if not one or not alike or not is_same:
+        rows = [(place[0], self._collection(place)) for place in (first, second)]
+        if not one or len(one) != len(other) or (first[1] != second[1] and rows[0] != rows[1]):
             return None
-        return _query_error([(a - b, cluster) for (a, cluster), (b, _) in zip(one, other, strict=True)])
+        pairs = list(zip(one, other, strict=True))
+        if not all(np.array_equal(mine, theirs) for (_, mine), (_, theirs) in pairs):
+            return None
+        return _query_error([(a - b, cluster) for (a, cluster), (b, _) in pairs])
 
     def queries(self, place: Place) -> Sequence[Queries]:
         """Return the values per query behind a number, of the first seed; empty where none are kept."""
         row, column = place
-        for collection in self.centric:
-            if column.startswith(f"{collection} "):
-                row, column = f"{collection} {row}", column.removeprefix(f"{collection} ")
+        if collection := self._collection(place):
+            row, column = f"{collection} {row}", column.removeprefix(f"{collection} ")
         folders = self.kept.get(row, ())
         return queries_in(folders[0], column) if folders and not self.exact else ()
+
+    def _collection(self, place: Place) -> str:
+        return next((name for name in self.centric if place[1].startswith(f"{name} ")), "")
 
     def _seed_error(self, place: Place) -> Error:
         """Return the variance of a mean over seeds: by all rows of the column together, else as is usual."""
@@ -160,11 +161,8 @@ def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Ev
 def _query_error(parts: Sequence[Queries]) -> Error:
     """Return the variance over images of a sum of means."""
     images = 1 + max(int(cluster.max()) for _, cluster in parts)
-    shares = [shares_of(values, cluster, images) for values, cluster in parts]
-    residuals = np.sum([part.residuals for part in shares], axis=0)
-    used = int(np.any([part.used for part in shares], axis=0).sum())
-    freedom = max(used - 1, 1)
-    return Error(used / freedom * float(np.sum(residuals**2)), freedom)
+    shares = Shares.added([shares_of(values, cluster, images) for values, cluster in parts])
+    return Error(shares.variance, max(shares.freedom, 1))
 
 
 _KEPT = "per_query.npz"
@@ -174,11 +172,11 @@ _KEPT = "per_query.npz"
 class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measures what is missing"):
     """What a measurement keeps besides its figures, for tests that pair queries, and for reports."""
 
-    values: dict[str, np.ndarray]  # column → (n,) one value per query
+    values: Mapping[str, np.ndarray]  # column → (n,) one value per query
     # (n,) the image of each query, whose captions are sampled together; where queries differ, by the first
     # word of a column
     cluster: np.ndarray | dict[str, np.ndarray]
-    examples: list[dict[str, Any]] = field(default_factory=list)  # single queries that a report shows
+    examples: Sequence[dict[str, Any]] = ()  # single queries that a report shows
 
 
 def keep(
@@ -188,7 +186,7 @@ def keep(
     examples: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Write what a measurement keeps."""
-    Kept(dict(values), cluster, list(examples)).save(folder / _KEPT)
+    Kept(values, cluster, examples).save(folder / _KEPT)
 
 
 def kept_in(folder: Path) -> Kept | None:

@@ -37,23 +37,22 @@ def series(name: str, figures: Sequence[Figure | None], mark: Mark, texts: Seque
     return Series(name, y, low=low, high=high, mark=mark, texts=texts)
 
 
-def comparison_chart(block: Block, columns: Sequence[Column]) -> Chart | None:
-    """Return measured and printed values of the recall sum, the throughput or else the first column, a line per row;
-    None where nothing was measured."""
-    named = {column.name: column for column in columns}
-    column = next((named[name] for name in _SHOWN if name in named), columns[0])
-    cells = {row.name: next(cell for cell in row.cells if cell.column == column.name) for row in block.rows}
-    cells = {row: cell for row, cell in cells.items() if cell.measured or cell.published}
-    if not any(cell.measured for cell in cells.values()):
-        return None
-    drawn = [series("measured here", [cell.measured for cell in cells.values()], "point")]
-    known = (cell.published for cell in cells.values())
+def comparison_charts(block: Block, columns: Sequence[Column]) -> list[Chart]:
+    """Return a chart of what was measured and printed of the recall sum, the throughput or else the first column."""
+    column = next((one for name in _SHOWN for one in columns if one.name == name), columns[0])
+    cells = [(row.name, cell) for row in block.rows for cell in row.cells if cell.column == column.name]
+    cells = [(name, cell) for name, cell in cells if cell.measured or cell.published]
+    measured = [cell.measured for _, cell in cells]
+    if not any(measured):
+        return []
+    drawn = [series("measured here", measured, "point")]
+    known = (cell.published for _, cell in cells)
     # a bound is no point
     printed = [None if one is None or one.bound else Figure(one.value, one.seed_sd) for one in known]
     if any(printed):
         drawn.append(series(f"printed, {block.on.dataset}", printed, "point"))
-    title = f"{column.name}, mean and standard deviation over seeds"
-    return Chart(title, drawn, column.name, "", list(cells), "x" if column.logarithmic else "", across=True)
+    title, log = f"{column.name}, mean and standard deviation over seeds", "x" if column.logarithmic else ""
+    return [Chart(title, drawn, column.name, "", [name for name, _ in cells], log, across=True)]
 
 
 def declared(study: Study, evidence: Evidence) -> Further:
@@ -67,17 +66,17 @@ def declared(study: Study, evidence: Evidence) -> Further:
 
 def _bars(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart:
     """Return bars of columns for each row that has the first one, and dotted levels: numbers, or a column's first."""
-    first = next(iter(given["bars"]))
+    first, drawn = next(iter(given["bars"])), []
     labels = {row.name: row.label for row in _rows(study, given["rows"]) if evidence.figure(row.name, first)}
-    drawn = []
-    for column, name in given["bars"].items() if labels else ():
-        drawn.append(series(name, [evidence.figure(row, column) for row in labels], "bar"))
-    for name, level in given["levels"].items() if labels else ():
-        if isinstance(level, str):
-            known = [one.mean for one in evidence.only(list(labels), level).values()]
-            drawn += [Series(f"{name}: {at:.1f}", [at], mark="level") for at in known[:1]]
-        else:
-            drawn.append(Series(name, [level], mark="level"))
+    if labels:
+        for column, name in given["bars"].items():
+            drawn.append(series(name, [evidence.figure(row, column) for row in labels], "bar"))
+        for name, level in given["levels"].items():
+            if not isinstance(level, str):
+                drawn.append(Series(name, [level], mark="level"))
+            elif known := evidence.only(list(labels), level):
+                at = next(iter(known.values())).mean
+                drawn.append(Series(f"{name}: {at:.1f}", [at], mark="level"))
     for long, short in given.get("shorter", {}).items():
         labels = {row: label.replace(long, short) for row, label in labels.items()}
     return Chart(given["title"], drawn, "", first, list(labels.values()))
@@ -95,8 +94,8 @@ def _points(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart
         if points:
             xs, ys = zip(*sorted(points), strict=True)
             drawn.append(Series(name, ys, xs, mark=given.get("mark", "line")))
-    across, up = given["axes"]
-    return Chart(given["title"], drawn, across, up, log="x")
+    x_axis, y_axis = given["axes"]
+    return Chart(given["title"], drawn, x_axis, y_axis, log="x")
 
 
 def _rows(study: Study, patterns: Sequence[str]) -> list[Row]:

@@ -126,10 +126,8 @@ class Formula:
         return min(sign * (left - right) for sign, (left, right) in zip(signs, sides, strict=True))
 
     def judge(self, evidence: Evidence, of: int = 1, level: float = LEVEL, seeded: bool = True) -> Finding:
-        """Decide the formula by p-values below ``level``, one of ``of`` comparisons any of which may fail by chance.
-
-        Seeds are part of the error where it is ``seeded``, besides queries.
-        """
+        """Decide the formula by p-values below ``level``, one of ``of`` comparisons any of which may fail by chance;
+        ``seeded``: seeds are part of the error, besides queries."""
         columns = list(dict.fromkeys(column for _, column in self.places))
         is_told = len(columns) != 1 or columns[0] in self.text
         what = self.text if is_told else f"{self.text} in {columns[0]}"

@@ -21,7 +21,7 @@ from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached, taking_turns
@@ -32,15 +32,13 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement
 from diptych.studies.runner import setting_for
-from diptych.studies.sources import Source, Subject, logger
+from diptych.studies.sources import Captions, Subject, logger
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
 T = TypeVar("T")
 
-FOREST = "random-forest"
-"""The model whose importances there are."""
-
+FOREST = "random-forest"  # the model whose importances there are
 _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
 _KEY = 8  # characters of a fingerprint that tell folders apart
 _IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
@@ -66,7 +64,7 @@ class LogOptions(Options):
     jobs: int = Field(1, ge=1)
 
     def only(self, *keys: str) -> dict[str, Any]:
-        """Return some of them, JSON-able."""
+        """Return some, JSON-able."""
         return self.model_dump(mode="json", include=set(keys))
 
     @property
@@ -93,20 +91,24 @@ class ShopLog:
     @cached_property
     def description(self) -> Path:
         """The folder of its statistics."""
+        how = self.options.only("ddof", "journey")
 
-        def make(folder: Path, how: Mapping[str, Any]) -> None:
+        def make(folder: Path) -> None:
+            logger.info(f"{self.log.name}: description")
             describe(self.sessions, options=intent.DescribeOptions(**how)).save(folder)
 
-        return self._made("description", make, "ddof", "journey")
+        return cached(self._folder("description", self.sessions.fingerprint, how), Path, make)
 
     @cached_property
     def features(self) -> FeatureTable:
         """What is known of sessions at every step."""
+        how = self.options.only("compat")
 
-        def make(folder: Path, how: Mapping[str, Any]) -> None:
+        def make(folder: Path) -> None:
+            logger.info(f"{self.log.name}: features")
             make_features(self.sessions, folder=folder, options=intent.FeatureOptions(**how))
 
-        return open_features(self._made("features", make, "compat"))
+        return cached(self._folder("features", self.sessions.fingerprint, how), open_features, make)
 
     @cached_property
     def sample(self) -> FeatureTable:
@@ -117,35 +119,27 @@ class ShopLog:
     def evaluating(self, model: str) -> intent.EvaluateOptions:
         """Return how a model is evaluated."""
         how = self.options.only("split", "folds", "steps", "seed", "jobs")
+        how |= {"preset": "paper", "inner": False, "importance": model == FOREST}
         how |= {"folds": 1} if self.options.split == "time" else {}
-        fixed: dict[str, Any] = {"preset": "paper", "inner": False, "importance": model == FOREST}
-        return intent.EvaluateOptions(models=[model], **fixed, **how)
+        return intent.EvaluateOptions(models=[model], **how)
 
     def evaluation(self, model: str) -> Evaluation:
         """Return one model on all steps, settings and feature sets; what was fitted before is not fitted again."""
         if model not in self._evaluations:
             how = self.options.only("split", "folds", "steps", "seed")
-            folder = self.folder / f"{model}-{fingerprint(self.sample.fingerprint, how)[:_KEY]}"
+            folder = self._folder(model, self.sample.fingerprint, how)
             if not (folder / RESULTS).is_file():
                 logger.info(f"{self.sample.describe()}: {model}")
             with taking_turns(folder):
                 self._evaluations[model] = evaluate(self.sample, folder, **dict(self.evaluating(model)))
         return self._evaluations[model]
 
-    def _made(self, name: str, make: Callable[[Path, Mapping[str, Any]], None], *keys: str) -> Path:
-        """Return the folder of what is made of the sessions by some of the options."""
-        how = self.options.only(*keys)
-        folder = self.folder / f"{name}-{fingerprint(self.sessions.fingerprint, how)[:_KEY]}"
-        with taking_turns(folder):
-            if not folder.is_dir():
-                logger.info(f"{self.log.name}: {name}")
-                make(folder, how)
-        return folder
+    def _folder(self, name: str, *depends_on: Any) -> Path:
+        return self.folder / f"{name}-{fingerprint(*depends_on)[:_KEY]}"
 
 
 def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) -> FeatureTable:
-    """Return the sessions of persons drawn at random: until there are ``sessions`` of them or a few more, or so many
-    of each setting at the first step."""
+    """Return ``sessions``, or a few more, of persons drawn at random; or so many of each setting at the first step."""
     if isinstance(sessions, int):
         wanted = [(np.arange(len(features)), sessions)]
     else:
@@ -160,8 +154,7 @@ def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) 
     rows = np.flatnonzero(np.isin(place, place[drawn])) if isinstance(sessions, int) else np.sort(drawn)
     columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
     taken: dict[str, Any] = {name: getattr(features, name)[rows] for name in columns}
-    mark = fingerprint(features.fingerprint, "sampled", sessions, seed)
-    about = {**features.about, "fingerprint": mark}
+    about = features.about | {"fingerprint": fingerprint(features.fingerprint, "sampled", sessions, seed)}
     return replace(features, about=about, view=features.view.take(rows), **taken)
 
 
@@ -199,21 +192,19 @@ def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[s
 
 @dataclass(frozen=True)
 class LogRow:
-    """A row that is measured on a log, and the folder where it is kept."""
+    """A row that is measured on a log."""
 
     name: str
-    folder: Path
+    folder: Path  # where it is kept
     shop: ShopLog
 
     def measured(
-        self, values: Mapping[str, float] | None, on: Measured, protocol: str, kept: Path, command: str
+        self, values: Mapping[str, float], on: Measured, protocol: str, kept: Path, command: str
     ) -> tuple[Measurement, ...]:
         """Return numbers with what they were read from, which can be moved together with the row; nothing of none."""
-        if not values:
-            return ()
         commands = (command.replace("{", "{{").replace("}", "}}"),) if command else ()
         beside = os.path.relpath(kept.resolve(), self.folder.resolve())
-        return (Measurement(values, on, protocol, commands, kept=beside),)
+        return (Measurement(values, on, protocol, commands, kept=beside),) if values else ()
 
 
 def kept_in(evidence: Evidence, read: Callable[[Path], T]) -> list[T]:
@@ -222,7 +213,7 @@ def kept_in(evidence: Evidence, read: Callable[[Path], T]) -> list[T]:
     return [read(folder) for folder in folders if folder.is_dir()]
 
 
-class LogRows(Source):
+class LogRows(Captions):
     """Rows of a log, each measured once; of a study of nothing, rows of what this package declares."""
 
     nothing = "the log has nothing of it, or too little"
@@ -230,15 +221,8 @@ class LogRows(Source):
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open the log and choose the setting: the paper's log is recognised by its name."""
-        study, given = plan.study, plan.choices.data
-        for key in plan.choices.values:
-            if key.partition(".")[0] != MEASURE:
-                known = ", ".join(f"{MEASURE}.{one}" for one in study.measured_by) or "nothing"
-                raise UsageError(
-                    f"{key} is about a training, and {study.name} is of a shop's log",
-                    f"what can be set: {known}",
-                )
-        chosen = plan.measuring()
+        study, given, chosen = plan.study, plan.choices.data, plan.measuring()
+        self.check(plan, rows[0])
         LogOptions.read(chosen, MEASURE)  # before a long import
         if study.of == "nothing":
             plan.name = "paper"
@@ -253,10 +237,6 @@ class LogRows(Source):
         self.shop = ShopLog(folder, log, LogOptions.read({**plan.setting.measure, **chosen}, MEASURE))
         return {}
 
-    def is_fixed(self, row: Row) -> bool:
-        """Return that no seed changes a row."""
-        return True
-
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
         """Return how the log is counted."""
         given = {**plan.setting.measure, **plan.choices.below(MEASURE)}
@@ -264,12 +244,12 @@ class LogRows(Source):
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Return what is to be measured: it is made meanwhile."""
-        shop, data = self.shop, self.hint()[0]
+        shop, subject = self.shop, Subject(row, None, plan.features, data=self.hint()[0], costs=True)
         if shop is None:
-            return Subject(row, None, plan.features, data=data, costs=True, again=True)
-        state = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
+            return replace(subject, again=True)
+        how = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
         run = LogRow(row.name, plan.target(row, seed), shop)
-        return Subject(run, None, plan.features, state=(shop.log.fingerprint, state), data=data, costs=True)
+        return replace(subject, run=run, state=(shop.log.fingerprint, how))
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""

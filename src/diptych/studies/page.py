@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from diptych.core.table import Cell, Table
 from diptych.report.document import Block, Headline, Page, Section
 from diptych.studies.compare import JUDGED, Comparison
-from diptych.studies.figures import comparison_chart
+from diptych.studies.figures import comparison_charts
 from diptych.studies.formulas import Status
 from diptych.studies.study import Study
 from diptych.studies.tables import MARKS, claims_tables, compared_tables, findings_table, measured_rows
@@ -18,10 +18,8 @@ PLANTED = (
     "On generated data claims say nothing about the world: what holds here was planted by the generator, and what is "
     "counted is whether the code finds it."
 )
-"""Stands where claims were judged on generated data."""
 
-STATUSES: tuple[Status, ...] = ("holds", "fails", "undecided", "not tested")
-"""Of claims, in the order of the matrix."""
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 Compared = Sequence[tuple[Comparison, Path | None]]
 """Studies with the addresses of their pages."""
@@ -36,12 +34,14 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
         lines.append(f"{name}: {'; '.join([*facts, *row.commands])}")
     lines += dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
     lines += comparison.further.remarks
-    if comparison.reproduces and (counts := comparison.counts()):
-        lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    if comparison.reproduces:
+        counts = (f"{count} {verdict}" for verdict, count in comparison.counts().items())
+        lines.append(f"cells: {', '.join(counts)}")
     lines += [PLANTED] if comparison.is_generated and comparison.claims else []
     further = [table for table in comparison.further.tables if not table.folded]  # a page has them all
     tables = [*compared_tables(comparison, measured_alone=True), *further]
-    return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
+    claims = claims_tables(comparison.claims, comparison.is_generated)
+    return [comparison.label, *tables, *lines, *claims]
 
 
 def content_of(comparison: Comparison) -> dict[str, Any]:
@@ -59,19 +59,21 @@ def content_of(comparison: Comparison) -> dict[str, Any]:
 def study_page(comparison: Comparison, command: str = "") -> Page:
     """Return a study's page; ``command`` is what repeats it."""
     study, further = comparison.study, comparison.further
-    alone = study.several or study.of != "collections"  # they have figures of their own
-    chart = None if alone else comparison_chart(comparison.blocks[0], study.columns)
-    blocks: list[Block] = [*compared_tables(comparison), *([chart] if chart else [])]
+    blocks: list[Block] = [*compared_tables(comparison)]
+    if study.of == "collections" and not study.several:  # the others have figures of their own
+        blocks += comparison_charts(comparison.blocks[0], study.columns)
     sections = [Section("Published and measured", blocks, comparison.label, further.remarks)]
     if comparison.claims:
         judged = "What the paper's text says, judged on the numbers measured here"
         judged += " and on the paper's own." if comparison.claims[0][2] else "."
-        tables = [*claims_tables(comparison.claims), findings_table(comparison)]
-        sections.append(Section("Claims", tables, f"{judged} {PLANTED if comparison.is_generated else ''}"))
+        claims = claims_tables(comparison.claims, comparison.is_generated)
+        text = f"{judged} {PLANTED if comparison.is_generated else ''}"
+        sections.append(Section("Claims", [*claims, findings_table(comparison)], text))
     measured = measured_rows(comparison)
     rows = []
     for name, row in measured:
-        epochs = f"{row.epochs[0]} (best {row.epochs[1]})" if row.epochs[0] else "–"
+        trained, best = row.entries[0].epochs
+        epochs = f"{trained} (best {best})" if trained else "–"
         facts = (", ".join(map(str, row.seeds)), epochs, f"{row.cpu_seconds / 60:.1f}")
         rows.append([Cell(name, words=True), *map(Cell, facts), Cell(row.protocol, words=True)])
     depends = Table("Rows", ("row", "seeds", "epochs", "CPU minutes", "protocol"), rows)
@@ -111,39 +113,39 @@ def notes_of(study: Study) -> list[str]:
 
 
 def _headlines(comparison: Comparison) -> list[Headline]:
-    headlines, counts = [], comparison.counts()
-    if comparison.reproduces and counts:
-        others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "reproduced")
-        share = f"{counts.get('reproduced', 0)} of {sum(counts.values())}"
-        headlines.append(Headline("cells reproduced", share, others))
+    found = []
+    if comparison.reproduces:
+        found.append(_headline("cells reproduced", comparison.counts(), "reproduced"))
     if comparison.claims and not comparison.is_generated:
-        found = [judgement.status for _, judgement, _ in comparison.claims]
-        others = ", ".join(f"{found.count(one)} {one}" for one in dict.fromkeys(found) if one != "holds")
-        headlines.append(Headline("claims that hold", f"{found.count('holds')} of {len(found)}", others))
-    return headlines
+        found.append(_headline("claims that hold", comparison.statuses(), "holds"))
+    return found
+
+
+def _headline(label: str, counts: Mapping[Any, int], first: str) -> Headline:
+    others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != first)
+    return Headline(label, f"{counts.get(first, 0)} of {sum(counts.values())}", others)
 
 
 def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
     """Return a line per study: its verdicts, what they are of, and its page; ``failed``: study → why."""
+    columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
     rows = []
     for comparison, page in compared:
-        study, results, counts = comparison.study, comparison.results, comparison.counts()
-        statuses = [judgement.status for _, judgement, _ in comparison.claims]
-        cells = [str(counts.get(one, 0)) if comparison.reproduces else "–" for one in JUDGED]
+        study, results = comparison.study, comparison.results
+        verdicts, statuses = comparison.counts(), comparison.statuses()
         minutes = sum({entry.run: entry.cpu_seconds for entry in results.entries}.values()) / 60
         texts = [
             results.setting or "–",
-            *cells,
-            *(str(statuses.count(one)) for one in STATUSES),
+            *(str(verdicts.get(one, 0)) if comparison.reproduces else "–" for one in JUDGED),
+            *(str(statuses[one]) for one in STATUSES),
             f"{minutes:.1f}",
         ]
         head = Cell(study.name, link="" if page is None else page.as_posix())
         rows.append([head, Cell(study.topic, words=True), *map(Cell, texts)])
-    columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
     for name, why in failed.items():
         rows.append([Cell(name), Cell(f"failed: {why}", words=True), *[Cell("–")] * (len(columns) - 2)])
     groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
-    marks = ", ".join(f"{MARKS[one]} {one}" for one in (*JUDGED, *STATUSES))
+    marks = ", ".join(f"{mark} {one}" for one, mark in MARKS.items())
     after = (
         f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
     )

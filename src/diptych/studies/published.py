@@ -1,9 +1,6 @@
 """The papers' numbers as data: every printed cell with what it was measured on, and references to printed rows.
 
-One TOML file per paper in ``papers/``; ``sd`` are printed deviations, ``variance`` printed variances. A
-value ``"-"`` is not printed, ``"?"`` cannot be read for sure in the text the file was made from; neither
-becomes a cell. ``"<1"`` and ``">300"`` are printed bounds. A row that is quoted beside several evaluations
-has a list of them in ``on``.
+One TOML file per paper in ``papers/``, see docs/studies.md; ``sd`` are printed deviations, ``variance`` variances.
 
 ``PAPER:TABLE:ROW`` refers to a row, with ``@EVALUATION`` where it was printed for several: for example
 ``reproducibility:table-2.1:Repr. X-VLM, Flickr30k`` or ``d2s:table-3.1:COTS (5.3M)@coco-blip``.
@@ -25,6 +22,7 @@ from diptych.evaluation.printed import Printed, Target, as_target, cell_parts
 from diptych.metrics.measuring import Measure, measure
 from diptych.studies.verdict import Measured
 
+_FOLDER = resources.files("diptych.studies") / "papers"
 _ABSENT = ("-", "?")
 _CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
 _OF_CELLS = ("spread", "runs", "tolerance", "rounding")  # keys of a table that its cells have
@@ -134,9 +132,10 @@ class PublishedTable:
 
 def published_papers() -> list[str]:
     """Return the papers whose numbers are here."""
-    folder = resources.files("diptych.studies") / "papers"
-    names = (file.name for file in folder.iterdir() if file.name.endswith(".toml"))
-    return sorted(name.removesuffix(".toml") for name in names if not name.startswith("_"))
+    names = (file.name for file in _FOLDER.iterdir())
+    return sorted(
+        name.removesuffix(".toml") for name in names if name.endswith(".toml") and not name.startswith("_")
+    )
 
 
 @cache
@@ -144,8 +143,7 @@ def document(paper: str) -> dict[str, Any]:
     """Read a paper's file."""
     if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
-    file = resources.files("diptych.studies") / "papers" / f"{paper}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:
@@ -213,8 +211,8 @@ def published_row(reference: str) -> PublishedRow:
     names = published_tables(paper)
     fix = f"PAPER:TABLE:ROW; tables of {paper}: {', '.join(names)}"
     name = _known(f"table of {paper}", name, names, f"{reference!r} names no table", fix)
-    listed = {}
-    for one in published_table(paper, name).rows:
+    listed, rows = {}, published_table(paper, name).rows
+    for one in rows:
         label = f" ({one.label})" if one.label and one.label != one.row else ""
         listed[one.row] = one.row + label + ("" if retrieval_cells(one) else " [no measure of retrieval]")
     key = ""
@@ -222,7 +220,7 @@ def published_row(reference: str) -> PublishedRow:
         row, key = (part.strip() for part in row.rsplit("@", 1))
     fix = f"rows of {paper}:{name}: {'; '.join(listed.values())}"
     row = _known(f"row of {paper} {name}", row, list(listed), f"{reference!r} names no row", fix)
-    found = {one.on.key: one for one in published_table(paper, name).rows if one.row == row}
+    found = {one.on.key: one for one in rows if one.row == row}
     first, *others = found
     missing = f"{paper} {name} has row {row!r} for {len(found)} evaluations: {', '.join(found)}"
     fix = f"name one, e.g. {paper}:{name}:{row}@{first}"
@@ -297,13 +295,14 @@ def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int
         for name, (metadata, images) in given.items()
         if _dataset(str(metadata["dataset"])) != _dataset(on.dataset)
     }
+    listed = "; ".join(others.values())
     if len(others) == len(given):
         return (
-            f"OTHER DATA: printed of {printed}, computed from {'; '.join(others.values())}; what follows says which "
-            "protocols would give such numbers on these data, not why they were printed of those",
+            f"OTHER DATA: printed of {printed}, computed from {listed}; what follows says which protocols would give "
+            "such numbers on these data, not why they were printed of those",
         )
     if others:
-        return (f"OTHER DATA: printed of {printed}; {', '.join(others)} is {'; '.join(others.values())}",)
+        return (f"OTHER DATA: printed of {printed}; {', '.join(others)} is {listed}",)
     if not any(images == on.images for _, images in given.values()):
         sizes = ", ".join(f"{images:,} ({name})" for name, (_, images) in given.items())
         return (f"Printed of {on.images:,} images; given are {sizes}: recall falls as a gallery grows",)

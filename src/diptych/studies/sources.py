@@ -340,7 +340,7 @@ class Captions(Source):
 
     def check(self, plan: Plan, row: Row) -> None:
         for key in filter(plan.is_of_recipes, plan.choices.values):
-            known = ", ".join(f"measure.{name}" for name in plan.study.measured_by)
+            known = ", ".join(f"measure.{name}" for name in plan.study.measured_by) or "nothing"
             what = f"{key} is about a training, and {plan.study.name} trains nothing"
             raise UsageError(what, f"leave it out; what can be set: {known}")
 

@@ -128,6 +128,7 @@ class Study:
     bases: tuple[Row, ...] = ()  # rows that are made only because others start from them
     notes: tuple[str, ...] = ()  # where it differs from the paper, or the paper from its code
     further: str = ""  # MODULE:NAME of further tables and charts of the evidence
+    figures: Mapping[str, Any] = field(default_factory=dict)  # what the file declares of them
     measured_by: tuple[str, ...] = ()  # keys of --set measure.KEY
     paths: tuple[str, ...] = ()  # further keys of --set whose values can be files or folders
     # Measured on several collections: evidence has a column ``COLLECTION COLUMN`` for each, and printed numbers
@@ -283,6 +284,7 @@ class _File:
                 for key in self.file.get("settings", {})
                 if key in get_args(SettingName) and changes.get(key) is not False
             },
+            "figures": self.file.get("figures", {}).get(name, {}),
             "measure": {"kind": measure} if isinstance(measure, str) else measure,
             "notes": [notes.get(note.removeprefix("$"), note) for note in given.get("notes", [])],
         }

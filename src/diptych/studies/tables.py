@@ -54,7 +54,7 @@ def rows_table(study: Study) -> Table:
             for key, value in {**row.options, **dict.fromkeys(row.without, "none")}.items()
         )
         home = row.base or ("" if row.home == study.name else row.home)
-        rows.append([Cell(row.name), *_words(row.label, "; ".join(apart), home, needs_of(study, row))])
+        rows.append(_line(row.name, row.label, "; ".join(apart), home, needs_of(study, row)))
     columns = ("name", "label", "what sets it apart", "starts from, or runs in", "needs, besides data")
     return Table("Rows (--rows)", columns, rows)
 
@@ -64,21 +64,20 @@ def settings_table(study: Study) -> Table:
     rows = []
     for name, setting in study.settings.items():
         time, _, machine = setting.time.partition("; ")
-        rows.append([Cell(name), *_words(setting.description, time, machine, setting.memory or "–")])
+        rows.append(_line(name, setting.description, time, machine, setting.memory or "–"))
     return Table("Settings", ("--setting", "what it is", "time", "of what", "GPU memory"), rows)
 
 
 def printed_table(study: Study) -> Table:
     """Return the table as it is printed."""
     table = study.published[0]
-    ons = {one.key: one for one in table.evaluated_on}
-    several = len(ons) > 1
-    after = "; ".join(f"{f'{_place(one)}: ' if several else ''}{one.describe()}" for one in ons.values())
+    several = len(table.evaluated_on) > 1
+    after = "; ".join(f"{_place(on)}: " * several + on.describe() for on in table.evaluated_on)
     caption = f"{table.paper.key} {table.name}: {table.title}"
     rows = []
     for row in table.rows:
         line = [Cell(row.row, row.label if row.label != row.row else "")]
-        line += _words(_place(row.on)) if several else []
+        line += [Cell(_place(row.on), words=True)] if several else []
         for column in study.columns:
             cell = row.cells.get(column.name)
             line.append(Cell("–") if cell is None else Cell(_printed(cell, column), value=cell.value))
@@ -89,41 +88,37 @@ def printed_table(study: Study) -> Table:
 
 
 def compared_tables(comparison: Comparison, measured_alone: bool = False) -> list[Table]:
-    """Return measured numbers, each with the printed one, and what both are of; ``measured_alone``: without
-    collections of which nothing was measured."""
+    """Return measured numbers beside printed ones, and what both are of: all collections, or measured ones."""
     study = comparison.study
     every = not (measured_alone and study.several)
-    blocks = [block for block in comparison.blocks if every or any(row.seeds for row in block.rows)]
+    blocks = [block for block in comparison.blocks if every or block.is_measured]
     several = len(blocks) > 1
     rows: list[list[Cell]] = []
     notes: set[str] = set()  # that stand already
     for block, row in [(one, row) for one in blocks for row in one.rows]:
         note = row.why or ("" if block.is_printed and row.printed else row.row.extra)
-        is_long = bool(row.number or row.stands_for)
-        heads = [Cell(row.name, "" if note in notes else note, words=is_long)]
+        is_long = row.name != row.row.label
+        place = [Cell(_place(block.on), words=True)] if several else []
+        cells = list(zip(row.cells, study.columns, strict=True))
+        numbers = [_compared(cell, column, comparison.reproduces) for cell, column in cells]
+        rows.append([Cell(row.name, "" if note in notes else note, words=is_long), *place, *numbers])
         notes.add(note)
-        right = [Cell(f"{row.name}, rightly counted", words=is_long)]
-        for line in (heads, right):
-            line += _words(_place(block.on)) if several else []
-        for cell, column in zip(row.cells, study.columns, strict=True):
-            heads.append(_compared(cell, column, comparison.reproduces))
-            right.append(Cell(_number(cell.right, column) if cell.right else ""))
-        # where the paper counts otherwise, the right numbers stand below
-        rows += [heads, right] if any(cell.right for cell in row.cells) else [heads]
+        if any(cell.right for cell in row.cells):  # where the paper counts otherwise, they stand below
+            right = [Cell(_number(cell.right, column) if cell.right else "") for cell, column in cells]
+            rows.append([Cell(f"{row.name}, rightly counted", words=is_long), *place, *right])
     after = ". ".join(_reading(comparison, blocks)) + "."
-    numbers = Table("Measured, and as printed", _columns(study, several), rows, after=after)
-    if not several:
-        return [numbers]
-    of = [[Cell(_place(block.on)), *_words(*_evaluation(block))] for block in blocks]
-    return [numbers, Table("What the numbers are of", ("on", "printed", "here"), of)]
+    tables = [Table("Measured, and as printed", _columns(study, several), rows, after=after)]
+    if several:
+        of = [_line(_place(block.on), *_evaluation(block)) for block in blocks]
+        tables.append(Table("What the numbers are of", ("on", "printed", "here"), of))
+    return tables
 
 
-def _words(*texts: str) -> list[Cell]:
-    return [Cell(text, words=True) for text in texts]
+def _line(name: str, *texts: str) -> list[Cell]:
+    return [Cell(name), *(Cell(text, words=True) for text in texts)]
 
 
 def _place(on: EvaluatedOn) -> str:
-    """Return a name for what numbers are of."""
     return f"{on.dataset}, by {on.by}" if on.by else on.dataset if on.key == OWN else on.key
 
 
@@ -135,9 +130,8 @@ def _evaluation(block: Block) -> tuple[str, str]:
     """Return what the printed numbers of a block are of, and how ours differ."""
     if not block.is_printed:
         return "–", block.describe()
-    if any(row.seeds for row in block.rows):
-        return block.describe(), "; ".join(block.differences) or "the same"
-    return block.describe(), "not measured"
+    here = "; ".join(block.differences) or "the same"
+    return block.describe(), here if block.is_measured else "not measured"
 
 
 def _reading(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[str]:
@@ -172,7 +166,6 @@ def _reading(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _compared(cell: ComparedCell, column: Column, reproduces: bool) -> Cell:
-    """Return the measured number, with the printed one and the verdict as a note."""
     printed = "" if cell.published is None else _printed(cell.published, column)
     if cell.measured is None:
         return Cell("–", printed)
@@ -190,13 +183,14 @@ def _printed(cell: Published, column: Column) -> str:
 
 
 def _number(figure: Figure, column: Column) -> str:
-    """Return a figure with its spread, in a column's decimals."""
     grouped = "," if abs(figure.mean) >= _MILLION else ""
     spread = "" if figure.sd is None else f"±{figure.sd:.{max(column.decimals, 1)}f}"
     return f"{figure.mean:{grouped}.{column.decimals}f}{spread}"
 
 
-def claims_tables(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]) -> list[Table]:
+def claims_tables(
+    claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]], is_generated: bool = False
+) -> list[Table]:
     """Return each claim with what our numbers say, where there are any, and what the paper's own do."""
     if not claims:
         return []
@@ -208,11 +202,12 @@ def claims_tables(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, J
     rows = []
     for claim, here, printed in claims:
         row = [Cell(claim.name), Cell(claim.text, claim.where, words=True)]
-        row += [_status(here.status, here.label), *_words(here.figure)] if here else []
+        if here:
+            row += [_status(here.status, is_generated), Cell(here.figure, words=True)]
         row += [_outcomes(printed)] if together else [_status(one.status) for one in printed.values()]
         if not here:
             failed = (f"{key}: {one.figure}" for key, one in printed.items() if one.status == "fails")
-            row += _words("; ".join(failed))
+            row.append(Cell("; ".join(failed), words=True))
         rows.append(row)
     return [Table("Claims", columns, rows)]
 
@@ -227,14 +222,16 @@ def _outcomes(printed: Mapping[str, Judgement]) -> Cell:
     return Cell("; ".join(f"{MARKS[one]} {one}: {', '.join(of)}" for one, of in keys.items()), words=True)
 
 
-def _status(status: str, label: str = "") -> Cell:
-    return _marked(f"{MARKS[status]} {label or status}", MARKS[status])
+def _status(status: str, is_generated: bool = False) -> Cell:
+    """Return a status with its sign; of generated data it says nothing of others."""
+    kind = {"holds": "planted", "not tested": ""}.get(status, "generated data") if is_generated else ""
+    return _marked(f"{MARKS[status]} {status}{f' ({kind})' if kind else ''}", MARKS[status])
 
 
 def findings_table(comparison: Comparison) -> Table:
     """Return every comparison that claims were judged by."""
     rows = [
-        [Cell(claim.name), *_words(str(finding)), _status(finding.status)]
+        [*_line(claim.name, str(finding)), _status(finding.status)]
         for claim, judgement, _ in comparison.claims
         for finding in judgement.findings
     ]
@@ -244,15 +241,14 @@ def findings_table(comparison: Comparison) -> Table:
 def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
     """Return names and rows that were measured: once each, of several collections once per collection, of a log or a
     catalogue once per command."""
-    study = comparison.study
+    study, blocks = comparison.study, comparison.blocks
     alone = study.of != "collections"
     found: dict[object, tuple[str, ComparedRow]] = {}
-    for block in comparison.blocks if study.several else comparison.blocks[:1]:
-        for row in block.rows:
-            if row.seeds:
-                key = (row.commands, row.protocol) if alone else (block.on.dataset, row.row.name)
-                name = f"{row.name} on {block.on.dataset}" if study.several else row.name
-                found.setdefault(key, (name, row))
+    for block in blocks if study.several else blocks[:1]:
+        for row in (row for row in block.rows if row.seeds):
+            key = (row.commands, row.protocol) if alone else (block.on.dataset, row.row.name)
+            name = f"{row.name} on {block.on.dataset}" if study.several else row.name
+            found.setdefault(key, (name, row))
     if alone and len(found) == 1:
         return [("all rows", row) for _, row in found.values()]
     return list(found.values())

@@ -10,7 +10,6 @@ training``. Weights and vectors that a user gives are taken for what they are ca
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -53,18 +52,14 @@ class Measured:
 
     def number(self, name: str) -> str:
         """Return how many there are, as ``"25,000 or 25,010"``."""
-        return " or ".join(f"{count:,}" for count in self.counts(name))
+        return " or ".join(f"{count:,}" if count else "no" for count in self.counts(name))
 
     @property
     def extent(self) -> str:
         """How much was measured; empty of nothing."""
-        if self.sessions:
-            return f"{self.number('sessions')} sessions"
-        if self.products:
-            return f"{self.number('products')} products, {self.number('categories')} categories"
-        if self.images or self.captions:
-            return f"{self.number('images')} images, {self.number('captions')} captions"
-        return ""
+        kinds = (("sessions",), ("products", "categories"), ("images", "captions"))
+        counted = next((names for names in kinds if any(getattr(self, name) for name in names)), ())
+        return ", ".join(f"{self.number(name)} {name}" for name in counted)
 
     @property
     def task(self) -> str:
@@ -73,25 +68,24 @@ class Measured:
         return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
 
 
-_NAMED = {"split": "split", "protocol": "protocol", "positives": "positives", "chosen": "captions"}
-_COUNTED = ("images", "products", "captions", "sessions", "categories")
+_NAMED = {**{name: name for name in ("dataset", "split", "protocol", "positives")}, "chosen": "captions"}
+_COUNTED = {
+    **{name: name for name in ("images", "products", "captions", "sessions", "categories")},
+    "reranked": "candidates re-ranked",
+}
 
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     """Return what keeps two numbers from being of the same thing, one phrase each."""
+    measured = replace(measured, dataset=measured.dataset.lower())
     differences = []
-    if measured.dataset.lower() != printed.dataset:
-        differences.append(f"dataset {measured.dataset.lower()}, not {printed.dataset}")
     for name, what in _NAMED.items():
         if (have := getattr(measured, name)) != (want := getattr(printed, name)):
             differences.append(f"{what} {have}, not {want}")
-    for name in _COUNTED:
+    for name, what in _COUNTED.items():
         if getattr(measured, name) not in printed.counts(name):
             wanted = printed.number(name) if getattr(printed, name) else "none"
-            differences.append(f"{measured.number(name)} {name}, not {wanted}")
-    if measured.reranked not in printed.counts("reranked"):
-        wanted = printed.number("reranked") if printed.reranked else "none"
-        differences.append(f"{measured.reranked or 'no'} candidates re-ranked, not {wanted}")
+            differences.append(f"{measured.number(name)} {what}, not {wanted}")
     if printed.unranked and measured.unranked not in ("", printed.unranked):
         differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
     return differences
@@ -104,25 +98,23 @@ def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced",
     for value in measured:
         if not math.isfinite(value):
             raise NumericalError(f"{cell.name} was measured as {value}", "look at its run")
-    mean = statistics.mean(measured)
-    distance, allowed = abs(mean - cell.value), cell.tolerance * abs(cell.value)
-    spreads = [2 * sd for sd in (Figure.of(measured).sd, cell.seed_sd) if sd is not None]
-    if cell.within(mean) or distance <= max(allowed, cell.rounding, *spreads) + _FLOAT:
+    figure = Figure.of(measured)
+    distance, allowed = abs(figure.mean - cell.value), cell.tolerance * abs(cell.value)
+    spreads = [2 * sd for sd in (figure.sd, cell.seed_sd) if sd is not None]
+    if cell.within(figure.mean) or distance <= max(allowed, cell.rounding, *spreads) + _FLOAT:
         return "reproduced"
     return "close" if distance <= _CLOSE * allowed + _FLOAT else "not reproduced"
 
 
 def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
-    """Return the numbers that tables print for some evaluations; where two print the same cell, the first.
-
-    A printed bound is no number: its distance from others is not known.
-    """
+    """Return the numbers, not bounds, that tables print for some evaluations; of a cell printed twice, the first."""
     figures: dict[str, dict[str, Figure]] = {}
     rows = [row for table in tables for row in table.rows]
     for row in [row for key in keys for row in rows if row.on.key == key]:
+        columns = figures.setdefault(
+            row.config or row.row, {}
+        )  # one quoted from elsewhere by its printed name
         for column, cell in row.cells.items():
-            # A row quoted from elsewhere is known by its printed name.
-            columns = figures.setdefault(row.config or row.row, {})
             if not cell.bound:
                 columns.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
     return Evidence(figures, exact=True)
@@ -131,9 +123,8 @@ def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
 def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
     """Return what tables print as measured by ``by``, on all its collections side by side."""
     on = {row.on.key: row.on for table in tables for row in table.rows if row.on.by == by}
-    centric = {one.dataset: one.centric for one in on.values()}
-    each = {
-        dataset: printed_evidence(tables, *(key for key, one in on.items() if one.dataset == dataset))
-        for dataset in centric
-    }
-    return replace(side_by_side(each, centric), exact=True)
+    keys: dict[str, list[str]] = {}
+    for key, one in on.items():
+        keys.setdefault(one.dataset, []).append(key)
+    each = {dataset: printed_evidence(tables, *of_dataset) for dataset, of_dataset in keys.items()}
+    return replace(side_by_side(each, {one.dataset: one.centric for one in on.values()}), exact=True)

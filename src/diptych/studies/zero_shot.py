@@ -17,8 +17,7 @@ from diptych.core.options import Options
 from diptych.data.captions import choose_captions
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.rerank import rerank
+from diptych.encoders.rerank import MatchingEncoder, rerank
 from diptych.metrics import DIRECTIONS
 from diptych.studies.dense import encode_split
 from diptych.studies.plan import MEASURE, Plan
@@ -56,12 +55,10 @@ class ZeroShot(Measuring):
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         chosen, run, collection = Chosen.read(subject.measuring, MEASURE), subject.run, subject.collection
         part = collection.split(chosen.split)
-        if isinstance(run, Adapted):
-            encoder, encoded = None, run.encoded(collection, chosen.split)
-        else:
-            encoder = encoder_of(run)
+        encoder = None if isinstance(run, Adapted) else encoder_of(run)
+        if encoder is not None:
             encoded = encode_split(encoder, collection, run.folder, chosen.split)
-        if encoded is None:
+        elif (encoded := run.encoded(collection, chosen.split)) is None:
             return ()
         name, options, on = safe_name(f"{part.name}-{chosen.split}"), dict[str, Any](), dict[str, Any]()
         # Where every image has one caption there is nothing to choose.
@@ -81,9 +78,8 @@ class ZeroShot(Measuring):
             on = {"reranked": k, "unranked": chosen.unranked}
             name += f"-k{k}-{chosen.unranked}"
         found = evaluate_split(subject, encoded, name, **options)
-        values = dict(found.values)
-        for direction in DIRECTIONS:
-            values[f"{direction} rsum"] = sum(values[f"{direction} {recall}"] for recall in RECALLS)
+        recalls = {way: [found.values[f"{way} {recall}"] for recall in RECALLS] for way in DIRECTIONS}
+        values = {**found.values, **{f"{way} rsum": sum(each) for way, each in recalls.items()}}
         measured_on = replace(found.on, chosen=which, centric=part.centric or "", **on)
         return (replace(found, values=values, on=measured_on),)
 
@@ -127,47 +123,43 @@ class Adaptations(Source):
     """A base that is adapted to each collection anew, when it is measured."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        from diptych.training.adaptation import adapt_linear
-
         if plan.choices.values.get("measure.split") == _TRAIN:
             raise UsageError(
                 f"{row.name} is adapted on the training split, and would be measured on it",
                 "measure another split, or leave the row out: --rows",
             )
-        known = [name for name in inspect.signature(adapt_linear).parameters if name not in _NOT_OPTIONS]
+        known = _defaults()
         for key in plan.options_of(row):
             if key not in known:
                 raise UnknownNameError("option of adaptations", key, known)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how it is adapted."""
-        from diptych.training.adaptation import adapt_linear
-
-        defaults = {key: one.default for key, one in inspect.signature(adapt_linear).parameters.items()}
-        return {"adapt": {**defaults, **plan.options_of(row)}}
+        return {"adapt": {**_defaults(), **plan.options_of(row)}}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Say what is adapted."""
         from diptych.training.run import Run
 
         base, options = plan.base_of(row), plan.options_of(row)
         assert base is not None  # what is adapted has a base, or its row is wrong
         run: Any
-        state: tuple[Any, ...]
-        given = stands_for = ""
         if plan.is_given(base):
             run = given_encoder(plan, base)
-            state = (run.encoder.fingerprint,)
-            given = f"{run.source} (fingerprint {run.encoder.fingerprint})"
+            state: tuple[Any, ...] = (run.encoder.fingerprint,)
+            given, stands_for = f"{run.source} (fingerprint {run.encoder.fingerprint})", ""
         else:
             run = Run.open(plan.target(base))
             state = run.numbers["step"], run.numbers["best"]
-            stands_for = f"{run.recipe.description}, adapted"
-        return Subject(
+            given, stands_for = "", f"{run.recipe.description}, adapted"
+        adapted, state = (
             Adapted(plan.target(row, seed), run, seed, options),
-            None,
-            plan.features,
-            state=("adapted", *state, seed, options),
-            given=given,
-            stands_for=stands_for,
+            ("adapted", *state, seed, options),
         )
+        return Subject(adapted, None, plan.features, state=state, given=given, stands_for=stands_for)
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the options of an adaptation."""
+    from diptych.training.adaptation import adapt_linear
+
+    parameters = inspect.signature(adapt_linear).parameters
+    return {key: one.default for key, one in parameters.items() if key not in _NOT_OPTIONS}

@@ -18,11 +18,11 @@ from diptych.core.files import cache_root, recover_folder
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.caption_tower import TargetTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.inputs import pick_device
 from diptych.encoders.store import FeatureStore
-from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import (
     TargetModel,
     TargetOptions,

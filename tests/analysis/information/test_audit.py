@@ -76,7 +76,7 @@ def test_labels_are_numbers_of_the_training_answers():
         answers({"colour": ["blue", None]}),
         answers({"colour": ["red", "green", "blue"]}),
     )
-    assert found.classes == (("blue", "red"),)
+    assert found.n_classes == (2,)
     assert found.parts["train"].labels[:, 0].tolist() == [1, 0, NOT_ASKED, 1]
     assert found.parts["validation"].labels[:, 0].tolist() == [0, NOT_ASKED]
     # nobody trained on green

@@ -5,14 +5,7 @@ import pytest
 import torch
 from refusals import refused
 
-from diptych.analysis.information.probes import (
-    PENALTIES,
-    Heads,
-    cross_entropy,
-    fit_linear,
-    linear_logits,
-    linear_path,
-)
+from diptych.analysis.information.probes import PENALTIES, Regressions, fit_linear
 from diptych.analysis.information.probing import (
     constant_bits,
     constant_frequencies,
@@ -163,11 +156,10 @@ def test_agrees_with_scikit_learn(penalty):
     from sklearn.linear_model import LogisticRegression
 
     rows, labels = data()
-    heads = Heads(N_CLASSES)
-    weights = fit_linear(
-        rows, labels, heads, torch.full((len(N_CLASSES),), penalty), tolerance=1e-5, most_steps=2000
-    )
-    found = heads.log_probabilities(linear_logits(rows, weights))
+    probes = Regressions((), N_CLASSES, rows.shape[1])
+    penalties = torch.full((len(N_CLASSES),), penalty)
+    probes.weights = fit_linear(rows, labels, probes.heads, penalties, tolerance=1e-5, most_steps=2000)
+    found = probes.log_probabilities(rows)
     for question in range(len(N_CLASSES)):
         asked = labels[:, question] >= 0
         # scikit-learn's two-class form has one weight vector, on which our penalty weighs half
@@ -175,24 +167,18 @@ def test_agrees_with_scikit_learn(penalty):
         theirs = LogisticRegression(C=weight, tol=1e-8, max_iter=10_000)
         theirs.fit(rows[asked].numpy(), labels[asked, question].numpy())
         expected = theirs.predict_log_proba(rows.numpy())
-        mine = found[:, heads.question == question].numpy()
+        mine = found[:, probes.heads.question == question].numpy()
         np.testing.assert_allclose(np.exp(mine), np.exp(expected), atol=5e-4)
 
 
 def test_the_path_takes_the_best_penalty_of_each_question():
     rows, labels = data(seed=1)
     more_rows, more_labels = data(400, seed=1)
-    heads = Heads(N_CLASSES)
-    weights, chosen = linear_path(rows, labels, more_rows, more_labels, heads)
-    costs = torch.stack(
-        [
-            cross_entropy(
-                more_rows, more_labels, heads, fit_linear(rows, labels, heads, torch.full((4,), penalty))
-            )
-            for penalty in PENALTIES
-        ]
+    each = {penalty: Regressions((), N_CLASSES, rows.shape[1]) for penalty in (None, *PENALTIES)}
+    chosen, *_ = (
+        probes.fit((rows, labels), (more_rows, more_labels), penalty and torch.full((4,), penalty))
+        for penalty, probes in each.items()
     )
-    np.testing.assert_allclose(
-        cross_entropy(more_rows, more_labels, heads, weights), costs.min(dim=0).values, atol=2e-3
-    )
+    found, *costs = (probes.cross_entropy(more_rows, more_labels) for probes in each.values())
+    np.testing.assert_allclose(found, torch.stack(costs).min(dim=0).values, atol=2e-3)
     assert set(chosen.tolist()) <= {torch.tensor(penalty).item() for penalty in PENALTIES}

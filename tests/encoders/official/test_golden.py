@@ -12,7 +12,7 @@ import torch
 from ranking import evaluate_reranked
 
 from diptych.encoders.official.encoder import AlbefEncoder
-from diptych.encoders.rerank_pairs import rerank_prepared
+from diptych.encoders.rerank import rerank_prepared
 from diptych.metrics.ground_truth import GroundTruth
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"

@@ -24,7 +24,7 @@ from diptych.encoders.official.checkpoint import (
     retrieval_weights,
 )
 from diptych.encoders.official.inputs import read_configuration
-from diptych.encoders.official.model import MatchingConfig, MatchingModel, filled, model_config_of
+from diptych.encoders.official.model import MatchingConfig, MatchingModel, model_config_of
 
 from .tiny_official import State, albef_state, xvlm_state
 
@@ -98,7 +98,7 @@ def test_published_names(kind: str, count: int) -> None:
     assert (vision.heads, text.image_width) == expected[kind]
     with torch.device("meta"):
         model = MatchingModel(config)
-        found = filled(model, kept, LAYOUTS[kind], kind)
+        found = model.weights_of(kept, LAYOUTS[kind], kind)
     assert {name: value.shape for name, value in found.items()} == {
         name: value.shape for name, value in model.state_dict().items()
     }

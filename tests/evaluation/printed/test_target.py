@@ -13,7 +13,6 @@ from diptych.evaluation.printed import (
     as_target,
     cell_name,
     cell_parts,
-    parse_target,
     read_digits,
     signs,
 )
@@ -44,7 +43,7 @@ def test_a_target_stays_one() -> None:
     changed = as_target(target, decimals=1, label="another")
     assert (changed.to_dict(), changed.label) == ({"i2t R@1": "64.6"}, "another")
     assert as_target("i2t R@1=64").to_dict() == {"i2t R@1": "64"}
-    assert parse_target(["i2t R@1=64"], decimals=1).to_dict() == {"i2t R@1": "64.0"}
+    assert as_target(["i2t R@1=64"], decimals=1).to_dict() == {"i2t R@1": "64.0"}
 
 
 @pytest.mark.parametrize(
@@ -136,4 +135,4 @@ def test_what_is_no_target(given: object, message: str) -> None:
 
 
 def test_ranks_and_sums_may_be_above_a_hundred() -> None:
-    assert parse_target(["i2t medr=120", "rsum=448.16"]).cells["i2t medr"].value == 120
+    assert as_target(["i2t medr=120", "rsum=448.16"]).cells["i2t medr"].value == 120

@@ -18,15 +18,9 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.data.language import Language
-from diptych.evaluation.stress import (
-    StressResult,
-    compare_stress,
-    comparison_summary,
-    comparison_tables,
-    open_condition,
-    stress,
-)
+from diptych.evaluation.stress import StressResult, compare_stress, open_condition, stress
 from diptych.evaluation.stress.conditions import Clean
+from diptych.evaluation.stress.tables import comparison_summary, comparison_tables
 
 SMALL: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
 QUICK: dict[str, Any] = {"samples": 50, "flips": 199}

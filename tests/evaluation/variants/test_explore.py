@@ -199,7 +199,7 @@ def test_sums_alone_are_a_target(model: TwoStage, sources: dict[str, Scored]) ->
 def test_the_same_inputs_give_the_same_result(model: TwoStage, sources: dict[str, Scored]) -> None:
     printed = rounded(of_two(model))
     inputs = Inputs({"test": sources["head"]}, Target.of(printed, 2))
-    one, other = (explore(inputs, threads=threads, exhaustive=1, changes=1) for threads in (1, 2))
+    one, other = (explore(inputs, threads=threads, changes=1) for threads in (1, 2))
     written = json.loads(json.dumps(one.to_dict()))
     assert written == json.loads(json.dumps(other.to_dict()))
     assert written["explanations"][0]["changes"] == [{"axis": "k_test", "choice": "2"}]
@@ -223,7 +223,7 @@ def test_an_axis_of_ones_own(model: TwoStage, sources: dict[str, Scored]) -> Non
     printed = evaluate(model.contrastive, None, sources["rows"].truth, ["R@3"])
     target = Target.of({"i2t R@10": round(100 * printed.value("R@3", "i2t"), 2)}, 2)
     inputs, axis = Inputs({"test": sources["rows"]}, target), Axis("scale", "whether doubled", options)
-    found = explore(inputs, axes=[axis, "captions"], threads=1, exhaustive=1, changes=1)
+    found = explore(inputs, axes=[axis, "captions"], threads=1, changes=1)
     assert "scale = three best" in lines(found)
     assert set(found.default) == {"scale", "captions"}
 

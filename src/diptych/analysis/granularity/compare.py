@@ -57,7 +57,6 @@ class Side:
 
     @cached_property
     def sums(self) -> PerImage:
-        """Sums of values per image."""
         return PerImage.of(self.values, self.image, self.images)
 
     def placed(self, among: Side) -> PerImage:
@@ -72,10 +71,7 @@ class Side:
 
 
 def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[list[Side], int, list[str]]:
-    """Return both collections, how many images are paired (0 for not), and what to say of it.
-
-    Images are compared by id; texts without images have none in common.
-    """
+    """Return both collections, how many images are paired by their ids (0 for not), and notes."""
     if pairing not in get_args(Pairing):
         raise UnknownNameError("pairing", pairing, get_args(Pairing))
     both = (first, second)
@@ -157,10 +153,7 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
 
 
 def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what sums say: counts, values, squares and placements of both, and four of paired images.
-
-    ``delta`` is δ of all captions: resampled, it moves with the placements of both (Hájek's projection).
-    """
+    """Return statistics of sums; ``delta``, of all captions, moves with both placements (Hájek's projection)."""
     (counts, sums, squares, placed), (counts_2, sums_2, squares_2, placed_2) = tables[:4], tables[4:8]
     mean, mean_2 = divided(sums, counts), divided(sums_2, counts_2)
     freedom, freedom_2 = np.maximum(counts - 1, 0), np.maximum(counts_2 - 1, 0)
@@ -181,11 +174,7 @@ def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np
 
 
 def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]:
-    """Return p-values of sign flips: an image's values of both collections are swapped or not.
-
-    Values count from the mean of both collections: an image with more captions in one than in the other would
-    else seem to differ by as much as they are long.
-    """
+    """Return p-values of sign flips of images, whose values count from the mean of both collections."""
     totals = [side.sums.counts.sum(axis=0) for side in sides]
     mean = divided(sum(side.sums.sums.sum(axis=0) for side in sides), totals[0] + totals[1])
     before, after = (
@@ -197,10 +186,7 @@ def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]
 
 
 def unpaired_p(sides: Sequence[Side]) -> list[float | None]:
-    """Return p-values of Welch's t-test over images.
-
-    None where a collection has fewer than two images with a value, or nothing varies.
-    """
+    """Return p-values of Welch's t-test over images; None of fewer than two images, or where nothing varies."""
     from scipy.special import stdtr
 
     found: list[float | None] = []
@@ -236,12 +222,6 @@ def compare_granularity(
     flips: int = 10_000,
     correction: str = "holm",
 ) -> GranularityComparison:
-    """Compare two collections in every feature.
-
-    Raises:
-        MismatchError: they were measured with other features, definitions or languages, or have no image in common.
-        UnknownNameError: no such pairing or correction.
-    """
     check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
     for what, one, other in (
@@ -292,7 +272,7 @@ def measure_and_compare(
     options: GranularityOptions,
     folder: Path | None = None,
 ) -> tuple[list[Granularity], GranularityComparison | None]:
-    """Measure collections, each with its split's name, and compare two; with ``folder`` all of it is kept there."""
+    """Measure collections, each with its split's name, and compare two; kept in ``folder``, if there is one."""
     places = [None if folder is None else folder / safe_name(part.name) for part, _ in parts]
     for place in places:
         if place is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UsageError
@@ -32,14 +32,11 @@ class Lexicon:
         self._language = language
         # Bounded, for a million captions have as many misspellings; per object, so that it goes with it.
         self.usual_sense = lru_cache(_REMEMBERED)(self._usual_sense)
-        # the least depth of each synset of a word, whatever its part of speech; none where it is unknown
         self.least_depths = lru_cache(_REMEMBERED)(self._least_depths)
-        # every lemma of every synset of a word, in small letters, itself among them
         self.synonyms = lru_cache(_REMEMBERED)(self._synonyms)
 
     @property
     def wordnet(self) -> WordNet:
-        """The net of meanings."""
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
@@ -81,7 +78,6 @@ class Lexicon:
         return None
 
     def _every_sense(self, word: str) -> list[str]:
-        """All synsets that NLTK gives for a word, of all parts of speech."""
         # WordNet lists forms such as ``sitting``, for which NLTK has no rule; base forms stand in for the lists
         # that a WordNet came without.
         senses = (
@@ -101,7 +97,6 @@ class Lexicon:
 
 
 def part_of(tag: str) -> PartOfSpeech | None:
-    """The part of speech of a Penn treebank tag; None where a WordNet has none."""
     if tag in NOUN_TAGS:
         return "noun"
     if tag in ADJECTIVE_TAGS:
@@ -111,12 +106,11 @@ def part_of(tag: str) -> PartOfSpeech | None:
     return "adverb" if tag in _ADVERBS else None
 
 
-Level = Literal["noun phrase", "caption"]  # what a feature is about, as thesis section 5.3.1 sorts them
 Count = Callable[[Caption, Lexicon], float]
 COMPATS = ("none", "published")
+# features in the order of thesis Table 5.1; any other comes after them
 ORDER = ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-depth", "characters", "words",
          "concept-diversity")  # fmt: skip
-"""Features in the order of thesis Table 5.1; any other comes after them."""
 
 
 class Unmeasured(Exception):
@@ -125,11 +119,8 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of a caption."""
-
     name: str  # as it is asked for and printed
     description: str  # its definition in one line
-    level: Level
     unit: str  # of one caption's value, e.g. "per caption"
     source: str
     # from a caption and what words mean to the number; raises Unmeasured where there is none
@@ -138,17 +129,13 @@ class Feature:
     # the definition that gives the numbers of thesis Table 5.1, where that is another one and is known
     published: Count | None = field(default=None, repr=False)
     published_description: str = ""
-    per_noun: bool = (
-        False  # whether the number per noun is given besides, by which the thesis's text defines it
-    )
+    per_noun: bool = False  # the number per noun, by which the thesis's text defines it, is given besides
     decimals: int = 2  # digits after the point in tables
 
     def counted_by(self, compat: str) -> Count:
-        """Return the definition that ``compat`` asks for; the right one where no other is known."""
         return self.published if compat == "published" and self.published is not None else self.count
 
     def definition(self, compat: str) -> str:
-        """Return that definition in one line."""
         other = compat == "published" and self.published is not None
         return self.published_description if other else self.description
 
@@ -157,7 +144,7 @@ FEATURES: Registry[Feature] = Registry("feature of granularity", __name__)
 
 
 def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
-    """Return the features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    """Return the features of these names, each once, in the order of :data:`ORDER`; all by default."""
     order = {name: place for place, name in enumerate(ORDER)}
     every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
     wanted = None if names is None else [FEATURES.get(name).name for name in names]
@@ -173,17 +160,12 @@ _SOURCE = "thesis section 5.3.1"
 
 
 def _feature(
-    name: str,
-    description: str,
-    level: Level,
-    unit: str = "per caption",
-    source: str = _SOURCE,
-    **declared: Any,
+    name: str, description: str, unit: str = "per caption", source: str = _SOURCE, **declared: Any
 ) -> Callable[[Count], Count]:
     """Register the decorated function as ``count`` of a feature."""
 
     def add(count: Count) -> Count:
-        FEATURES.add(Feature(name, description, level, unit, source, count, **declared))
+        FEATURES.add(Feature(name, description, unit, source, count, **declared))
         return count
 
     return add
@@ -212,7 +194,6 @@ def _between_blanks(caption: Caption) -> list[str]:
 @_feature(
     "concept-depth",
     "mean over nouns of how many steps the usual sense is below a root of the WordNet",
-    "noun phrase",
     "steps",
     needs=_BOTH,
     published=_published_depth,
@@ -228,7 +209,6 @@ def _concept_depth(caption: Caption, lexicon: Lexicon) -> float:
 _feature(
     "concept-diversity",
     "different usual senses of nouns, verbs (not be, have, do), adjectives and adverbs",
-    "caption",
     needs=_BOTH,
     published=_published_diversity,
     published_description="different lemmas of all senses of all words, divided by the number of words",
@@ -241,22 +221,21 @@ _feature(
 # word tagged DT, ``some``, ``each`` and ``this`` among them, and its quantifiers every word tagged CD and no other.
 _ARTICLES = frozenset({"a", "an", "the"})
 
+# words that quantify, unless they are adverbs (``more beautiful``)
 QUANTIFYING = frozenset({
     "all", "any", "both", "each", "either", "enough", "every", "few", "fewer", "fewest", "half", "less", "least",
     "many", "more", "most", "much", "neither", "no", "none", "several", "some",
 })  # fmt: skip
-"""Words that quantify, unless they are adverbs (``more beautiful``)."""
 
+# nouns that quantify what ``of`` brings: ``a couple of dogs``
 _MEASURES = frozenset({
     "bunch", "couple", "dozens", "handful", "hundreds", "lot", "lots", "plenty", "thousands",
 })  # fmt: skip
-"""Nouns that quantify what ``of`` brings: ``a couple of dogs``."""
 
 
 @_feature(
     "articles",
     "the words a, an and the",
-    "noun phrase",
     needs=_TAGS,
     published=lambda caption, lexicon: list(caption.tags).count("DT"),
     published_description="words tagged DT, which are all determiners",
@@ -271,7 +250,6 @@ def _articles(caption: Caption, lexicon: Lexicon) -> float:
 @_feature(
     "quantifiers",
     "cardinal numbers, words such as some, many, both, no, and nouns such as a couple of",
-    "noun phrase",
     source="thesis section 5.3.1; Barwise and Cooper, Generalized quantifiers and natural language, 1981",
     needs=_TAGS,
     published=lambda caption, lexicon: list(caption.tags).count("CD"),
@@ -290,13 +268,11 @@ def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
 # How long captions are: in characters, and in words.
 #
 # The thesis defines "caption length" as the count of characters and, two sentences on, as that of words; the numbers
-# of its Table 5.1 are characters, those of the file with blanks and marks. Its words lie between single blanks: a
-# blank at the end of a caption, which every seventh of COCO's must have had for the printed 10.59, counts as one more
-# word, and so does the blank before a full stop in Flickr30k's.
+# of its Table 5.1 are characters. Its words lie between single blanks: a blank at the end of a caption, which every
+# seventh of COCO's must have had for the printed 10.59, counts as one more word.
 _feature(
     "characters",
     "characters, marks included, with one blank between words and none around them",
-    "caption",
     source=f"{_SOURCE}; Lewis and Frank, The length of words reflects their conceptual complexity, 2016",
     published=lambda caption, lexicon: len(caption.text),
     published_description="characters as the file has them",
@@ -305,7 +281,6 @@ _feature(
 _feature(
     "words",
     "words; marks are none",
-    "caption",
     published=lambda caption, lexicon: len(caption.text.split(" ")),
     published_description="what lies between single blanks, empty strings included",
 )(lambda caption, lexicon: len(caption.words))
@@ -314,22 +289,17 @@ _feature(
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
 # phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
-_feature(
-    "adjectives",
-    "adjectives (tags JJ, JJR, JJS), whatever they describe",
-    "noun phrase",
-    needs=_TAGS,
-    per_noun=True,
-)(lambda caption, lexicon: len(caption.adjectives))
+_feature("adjectives", "adjectives (tags JJ, JJR, JJS), whatever they describe", needs=_TAGS, per_noun=True)(
+    lambda caption, lexicon: len(caption.adjectives)
+)
 
+# prepositions and ``that``, ``to``, participles, relative pronouns and adverbs
 _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
-"""Prepositions and ``that``, ``to``, participles, relative pronouns and adverbs."""
 
 
 @_feature(
     "complement-phrases",
     "phrases that follow a noun directly: prepositional, participial, relative, or with to",
-    "noun phrase",
     needs=_TAGS,
     per_noun=True,
 )

@@ -26,7 +26,6 @@ _EXAMPLES = 5
 
 
 def check_language(features: Iterable[Feature], language: Language) -> None:
-    """Refuse a language that lacks what features look at."""
     for one in features:
         if "tags" in one.needs:
             language.need_tagger(f"the feature {one.name}")
@@ -46,11 +45,7 @@ def granularity(
     folder: Path | str | None = None,
     block: int = _BLOCK,
 ) -> Granularity:
-    """Measure the granularity of captions.
-
-    Tags and words are held of one block of captions; of each caption a number per feature stays, in memory or,
-    with ``folder``, on disk.
-    """
+    """Measure captions a block at a time; values per caption stay in memory or, with ``folder``, on disk."""
     chosen = choose_features(features)
     if compat not in COMPATS:
         raise UnknownNameError("compat", compat, COMPATS)
@@ -84,7 +79,7 @@ def granularity(
 
 @contextmanager
 def _room(folder: Path | str | None, rows: int, columns: int) -> Iterator[tuple[np.ndarray, Path | None]]:
-    """Where values go: memory, or a file in a folder that is there when the block has succeeded."""
+    """Where values go: memory, or a file of a folder that is there when the block has succeeded."""
     if folder is None:
         yield np.empty((rows, columns)), None
         return
@@ -147,17 +142,15 @@ class PerImage(NamedTuple):
 
     @property
     def means(self) -> list[float | None]:
-        """Per feature, over captions; None where no caption has a value."""
+        """Per feature, over captions; None without a value."""
         return _known(divided(self.sums.sum(axis=0), self.counts.sum(axis=0)))
 
 
 def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
-    """Return the percentile interval of each column of (samples, columns); None without resamples."""
     return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
 
 
 def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return means; NaN of nothing."""
     nothing = np.full(np.shape(sums), np.nan)
     found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
     return found

@@ -1,13 +1,7 @@
 """What the granularity of captions is: a number per feature, and per caption.
 
-::
-
-    FOLDER/
-      granularity.json     definitions, means, intervals, what was skipped, captions at the extremes
-      values.npy           (captions, features) float64; NaN where a feature is not defined of a caption
-      nouns.npy            (captions,) float64: how many nouns each has; NaN where nobody tagged
-      caption_image.npy    (captions,) int64
-      images.*, captions.* ids
+A folder holds ``granularity.json`` with the summaries, ``values.npy``, ``nouns.npy``, ``caption_image.npy`` and
+the ids.
 """
 
 from __future__ import annotations
@@ -44,7 +38,6 @@ class FeatureSummary:
 
     @property
     def n_skipped(self) -> int:
-        """How many captions have no value."""
         return sum(self.skipped.values())
 
 
@@ -81,15 +74,12 @@ class Granularity(
 
     @property
     def n_captions(self) -> int:
-        """How many captions."""
         return len(self.values)
 
     def feature(self, name: str) -> FeatureSummary:
-        """Return one feature."""
         return self.features[self._place(name)]
 
     def column(self, name: str) -> np.ndarray:
-        """Return (captions,) a feature's values."""
         return np.asarray(self.values[:, self._place(name)])
 
     def _place(self, name: str) -> int:
@@ -99,7 +89,7 @@ class Granularity(
         return names.index(name)
 
     def line(self) -> str:
-        """Return everything the numbers depend on, in one line."""
+        """Return everything the numbers depend on."""
         about = self.about
         split = f" {about['split']}" if about.get("split") else ""
         resamples = (
@@ -115,13 +105,11 @@ class Granularity(
         )
 
     def write_files(self, folder: Path) -> None:
-        """Write the ids."""
         write_strings(folder / "images", self.image_ids)
         write_strings(folder / "captions", self.caption_ids)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Map the ids."""
         return {"image_ids": StringTable(folder / "images"), "caption_ids": StringTable(folder / "captions")}
 
 

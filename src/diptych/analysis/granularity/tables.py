@@ -54,7 +54,6 @@ def granularity_tables(measured: Sequence[Granularity], examples: int = 5) -> li
 
 
 def comparison_table(found: GranularityComparison) -> Table:
-    """Return the differences of two collections, feature by feature."""
     rows = []
     for one in found.differences:
         sizes = [one.d, one.delta, *((one.paired_d, one.paired_delta) if found.paired else ())]
@@ -104,7 +103,7 @@ def granularity_charts(measured: Sequence[Granularity]) -> list[Chart]:
 
 @dataclass(frozen=True)
 class Bins:
-    """Equal bins of one feature; ``cut``: the last one also holds what is above it."""
+    """Equal bins of one feature."""
 
     edges: np.ndarray
     cut: bool
@@ -127,7 +126,7 @@ def bins_of(columns: Sequence[np.ndarray]) -> Bins:
 
 
 def shares(values: np.ndarray, bins: Bins) -> np.ndarray:
-    """Return (bins,) the share of captions in each bin, the last with all above; zeros without captions."""
+    """Return (bins,) the share of captions in each bin, the last with all above."""
     known = np.asarray(values)[~np.isnan(values)]
     counts, _ = np.histogram(np.minimum(known, bins.edges[-1]), bins.edges)
     return counts / max(1, len(known))

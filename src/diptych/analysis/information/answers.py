@@ -17,45 +17,41 @@ from diptych.analysis.information.questions import Answers
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
-IMAGE_GROUPS = {
-    "shared": "stated by every caption of the image",
-    "partial": "stated by several captions, not by all",
-    "specific": "stated by exactly one of several captions",
-    "undescribed": "stated by no caption of the image: what captions of other images state and what none ever does",
-    "never described": "stated by no caption of any training image (part of undescribed)",
-    "shortcut": "digits of the code or codes on the picture",
-    "one caption": "stated by one caption of the image, on average over its captions",
-    "task-relevant": "stated by some caption of the image",
-}
-"""Kinds of information in an image's row."""
+_IMAGE_DIGITS = "digits of the code or codes on the picture"
+_CAPTION_DIGITS = "digits of the caption's code"
 
-CAPTION_GROUPS = {
-    "shared": "stated by this and by every other caption of the image",
-    "partial": "stated by this and some other captions",
-    "specific": "stated by this caption alone",
-    "unstated": "stated by other captions of the image, not by this one",
-    "shortcut": "digits of the caption's code",
-}
-"""Kinds of information in a caption's row."""
-
-WORD_IMAGE_GROUPS = {
-    "shared": "words that all captions of the image have, against images none of whose captions has them",
-    "partial": "words that several captions have, not all, against none",
-    "specific": "words that exactly one of several captions has, against none",
-}
-"""Kinds of word presence in an image's row."""
-
-WORD_CAPTION_GROUPS = {"words": "words that the caption has or has not"}
-"""Kinds of word presence in a caption's row."""
-
+# content → side → kind of information → what it means, in the order they are told
 GROUPS: dict[str, dict[str, dict[str, str]]] = {
-    "facts": {"image": IMAGE_GROUPS, "caption": CAPTION_GROUPS},
+    "facts": {
+        "image": {
+            "shared": "stated by every caption of the image",
+            "partial": "stated by several captions, not by all",
+            "specific": "stated by exactly one of several captions",
+            "undescribed": "stated by no caption of the image: what captions of other images state and what none "
+            "ever does",
+            "never described": "stated by no caption of any training image (part of undescribed)",
+            "shortcut": _IMAGE_DIGITS,
+            "one caption": "stated by one caption of the image, on average over its captions",
+            "task-relevant": "stated by some caption of the image",
+        },
+        "caption": {
+            "shared": "stated by this and by every other caption of the image",
+            "partial": "stated by this and some other captions",
+            "specific": "stated by this caption alone",
+            "unstated": "stated by other captions of the image, not by this one",
+            "shortcut": _CAPTION_DIGITS,
+        },
+    },
     "words": {
-        "image": {**WORD_IMAGE_GROUPS, "shortcut": IMAGE_GROUPS["shortcut"]},
-        "caption": {**WORD_CAPTION_GROUPS, "shortcut": CAPTION_GROUPS["shortcut"]},
+        "image": {
+            "shared": "words that all captions of the image have, against images none of whose captions has them",
+            "partial": "words that several captions have, not all, against none",
+            "specific": "words that exactly one of several captions has, against none",
+            "shortcut": _IMAGE_DIGITS,
+        },
+        "caption": {"words": "words that the caption has or has not", "shortcut": _CAPTION_DIGITS},
     },
 }
-"""Content → side → kind of information → what it means, in the order they are told."""
 
 UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
@@ -75,7 +71,6 @@ def has_codes(collection: Collection) -> bool:
 
 
 def stated_keys(collection: Collection) -> frozenset[str]:
-    """Return the keys that any of its captions states."""
     return frozenset(key for states in _states(collection) for key in states)
 
 
@@ -151,7 +146,7 @@ def _answers(
 
 
 def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
-    """The keys of its facts, in order of first appearance, and (n_images, q) facts as text or None."""
+    """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
     if not has_facts(collection):
         raise DataError(
             f"{collection.name} says no facts of its images and captions",
@@ -173,7 +168,6 @@ def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
 
 
 def _states(collection: Collection) -> list[list[str]]:
-    """The keys that every caption states; none where its record has none."""
     found = []
     for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
         given = record.get("states") or ()
@@ -189,11 +183,7 @@ def _states(collection: Collection) -> list[list[str]]:
 def _stated(
     collection: Collection, keys: Sequence[str], said: Iterable[Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which captions say which keys.
-
-    Returns:
-        (n_captions, q) booleans; (n_images, q) how many captions of each image; (n_images, 1) how many it has.
-    """
+    """Return (n_captions, q) who says what, (n_images, q) how many captions do, and (n_images, 1) of how many."""
     column = {key: number for number, key in enumerate(keys)}
     states = np.zeros((collection.n_captions, len(keys)), dtype=bool)
     for row, given in enumerate(said):
@@ -214,8 +204,8 @@ def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
 
 MOST_WORDS = 50  # how many words are asked
 
+# A word is in the captions of at least so many training images and at most this share of them
 LEAST_IMAGES, MOST_SHARE = 40, 0.5
-"""A word is in the captions of at least so many training images and at most this share of them."""
 
 _FUNCTION_WORDS = """
 a about above after against all along an and another are around as at away back be behind being below beside
@@ -225,8 +215,8 @@ onto or other out outside over own picture photo image several she side so some 
 stands such than that the their them then there these they this those through to together top toward towards
 two three four under up upon very was way we were what when where which while who will with you your
 """
+# words that say little about a picture; the same for every collection
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""Words that say little about a picture; the same for every collection."""
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
@@ -254,7 +244,7 @@ def content_words(
 
 
 def image_words(collection: Collection, words: Sequence[str]) -> Answers:
-    """Return three questions per word about every image; see :data:`WORD_IMAGE_GROUPS`."""
+    """Return three questions per word about every image: do all, several or one of its captions have it?"""
     _, times, k = _stated(collection, words, map(_words_in, collection.captions))
     none = (times == 0) & (k > 0)
     kinds = _by_times(times, k)

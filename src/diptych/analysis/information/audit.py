@@ -1,20 +1,18 @@
 """The information audit: how much of each kind of information frozen rows hold, in per cent.
 
-A *probe* (Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016)
-predicts one fact from a row: linearly, or by a small perceptron. What is *held* is the share of the
-fact's bits that the probe finds on test images: V-information (Xu et al. 2020) over entropy, see
-:mod:`~diptych.analysis.information.audit_report`. A linear probe says what can be read off; the perceptron
-also what needs a little computing. Following Pimentel et al. (Information-theoretic probing for
-linguistic structure, ACL 2020) neither is *the* information in a row, which no finite probe measures;
-both are lower bounds that can be compared between encoders because the probes are the same.
+A *probe* (Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016) predicts one
+fact from a row. *Held* is the share of the fact's bits that it finds on test images: V-information (Xu et al.
+2020) over entropy. A linear probe says what can be read off; the perceptron also what needs a little computing.
+Following Pimentel et al. (Information-theoretic probing for linguistic structure, ACL 2020) neither is *the*
+information in a row; both are lower bounds that can be compared between encoders because the probes are the same.
 
-Facts of an image are grouped by who states them, so that the audit measures what chapter 4 of
-Hendriksen's thesis could only argue about: how much of what one caption alone says survives in the
-image's row, and how far it is from a task-optimal representation (:func:`~diptych.analysis.information.gap_of`).
+Facts of an image are grouped by who states them: so the audit measures how much of what one caption alone says
+survives in the image's row (thesis chapter 4), and how far it is from task-optimal
+(:func:`~diptych.analysis.information.gap_of`).
 
-Probes are trained on rows of the split that the encoder was trained on, chosen on validation and measured on test rows.
-An encoder that fits its training pictures in ways that do not carry over makes the probes' rows unlike their test rows,
-which lowers what is found: the figures are about what holds for new pictures.
+Probes are trained on rows of the split that the encoder was trained on. An encoder that fits its training
+pictures in ways that do not carry over makes these unlike test rows: the figures are about what holds for new
+pictures.
 """
 
 from __future__ import annotations
@@ -121,7 +119,6 @@ def side_questions(
 
 
 def _more_images(train: Collection, most: int) -> str:
-    """What to do where training images are too few."""
     if train.n_images < most:
         return f"all {train.n_images:,} training images are used: audit a collection with more images"
     return "audit more training images with --most"
@@ -135,7 +132,6 @@ def audit_side(
     most: int,
     bootstrap: Bootstrap,
 ) -> Side:
-    """Probe image rows or caption rows of one condition."""
     rows: Rows = tuple(np.asarray(one.images if side == "image" else one.texts) for one in splits)  # type: ignore[assignment]
     for place, one, given in zip(PLACES, splits, rows, strict=True):
         _check_finite(given, side, place, one.collection)

@@ -29,31 +29,23 @@ class Held:
 
     @property
     def percent(self) -> float:
-        """What is reported: between 0 and 100."""
+        """Between 0 and 100."""
         return _percent(self.raw)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval in per cent, between 0 and 100."""
         return _percent(self.low), _percent(self.high)
 
     @property
     def bits(self) -> float:
-        """Held bits per test row, 0 or more."""
+        """Per test row, 0 or more."""
         return self.there * self.percent / 100
 
 
 def held_of(
     there: np.ndarray, left: np.ndarray, answers: np.ndarray, images: np.ndarray, bootstrap: Bootstrap
 ) -> list[Held | None]:
-    """Return what is held of several groups of answers, on the same resamples; None where a group has no bits.
-
-    Args:
-        there: (n, groups) bits of each row's answers in each group without a probe.
-        left: (n, groups) the same with the probe.
-        answers: (groups,) how many answers a group has, by weight.
-        images: (n,) the image of each row.
-    """
+    """Return what is held per group, on the same resamples of images, from (n, groups) bits; None without bits."""
     _, cluster = np.unique(images, return_inverse=True)
     sums = np.zeros((2, int(cluster.max(initial=-1)) + 1, there.shape[1]))
     np.add.at(sums[0], cluster, there)
@@ -75,7 +67,7 @@ def held_of(
 
 @dataclass(frozen=True)
 class GroupFigure:
-    """One kind of information; what it means is in :data:`~diptych.analysis.information.GROUPS`."""
+    """One kind of information of :data:`~diptych.analysis.information.GROUPS`."""
 
     name: str
     held: dict[str, Held]  # per probe
@@ -101,8 +93,6 @@ class Probing:
 
 @dataclass(frozen=True)
 class QuestionFigure:
-    """One question."""
-
     key: str  # its name
     classes: int  # possible answers
     rows: tuple[int, int]  # training and test rows that are asked
@@ -135,8 +125,7 @@ READING = {
     "that captions of other images state.",
     "words": "Shared and specific are different words, some easier to see than others: compare one kind between "
     "runs, not two kinds within one.",
-}
-"""Content → how its kinds are to be read."""
+}  # content → how its kinds are to be read
 
 FEW_TO_CHOOSE = 20  # fewer validation images than these choose penalties and stopping points by chance
 
@@ -155,7 +144,6 @@ class AuditProtocol:
     about: dict[str, Any] = field(default_factory=dict)  # dataset, splits, encoder, data, shortcuts
 
     def line(self) -> str:
-        """Return one line, to be printed with the figures."""
         parts = [f"{key} {value}" for key, value in self.about.items() if value is not None]
         parts.append("images {:,} to train probes, {:,} to choose, {:,} to test".format(*self.images))
         parts.append(f"at most {self.most:,} training rows per question")
@@ -173,21 +161,17 @@ class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"
     """What :func:`~diptych.analysis.information.audit` returns."""
 
     protocol: AuditProtocol
-    conditions: dict[
-        str, dict[str, Side]
-    ]  # "without" and, where there are shortcuts, "with" → side → figures
+    conditions: dict[str, dict[str, Side]]  # "without" and, if there are shortcuts, "with" → side → figures
 
     def held(self, condition: str, side: str, group: str, probe: str) -> Held | None:
-        """Return one figure; None where nothing of the kind was asked."""
         found = self.conditions.get(condition, {}).get(side)
         return None if found is None else found.held(group, probe)
 
     def of(self, condition: str) -> str:
-        """Return how titles name a condition: with a comma before it; nothing where there is one alone."""
+        """Return how titles name a condition, where there are several."""
         return f", {CONDITIONS[condition]}" if len(self.conditions) > 1 else ""
 
     def notes(self) -> list[str]:
-        """Return what a reader of the figures should know, one sentence each."""
         found: dict[str, None] = {}
         to_choose = self.protocol.images[1]
         if to_choose < FEW_TO_CHOOSE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 
@@ -22,11 +23,7 @@ _FIRST_STEP = 1.0
 
 
 class Heads:
-    """How the logits of questions with different numbers of classes lie side by side.
-
-    Questions with the same number of classes form one block, so that a soft-max is one call per block
-    and nothing is padded.
-    """
+    """Logits of questions side by side; those with as many classes form a block, so that nothing is padded."""
 
     def __init__(self, n_classes: Sequence[int]) -> None:
         self.n_classes = tuple(n_classes)
@@ -45,17 +42,15 @@ class Heads:
         """(width,) values, one per column, to (q,): their sum over each question's columns."""
         return values.new_zeros(len(self.n_classes)).index_add_(0, self.question, values)
 
-    def subset(self, questions: Sequence[int]) -> tuple[Heads, Tensor]:
-        """The heads of some questions, and where the columns of theirs are among all."""
-        part = Heads([self.n_classes[number] for number in questions])
+    def columns_of(self, part: Heads, questions: Sequence[int]) -> Tensor:
+        """Return where the columns of a part's heads, those of ``questions``, are among all."""
         columns = torch.empty(part.width, dtype=torch.int64)
         for size, place, numbers in part.blocks:
             starts = [int((self.question == questions[number]).nonzero()[0]) for number in numbers]
             columns[place] = (torch.tensor(starts)[:, None] + torch.arange(size)).view(-1)
-        return part, columns
+        return columns
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """(n, width) logits to log probabilities, of the same shape."""
         out = torch.empty_like(logits)
         for size, columns, questions in self.blocks:
             block = logits[:, columns].view(-1, len(questions), size)
@@ -73,7 +68,6 @@ class Heads:
         return out
 
     def most_probable(self, values: Tensor) -> Tensor:
-        """(n, width) values to (n, q) class numbers."""
         out = torch.empty((len(values), len(self.n_classes)), dtype=torch.int64)
         for size, columns, questions in self.blocks:
             out[:, questions] = values[:, columns].view(-1, len(questions), size).argmax(dim=2)
@@ -90,44 +84,67 @@ PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 _IN_VAIN = 2
 
 
-def linear_logits(rows: Tensor, weights: Tensor) -> Tensor:
-    """(n, d) rows and (d + 1, width) weights, the bias last, to (n, width)."""
-    return torch.addmm(weights[-1], rows, weights[:-1])
+Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
 
 
-def cross_entropy(rows: Tensor, labels: Tensor, heads: Heads, weights: Tensor) -> Tensor:
-    """(q,) mean over the rows that are asked, in nats."""
-    found = heads.of_labels(heads.log_probabilities(linear_logits(rows, weights)), labels)
-    return -found.sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+class Probes(ABC):
+    """Probes of questions that the same rows are asked, fitted together."""
+
+    @abstractmethod
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
+
+    @abstractmethod
+    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
+
+    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """(q,) mean over the rows that are asked, in nats."""
+        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
 
 
-def linear_path(
-    rows: Tensor, labels: Tensor, validation_rows: Tensor, validation_labels: Tensor, heads: Heads
-) -> tuple[Tensor, Tensor]:
-    """Return (d + 1, width) weights, each question at its best penalty on the validation rows; and that, (q,)."""
-    n_questions = len(heads.n_classes)
-    kept = torch.zeros(rows.shape[1] + 1, heads.width)
-    best = torch.full((n_questions,), torch.inf)
-    chosen = torch.zeros(n_questions)
-    in_vain = torch.zeros(n_questions, dtype=torch.int64)
-    on_path = torch.arange(n_questions)
-    weights = kept.clone()
-    for penalty in PENALTIES:
-        part, columns = heads.subset(on_path.tolist())
-        penalties = torch.full((len(on_path),), penalty)
-        found = fit_linear(rows, labels[:, on_path], part, penalties, weights[:, columns])
-        weights[:, columns] = found
-        cost = cross_entropy(validation_rows, validation_labels[:, on_path], part, found)
-        better = cost < best[on_path]
-        best[on_path[better]] = cost[better]
-        chosen[on_path[better]] = penalty
-        in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
-        mine = columns[better[part.question]]
-        kept[:, mine] = weights[:, mine]
-        on_path = on_path[in_vain[on_path] < _IN_VAIN]
-        if not len(on_path):
-            break
-    return kept, chosen
+class Regressions(Probes):
+    """Soft-max regressions; their settings are penalties."""
+
+    def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int = 0) -> None:
+        self.heads = Heads(n_classes)
+        self.weights = torch.zeros(width + 1, self.heads.width)  # the bias last
+
+    def log_probabilities(self, rows: Tensor) -> Tensor:
+        return self.heads.log_probabilities(torch.addmm(self.weights[-1], rows, self.weights[:-1]))
+
+    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        found = self.log_probabilities(rows)
+        return self.heads.of_labels(found, labels), self.heads.most_probable(found)
+
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        heads, (rows, labels) = self.heads, train
+        if settings is not None:
+            self.weights = fit_linear(rows, labels, heads, settings)
+            return settings
+        n_questions = len(heads.n_classes)
+        best = torch.full((n_questions,), torch.inf)
+        chosen = torch.zeros(n_questions)
+        in_vain = torch.zeros(n_questions, dtype=torch.int64)
+        on_path = torch.arange(n_questions)
+        weights = self.weights.clone()
+        for penalty in PENALTIES:
+            part = Regressions((), [heads.n_classes[number] for number in on_path.tolist()], rows.shape[1])
+            columns = heads.columns_of(part.heads, on_path.tolist())
+            penalties = torch.full((len(on_path),), penalty)
+            part.weights = fit_linear(rows, labels[:, on_path], part.heads, penalties, weights[:, columns])
+            weights[:, columns] = part.weights
+            cost = part.cross_entropy(validation[0], validation[1][:, on_path])
+            better = cost < best[on_path]
+            best[on_path[better]] = cost[better]
+            chosen[on_path[better]] = penalty
+            in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
+            mine = columns[better[part.heads.question]]
+            self.weights[:, mine] = weights[:, mine]
+            on_path = on_path[in_vain[on_path] < _IN_VAIN]
+            if not len(on_path):
+                break
+        return chosen
 
 
 def fit_linear(
@@ -140,12 +157,9 @@ def fit_linear(
     tolerance: float = 1e-3,
     most_steps: int = 300,
 ) -> Tensor:
-    """Weights that minimise, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖².
+    """Return weights that minimise, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖².
 
-    Args:
-        rows: (n, d) float32.
-        labels: (n, q) class numbers, negative where a row is not asked.
-        penalty: (q,) positive; the bias is not penalised.
+    ``rows`` are (n, d) float32, ``labels`` (n, q), negative where a row is not asked; the bias is not penalised.
     """
     slope_at = _Loss(rows, labels, heads, penalty)
     weights = torch.zeros(rows.shape[1] + 1, heads.width) if start is None else start.clone()
@@ -229,12 +243,11 @@ HIDDEN, EPOCHS = 64, 30  # units per question, and epochs at most
 
 
 def question_number(name: str) -> int:
-    """Return a whole number that stands for a question in draws."""
     return int(fingerprint(name), 16)
 
 
-class Perceptrons:
-    """(q) networks: :data:`HIDDEN` rectified units each, logits padded to the most classes."""
+class Perceptrons(Probes):
+    """(q) networks: :data:`HIDDEN` rectified units each, logits padded to the most classes; settings are epochs."""
 
     def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int) -> None:
         self.seed, self.questions, most = seed, len(names), max(n_classes)
@@ -265,12 +278,7 @@ class Perceptrons:
         logits = torch.baddbmm(second_bias, units, second)
         return functional.log_softmax(logits.masked_fill(self.impossible[:, None], -torch.inf), dim=2)
 
-    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """(q,) mean over the rows that are asked, in nats; without gradients, in blocks."""
-        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
-
     def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
         costs, answers = [], []
         with torch.no_grad():
             blocks = (torch.split(one, _BLOCK) for one in (rows, labels))
@@ -280,19 +288,9 @@ class Perceptrons:
                 answers.append(found.argmax(dim=2).T)
         return torch.cat(costs), torch.cat(answers)
 
-    def fit(
-        self,
-        rows: Tensor,
-        labels: Tensor,
-        validation_rows: Tensor,
-        validation_labels: Tensor,
-        epochs: Tensor | None = None,
-    ) -> Tensor:
-        """Train with AdamW; keep each question's weights of its best epoch on validation rows.
-
-        Training ends early when no epoch of several in a row helped any question. With (q,) ``epochs`` each question
-        has exactly so many, whatever validation says. Returns (q,) the epochs kept.
-        """
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        """Train with AdamW; it ends early when several epochs helped no question."""
+        rows, labels = train
         # of few rows, more and smaller batches: at least eight steps an epoch
         batch = max(16, min(_BATCH, len(rows) // 8))
         kept = [one.clone() for one in self.weights]
@@ -304,7 +302,7 @@ class Perceptrons:
             weight_decay=_WEIGHT_DECAY,
             foreach=True,
         )
-        for epoch in range(1, 1 + (EPOCHS if epochs is None else int(epochs.max()))):
+        for epoch in range(1, 1 + (EPOCHS if settings is None else int(settings.max()))):
             order = torch.from_numpy(np.argsort(draw_uniform(self.seed, _ORDER, epoch, np.arange(len(rows)))))
             for drawn in order.split(batch):  # type: ignore[no-untyped-call]
                 mine = labels[drawn]
@@ -313,18 +311,18 @@ class Perceptrons:
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-            if epochs is None:
-                found = self.cross_entropy(validation_rows, validation_labels)
+            if settings is None:
+                found = self.cross_entropy(*validation)
                 better = found < best
                 best = torch.where(better, found, best)
             else:
-                better = torch.eq(epochs, epoch)
+                better = torch.eq(settings, epoch)
             best_epoch[better] = epoch
             units = better.repeat_interleave(HIDDEN)
             for place, one in enumerate(self.weights):
                 where = ((..., units), (units,), (better,), (better,))[place]
                 kept[place][where] = one.detach()[where]
-            if epochs is None and epoch - int(best_epoch.max()) >= _PATIENCE:
+            if settings is None and epoch - int(best_epoch.max()) >= _PATIENCE:
                 break
         self.weights = kept
         return best_epoch

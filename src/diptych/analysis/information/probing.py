@@ -1,22 +1,19 @@
 """Probing: from rows and questions to what each test row's answer costs in bits, with a probe and without.
 
-A probe is trained on the training rows, its strength chosen on the validation rows, and measured on
-the test rows. Its family contains the constant prediction (training frequencies, smoothed): a question whose
-every probe does worse than that on the validation rows gets it, and is held to 0 %. So what is said to
-be held is V-information in the sense of Xu et al. (A theory of usable information under computational
-constraints, ICLR 2020) with "optional ignorance", and bits of one row are its pointwise V-information
-(Ethayarajh et al., Understanding dataset difficulty with V-usable information, ICML 2022).
+A probe's family contains the constant prediction (training frequencies, smoothed): a question whose every probe
+does worse than that on the validation rows gets it, and is held to 0 %. So what is said to be held is
+V-information in the sense of Xu et al. (A theory of usable information under computational constraints, ICLR
+2020) with "optional ignorance", and bits of one row are its pointwise V-information (Ethayarajh et al., ICML
+2022).
 
-The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019)
-has the same training rows, settings and answer frequencies, and answers drawn at random per image. Their
-words come again in the test set with the same random answer; our test images are new, so a control can
-be right by chance alone, and one that is not tells of a leak between splits. How far a probe can
-learn answers by heart is its control's accuracy on the *training* rows.
+The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019) has the same
+training rows, settings and answer frequencies, and answers drawn at random per image. Our test images are new, so
+a control can be right by chance alone, and one that is not tells of a leak between splits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,15 +22,7 @@ import torch
 from torch import Tensor
 
 from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
-from diptych.analysis.information.probes import (
-    Heads,
-    Perceptrons,
-    cross_entropy,
-    fit_linear,
-    linear_logits,
-    linear_path,
-    question_number,
-)
+from diptych.analysis.information.probes import Perceptrons, Probes, Regressions, question_number
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
@@ -44,37 +33,24 @@ from diptych.metrics.bootstrap import Bootstrap
 #
 # A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive loss suppresses
 # is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each direction divided by the square
-# root of its deviation) a linear probe finds as much on validation rows as with either, or more, and is solved several
-# times faster than with rows as they are. The functions that a probe can express are the same in all three.
+# root of its deviation) a linear probe finds as much as with either, or more, and is solved several times faster.
 
+# A direction with less than this share of the largest variance is rounding error and is left out
 _LEAST_SHARE = 1e-8
-"""A direction with less than this share of the largest variance is rounding error and is left out."""
 
 
-@dataclass(frozen=True, eq=False)
-class HalfWhitening:
-    """Fitted on training rows; its rows have a mean square of 1 per direction."""
-
-    mean: np.ndarray  # (d,) float64
-    directions: np.ndarray  # (d, r) float64; r is how many directions have any variance, at least 1
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> HalfWhitening:
-        """Fitted on (n, d) ``rows``."""
-        rows = np.asarray(rows, dtype=np.float64)
-        mean = rows.mean(axis=0)
-        centred = rows - mean
-        variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
-        kept = variances > variances[-1] * _LEAST_SHARE
-        if variances[-1] <= np.finfo(np.float32).eps ** 2:  # every row is the same
-            return cls(mean, np.zeros((rows.shape[1], 1)))
-        deviations = np.sqrt(variances[kept])
-        # directions / √deviation have variance = deviation; then one factor for all of them
-        return cls(mean, directions[:, kept] / np.sqrt(deviations * deviations.mean()))
-
-    def __call__(self, rows: np.ndarray) -> Tensor:
-        """(n, d) rows to (n, r) float32."""
-        return torch.from_numpy(((rows - self.mean) @ self.directions).astype(np.float32))
+def _half_whitening(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a mean, (d,), and (d, r) directions, of which rows have a mean square of 1; r is at least 1."""
+    rows = np.asarray(rows, dtype=np.float64)
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
+    kept = variances > variances[-1] * _LEAST_SHARE
+    if variances[-1] <= np.finfo(np.float32).eps ** 2:  # every row is the same
+        return mean, np.zeros((rows.shape[1], 1))
+    deviations = np.sqrt(variances[kept])
+    # directions / √deviation have variance = deviation; then one factor for all of them
+    return mean, directions[:, kept] / np.sqrt(deviations * deviations.mean())
 
 
 ProbeName = Literal["linear", "mlp"]
@@ -82,8 +58,7 @@ ProbeName = Literal["linear", "mlp"]
 PROBES: dict[ProbeName, str] = {
     "linear": "softmax regression, L2 penalty chosen on validation rows",
     "mlp": "one hidden layer of 64 rectified units, stopped on validation rows",
-}
-"""The kinds of probe and what they are."""
+}  # the kinds of probe and what they are
 
 _ROWS, _CONTROL = (int.from_bytes(word) for word in (b"rows", b"control"))
 MOST_ROWS = 4000  # training rows per question, unless another number is given
@@ -91,10 +66,9 @@ SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # counts added to every class
 
 
 def constant_frequencies(questions: Questions) -> list[np.ndarray]:
-    """Return per question the constant prediction: training frequencies, smoothed as suits the validation rows.
+    """Return per question training frequencies, smoothed as suits the validation rows.
 
-    They are (n_c + a) / (n + a · classes) with the best ``a`` of a few: with few training rows the plain
-    frequencies are a bad prediction, and a probe that only corrects them would seem to have found something.
+    With few training rows a probe that only corrects plain frequencies would seem to have found something.
     """
     found = []
     for column, n_classes in enumerate(questions.n_classes):
@@ -141,8 +115,6 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d) rows of train, valida
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """What one kind of probe gives on the test rows."""
-
     bits: np.ndarray  # (n_test, q) −log₂ of the probability of the right answer; 0 where not asked
     right: np.ndarray  # (n_test, q) whether the most probable answer is the right one
     control_bits: np.ndarray  # the same of the control task, whose answers are others
@@ -152,17 +124,14 @@ class Probed:
 
 
 def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most: int = MOST_ROWS) -> Probed:
-    """Train one kind of probe on every question, and on its control task.
-
-    Questions that are asked of the same training rows are trained together.
-    """
+    """Train one kind of probe on every question, and on its control task; together on the same training rows."""
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
     for place, given in zip(PLACES, rows, strict=True):
         if (asked := len(questions.parts[place].images)) != len(given):
             raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
-    scaled = HalfWhitening.of(rows[0])
-    inputs = [scaled(given) for given in rows]
+    mean, directions = _half_whitening(rows[0])
+    inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
     answers = {place: control_labels(questions, place, seed) for place in PLACES}
     shape = questions.parts["test"].labels.shape
     found = Probed(
@@ -173,15 +142,20 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         np.zeros(shape[1]),
         np.zeros(shape[1]),
     )
-    train = _linear if name == "linear" else _perceptrons
+    kind = Regressions if name == "linear" else Perceptrons
     for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
         own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
         drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
-        fitted, control, settings = train(used, own, drawn, part, seed)
-        found.settings[columns] = settings
+        fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
+        chosen_settings = fitted.fit((used[0], own[0]), (used[1], own[1]))
+        validation = part.parts["validation"].labels
+        bits = constant_bits(part, validation).sum(axis=0) / (validation != NOT_ASKED).sum(axis=0)
+        constant = fitted.cross_entropy(used[1], own[1]) >= torch.from_numpy(bits * np.log(2)).float()
+        control.fit((used[0], drawn[0]), (used[1], drawn[1]), chosen_settings)
+        found.settings[columns] = settings = torch.where(constant, 0, chosen_settings).numpy()
         for bits, right, probed, labels in (
             (found.bits, found.right, fitted, own[2]),
             (found.control_bits, found.control_right, control, drawn[2]),
@@ -210,50 +184,11 @@ def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarr
     return found
 
 
-Fitted = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(n, d) rows and (n, q) labels to (n, q) log probabilities of the right answers and (n, q) answers."""
-
-
-def _linear(
-    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
-) -> tuple[Fitted, Fitted, np.ndarray]:
-    heads = Heads(questions.n_classes)
-    weights, penalties = linear_path(inputs[0], own[0], inputs[1], own[1], heads)
-    constant = cross_entropy(inputs[1], own[1], heads, weights) >= _constant_nats(questions)
-    control = fit_linear(inputs[0], drawn[0], heads, penalties)
-
-    def fitted(given: Tensor) -> Fitted:
-        def measure(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-            found = heads.log_probabilities(linear_logits(rows, given))
-            return heads.of_labels(found, labels), heads.most_probable(found)
-
-        return measure
-
-    return fitted(weights), fitted(control), torch.where(constant, 0.0, penalties).numpy()
-
-
-def _perceptrons(
-    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
-) -> tuple[Fitted, Fitted, np.ndarray]:
-    width = inputs[0].shape[1]
-    found, control = (Perceptrons(questions.keys, questions.n_classes, width, seed) for _ in range(2))
-    epochs = found.fit(inputs[0], own[0], inputs[1], own[1])
-    constant = found.cross_entropy(inputs[1], own[1]) >= _constant_nats(questions)
-    control.fit(inputs[0], drawn[0], inputs[1], drawn[1], epochs)
-    return found.measure, control.measure, torch.where(constant, 0, epochs).numpy().astype(np.float64)
-
-
-def _constant_nats(questions: Questions) -> Tensor:
-    labels = questions.parts["validation"].labels
-    bits = constant_bits(questions, labels).sum(axis=0) / (labels != NOT_ASKED).sum(axis=0)
-    return torch.from_numpy(bits * np.log(2)).float()
-
-
 def _measured(
-    fitted: Fitted, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
+    fitted: Probes, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n, q) bits of the right answers and whether they are the most probable ones, where asked."""
-    log_probabilities, answers = fitted(rows, labels)
+    log_probabilities, answers = fitted.measure(rows, labels)
     given = labels.numpy()
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
@@ -267,7 +202,7 @@ def figures_of(
     seed: int,
     bootstrap: Bootstrap,
 ) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
-    """Return what probes found of each kind of information that any test answer belongs to, and of each question."""
+    """Return what probes found of each kind of information that is asked, and of each question."""
     part = questions.parts["test"]
     there = constant_bits(questions, part.labels)
     control = constant_bits(questions, control_labels(questions, "test", seed))
@@ -317,6 +252,5 @@ def figures_of(
 
 
 def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(n, q) bits and (groups, n, q) weights to (n, groups)."""
     sums: np.ndarray = np.einsum("nq,gnq->ng", bits, weights)
     return sums

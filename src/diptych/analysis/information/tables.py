@@ -15,8 +15,7 @@ MOST_BARS = 40  # questions that a chart shows; the table has all
 HELD = (
     "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
     "image or per caption."
-)
-"""How the tables and charts are read."""
+)  # how the tables and charts are read
 
 
 def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
@@ -58,7 +57,7 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
 
 
 def audit_lines(audits: Mapping[str, Audit]) -> list[str]:
-    """Return how the tables are read, and per audit its summary, its protocol and its notes."""
+    """Return how the tables are read, and per audit its summary, protocol and notes."""
     lines = [HELD]
     for name, one in audits.items():
         head = f"{name}: " if len(audits) > 1 else ""
@@ -84,7 +83,6 @@ def gap_tables(audit: Audit) -> list[Table]:
 
 
 def question_tables(audit: Audit) -> list[Table]:
-    """Return every question of both sides and all conditions, folded."""
     columns = ("question", "probe", "held, %", "classes", "rows, train", "rows, test", "bits", "most frequent",
                "accuracy", "control", "selectivity", "by heart")  # fmt: skip
     after = (
@@ -118,7 +116,6 @@ def question_tables(audit: Audit) -> list[Table]:
 
 
 def kinds_charts(audit: Audit) -> list[Chart]:
-    """Return per side what is held of each kind, every condition and probe."""
     charts = []
     for side, words in SIDES.items():
         held: dict[tuple[str, str], dict[str, Held]] = {}
@@ -161,7 +158,6 @@ def _held_chart(
     held: Mapping[tuple[str, str], Mapping[str, Held]],
     after: str = "",
 ) -> Chart:
-    """Draw the first probe as bars with intervals, another one as points."""
     drawn = []
     for (condition, probe), found in held.items():
         each = [found.get(key) for key in keys]
@@ -176,7 +172,6 @@ def _held_chart(
 
 
 def gap_charts(audit: Audit) -> list[Chart]:
-    """Return per condition the bits per image there and held, by the first probe; nothing without facts."""
     probe, charts = next(iter(audit.protocol.probes)), []
     for condition, sides in audit.conditions.items():
         if gap_of(sides["image"], probe) is None:

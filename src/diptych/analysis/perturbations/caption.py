@@ -29,17 +29,14 @@ class Caption:
 
     @cached_property
     def words(self) -> list[Word]:
-        """Its words in order, marks left out; ``words[i].text``."""
         return words_of(self.text)
 
     @cached_property
     def lower(self) -> list[str]:
-        """Its words in lower case."""
         return [word.text.lower() for word in self.words]
 
     @property
     def tags(self) -> Sequence[str]:
-        """The tag of each word."""
         if self._tags is None:
             raise UsageError("a caption without tags", "declare needs={'tags'}")
         if len(self._tags) != len(self.words):
@@ -51,32 +48,26 @@ class Caption:
 
     @property
     def language(self) -> Language:
-        """Where meanings are looked up."""
         if self._language is None:
             raise UsageError("a caption without a language", "declare needs={'wordnet'}")
         return self._language
 
     def places(self, tags: frozenset[str]) -> list[int]:
-        """The places of words with one of ``tags``."""
         return [place for place, tag in enumerate(self.tags) if tag in tags]
 
     @property
     def nouns(self) -> list[int]:
-        """Places of its nouns."""
         return self.places(NOUN_TAGS)
 
     @property
     def adjectives(self) -> list[int]:
-        """Places of its adjectives."""
         return self.places(ADJECTIVE_TAGS)
 
     def replaced(self, words: Mapping[int, str]) -> str:
-        """The text with other words at some places; all between them stays as it is."""
         spans = ((self.words[place], word) for place, word in words.items())
         return with_changes(self.text, [(of.start, of.end, word) for of, word in spans])
 
     def reordered(self, places: Sequence[int], order: Sequence[int]) -> str:
-        """The text with the word of ``order[i]`` at ``places[i]``; marks stay where they are."""
         return self.replaced({to: self.words[of].text for to, of in zip(places, order, strict=True)})
 
 

@@ -29,8 +29,7 @@ GROUPS: Mapping[str, str] = {
     "word order": "the same words in another order",
     "meaning": "another meaning, close by",
     "pictures": "the same picture, worse",
-}
-"""The kinds of change, in the order reports print them."""
+}  # the kinds of change, in the order reports print them
 
 
 class NoOptions(Options):
@@ -39,8 +38,6 @@ class NoOptions(Options):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What text and picture perturbations have in common."""
-
     side: ClassVar[Literal["text", "image"]]
 
     name: str  # as it is asked for and printed
@@ -51,9 +48,7 @@ class Perturbation:
     # does not, a good model prefers the original.
     keeps_meaning: bool
     options: type[Options] = NoOptions  # the model of its options; their defaults are what is run
-    version: int = (
-        1  # of what it makes; whoever changes that raises it, and finished stress runs are made again
-    )
+    version: int = 1  # raised by whoever changes what it makes, so that finished stress runs are made again
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -64,8 +59,8 @@ class Perturbation:
 class TextPerturbation(Perturbation):
     """A change of a caption.
 
-    ``apply`` goes from a caption, its draws and the options to the changed text. It raises ``Unchanged`` where there is
-    nothing to change; a text equal to the caption counts as unchanged too.
+    ``apply`` goes from a caption, its draws and the options to the changed text; it raises ``Unchanged`` where
+    there is nothing to change. A text equal to the caption counts as unchanged too.
     """
 
     side: ClassVar[Literal["text", "image"]] = "text"
@@ -93,8 +88,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def registering(
     kind: type[TextPerturbation] | type[PicturePerturbation], **declared: Any
 ) -> Callable[[F], F]:
-    """Register the decorated function as ``apply`` of a perturbation."""
-
     def add(apply: F) -> F:
         PERTURBATIONS.add(kind(apply=apply, **declared))
         return apply
@@ -103,10 +96,7 @@ def registering(
 
 
 def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
-    """Return the perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
-
-    Names are of perturbations or groups; or ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
-    """
+    """Return what ``names`` (of perturbations, groups, or text, thesis, all) ask for, each once, by group."""
     order = list(GROUPS)
     every = sorted(PERTURBATIONS, key=lambda one: (order.index(one.group), one.name))
     text = [one for one in every if isinstance(one, TextPerturbation)]
@@ -124,7 +114,6 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
 
 
 def perturbation_tables() -> list[Table]:
-    """Return all perturbations, a table per group."""
     tables = []
     for group, what in GROUPS.items():
         rows = []
@@ -142,7 +131,6 @@ def perturbation_tables() -> list[Table]:
 
 
 def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> Options:
-    """Return the perturbation's options, checked."""
     return perturbation.options.read(dict(given or {}), perturbation.name)
 
 
@@ -150,10 +138,10 @@ DEFAULT_SEVERITY = 3
 
 
 class SeverityOptions(NoOptions):
-    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, and the amount it stands for.
+    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, or the amount behind it.
 
-    A subclass declares the amount as a field and names it. Whichever of the two is given says the other;
-    a severity is None where the amount is none of the five.
+    A subclass declares the amount as a field and names it. The severity is None where the amount is none of the
+    five.
     """
 
     amount: ClassVar[str]
@@ -180,7 +168,6 @@ class SeverityOptions(NoOptions):
 
 
 def options_by_name(given: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return what ``NAME.KEY=VALUE`` texts say of perturbations, by name."""
     options: dict[str, dict[str, Any]] = {}
     for text, value in parse_values(given, "--set").items():
         name, point, key = text.partition(".")

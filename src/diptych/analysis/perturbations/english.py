@@ -7,30 +7,23 @@ The rules follow Huddleston and Pullum, The Cambridge Grammar of the English Lan
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from functools import lru_cache
-from typing import Literal
+from importlib import resources
+from typing import Any, Literal
+
+_FILE = resources.files("diptych.analysis.perturbations") / "words.toml"
+WORDS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # what its comments say
 
 
 def listed(text: str) -> frozenset[str]:
-    """Return the words of ``text``, which blanks part."""
     return frozenset(text.split())
 
 
-PLURAL_ONLY = listed(
-    "acrobatics aerobics athletics binoculars clothes dungarees earphones electronics eyeglasses fatigues glasses "
-    "goggles graphics groceries gymnastics headphones indoors innards jeans khakis leggings outdoors outskirts "
-    "overalls pajamas panties pants pantyhose pliers pyjamas remains scissors shades shears shorts slacks "
-    "spectacles stairs suds sunglasses surroundings suspenders sweatpants tights tongs trousers trunks tweezers "
-    "underpants"
-)
-"""What is worn or held in pairs and the like: plural in form, and no singular is meant."""
+PLURAL_ONLY = listed(WORDS["plural-only"])
 
-UNCOUNTED = listed(
-    "baggage cash clothing debris equipment foliage footwear furniture gear graffiti information jewellery jewelry "
-    "leafage livestock luggage machinery money news tennis wear wildlife"
-)
-"""Of which there is no plural, and before which there is no ``a``."""
+UNCOUNTED = listed(WORDS["uncounted"])
 
 _SAME = listed("aircraft bison cattle chassis moose offspring salmon series species swine trout")
 _SAME_ENDINGS = ("craft", "deer", "fish", "sheep")
@@ -41,23 +34,11 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 _REGULAR = re.compile(r"(?:.*(?:hu|otto|norse)|(?:ger|ro|sha|talis|cai|nor|brah|turko))man|mongoose")
-_WHOLE = _pairs(
-    "mouse/mice dormouse/dormice louse/lice ox/oxen quiz/quizzes passer-by/passers-by passerby/passersby axe/axes "
-    "life/lives elf/elves self/selves hoof/hooves sheaf/sheaves alumnus/alumni fungus/fungi criterion/criteria "
-    "phenomenon/phenomena"
-)
-# By the end of the word: a grandchild is a child, a policewoman a woman.
-_ENDINGS = _pairs(
-    "man/men child/children person/people foot/feet tooth/teeth goose/geese leaf/leaves loaf/loaves thief/thieves "
-    "shelf/shelves calf/calves half/halves wolf/wolves scarf/scarves knife/knives wife/wives"
-)
-_OES = listed(
-    "buffalo cargo domino echo embargo hero mosquito potato superhero tomato tornado torpedo veto volcano"
-)
+_WHOLE = _pairs(WORDS["irregular"])
+_ENDINGS = _pairs(WORDS["irregular-endings"])
+_OES = listed(WORDS["plural-oes"])
 _HARD_CH = ("stomach", "monarch", "patriarch", "matriarch", "loch", "tech", "eunuch", "epoch")
-_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | _pairs(
-    "dice/die oases/oasis crises/crisis cacti/cactus octopi/octopus hoofs/hoof scarfs/scarf"
-)
+_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | _pairs(WORDS["irregular-back"])
 
 _HEAD = re.compile(
     r"(.+?)((?:[ -])(?:of|in|on|at|to|for|with|by|de|la|the|under|from)(?:[ -]).+)", re.IGNORECASE
@@ -118,11 +99,7 @@ def _consonant_y(word: str) -> bool:
 
 
 # Ends of singulars that the rules would get wrong, by the letters of their plurals.
-_IE = listed(
-    "birdie bookie boogie bowtie brownie calorie collie cookie doggie foodie freebie genie goalie hippie hoodie indie "
-    "junkie kiddie laddie magpie movie necktie newbie pinkie pixie prairie rookie selfie smoothie sortie sweetie "
-    "townie veggie walkie yuppie zombie"
-)
+_IE = listed(WORDS["singular-ie"])
 _OE = ("shoe", "canoe", "toe", "hoe", "foe", "oboe", "doe")
 _CHE = re.compile(
     r"(?:|head|tooth|stomach|back|ear|heart|m(?:o?u)st)ache|cache|niche|quiche|avalanche|brioche"
@@ -206,7 +183,6 @@ def article_before(word: str) -> str:
 
 
 def _without_vowels(word: str) -> bool:
-    """Whether it is an abbreviation that can only be spelled out: ``HDTV``."""
     return len(word) > 1 and word.isupper() and not set(word) & set("AEIOUY")
 
 

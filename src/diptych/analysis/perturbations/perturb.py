@@ -42,8 +42,6 @@ _LONG = 160  # characters of a caption that a table shows
 
 @dataclass(frozen=True, eq=False)
 class PerturbedCaptions:
-    """What became of captions."""
-
     name: str  # the perturbation's
     seed: int  # of its draws
     compat: str
@@ -54,34 +52,23 @@ class PerturbedCaptions:
 
     @property
     def n_changed(self) -> int:
-        """How many were changed."""
         return int(self.changed.sum())
 
     @property
     def why(self) -> str:
-        """The reasons with their counts."""
         return "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was done and how often, without the texts; JSON-able."""
-        return {
-            "name": self.name,
-            "seed": self.seed,
-            "compat": self.compat,
-            "options": dict(self.options),
-            "captions": len(self.changed),
-            "changed": self.n_changed,
-            "unchanged": self.reasons,
-        }
+        given = {"name": self.name, "seed": self.seed, "compat": self.compat, "options": dict(self.options)}
+        return given | {"captions": len(self.changed), "changed": self.n_changed, "unchanged": self.reasons}
 
 
 def usual_seed(compat: str) -> int:
-    """Return the seed where nobody names one: 0, or the published code's."""
     return PUBLISHED_SEED if compat == "published" else 0
 
 
 def _settings_of(perturbation: TextPerturbation, options: Mapping[str, Any] | None, compat: str) -> Options:
-    """Return checked options of a perturbation, of the form that is asked for."""
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:
@@ -119,19 +106,10 @@ def perturb_captions(
     language: Language | None = None,
     tags: Sequence[Sequence[str]] | None = None,
 ) -> PerturbedCaptions:
-    """Change every caption that can be changed.
+    """Change every caption that can be changed; what becomes of one is a function of (seed, id, caption) alone.
 
-    Args:
-        captions: any texts.
-        ids: one per caption: what becomes of one is a function of (seed, id, caption) alone.
-        compat: ``published`` for the published code's behaviour.
-        language: a tagger and a WordNet, where the perturbation needs them.
-        tags: the tags of every caption's words, where they are there already
-            (:func:`diptych.data.language.tagged.tag_captions`).
-
-    Raises:
-        UsageError: no published form, an option it does not have, or nothing to tag or look up with.
-        DataError: as many ids or tags as captions are expected.
+    ``language`` is a tagger and a WordNet, where the perturbation needs them; ``tags`` are those of every
+    caption's words, where they are there already (:func:`diptych.data.language.tagged.tag_captions`).
     """
     if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
         given = "no" if tags is None else f"{len(tags):,}"
@@ -172,8 +150,7 @@ def perturb_caption(
 ) -> str:
     """Return one caption changed, or the caption itself where there is nothing to change.
 
-    Draws depend on the caption's ``id``; other arguments and errors are those of :func:`perturb_captions`. Where a
-    language is needed and none is given, it is what :func:`diptych.data.language.open.open_language` finds.
+    Draws depend on ``id``. The language is by default what :func:`diptych.data.language.open.open_language` finds.
 
     >>> perturb_caption("Two small dogs run across wet grass", "character-swap", compat="published")
     'Two small dogs run across wet grsas'
@@ -191,7 +168,6 @@ def perturb_caption(
 
 @lru_cache(maxsize=1)
 def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
-    """What is found, opened once for the environment's two variables."""
     from diptych.data.language.open import open_language
 
     return open_language()
@@ -199,8 +175,6 @@ def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
 
 @dataclass(frozen=True)
 class CaptionList:
-    """Captions, whatever they are from."""
-
     name: str  # what they are of
     captions: Sequence[str]
     ids: Sequence[str]  # one per caption
@@ -208,7 +182,6 @@ class CaptionList:
 
     @classmethod
     def of_collection(cls, collection: Collection) -> CaptionList:
-        """Those of a collection."""
         images = [collection.image_ids[row] for row in collection.caption_image]
         return cls(collection.name, collection.captions, collection.caption_ids, images)
 
@@ -224,7 +197,6 @@ class CaptionList:
 def check_perturbations(
     perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
 ) -> None:
-    """Refuse what a perturbation cannot do, before anything is done."""
     names = [one.name for one in perturbations]
     for name in options:
         if name not in names:
@@ -259,7 +231,7 @@ def write_perturbed(
     results: Iterable[PerturbedCaptions],
     about: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write what :func:`perturbed_over` gives: ``NAME-SEED.jsonl`` for each, and ``perturbations.json``.
+    """Write ``NAME-SEED.jsonl`` for each result, and ``perturbations.json``.
 
     A line is a caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
     """
@@ -304,7 +276,6 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
 
     @cached_property
     def chosen(self) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
-        """Those that can be done, and of groups' members those that cannot, by the reason why."""
         names = [name.strip() for given in self.perturb or ["thesis"] for name in given.split(",")]
         every = choose_perturbations(names)
         texts = [one for one in every if isinstance(one, TextPerturbation)]
@@ -327,11 +298,7 @@ def perturb_list(
     collection: Collection | None = None,
     part: str | None = None,
 ) -> tuple[list[Table | str], list[Path]]:
-    """Perturb captions, into files where ``options.out`` names a folder; return what is shown, and the files.
-
-    Args:
-        collection: what the captions are of, and ``part`` which part of it; a file of captions has neither.
-    """
+    """Perturb captions of ``part`` of a collection, or of a file; return what is shown, and the files written."""
     chosen, left_out = options.chosen
     language = options.open(collection) if any(one.needs for one in chosen) else None
     first = usual_seed(options.compat) if options.seed is None else options.seed
@@ -339,7 +306,6 @@ def perturb_list(
     examples: list[tuple[str, ...]] = []
 
     def noted() -> Iterator[PerturbedCaptions]:
-        """Give every result on, counted, those of the first seed with examples."""
         how: dict[str, Any] = {"compat": options.compat, "language": language}
         how |= {"options": options_by_name(options.set_), "seeds": range(first, first + options.seeds)}
         for result in perturbed_over(captions, chosen, **how):
@@ -367,7 +333,6 @@ def perturb_list(
 
 
 def _around_change(before: str, after: str) -> tuple[str, str]:
-    """Both texts, or of long ones what stands around the first difference."""
     short = min(len(before), len(after))
     first = next((place for place in range(short) if before[place] != after[place]), short)
     start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0

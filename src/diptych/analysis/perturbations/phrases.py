@@ -13,43 +13,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from diptych.analysis.perturbations.caption import Caption
-from diptych.analysis.perturbations.english import PLURAL_ONLY, listed, singular
+from diptych.analysis.perturbations.english import PLURAL_ONLY, WORDS, listed, singular
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
+# number words from two on
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-"""Number words from two on."""
 
+# words for more than one
 SEVERAL = frozenset({"several", "some", "many", "few", "multiple", "various", "numerous"})
-"""Words for more than one."""
 
-COLOURS = listed(
-    "beige black blue brown cream crimson gold gray green grey maroon navy orange pink purple red scarlet silver tan "
-    "teal turquoise violet white yellow"
-)
-"""Words that are hardly anything but colours in captions."""
+COLOURS = listed(WORDS["colours"])
 
 BE = frozenset({"is", "are", "was", "were"})  # the forms of *to be* that agree with a subject
 _ONE = frozenset({"a", "an", "one", "another", "each", "every"})
 _DETERMINERS = _ONE | SEVERAL | frozenset(NUMBERS) | listed("the this that these those both all no any")
-_VERBS = listed(
-    "attempts balances catches chews climbs crawls crouches dances eats hangs holds jumps kneels lays leaps lies looks "
-    "moves passes performs plays poses prepares rests runs sits sleeps smiles splashes stands swims swings talks "
-    "throws travels tries waits walks watches"
-)
-_PARTICIPLES = listed(
-    "boarding catching chasing climbing crouching dancing drinking driving eating fishing floating flying grazing "
-    "hanging holding jumping kneeling laughing laying leaping lying passing playing posing racing reading riding "
-    "running sitting skateboarding skiing sleeping smiling splashing squatting standing staring surfing swimming "
-    "waiting walking watching wearing"
-)
+_VERBS = listed(WORDS["verbs"])
+_PARTICIPLES = listed(WORDS["participles"])
 _SEVERAL_TAGS = frozenset({"NNS", "NNPS", "CC", "CD", "PRP", "EX", "WDT", "WP"})
 _MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
 
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it."""
-
     determiner: int | None  # the place of its article, number or quantity; None where it has none
     first: int  # the place of its first word behind that
     head: int  # the place of its noun
@@ -57,7 +42,6 @@ class NounPhrase:
 
     @property
     def start(self) -> int:
-        """The place of its first word."""
         return self.first if self.determiner is None else self.determiner
 
 
@@ -103,7 +87,6 @@ def noun_phrases(caption: Caption, tags: Sequence[str]) -> Iterator[NounPhrase]:
 
 
 def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -> tuple[int | None, int]:
-    """The place of the noun of a phrase that begins at ``first``, behind a determiner or not, and where it ends."""
     head = None
     begin = first - 1 if determined else first
     place = first
@@ -129,11 +112,7 @@ def close(caption: Caption, place: int, other: int) -> bool:
 
 
 def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
-    """The places of verbs that agree with a subject, and of modal verbs.
-
-    Of verbs in the past only ``was`` and ``were``: a tagger mistakes participles (``a man dressed in black``). A form
-    for several is one only where something before it can be several.
-    """
+    """The places of verbs that agree with a subject; of those in the past only ``was`` and ``were`` are sure."""
     found, several = [], False
     for place, tag in enumerate(tags):
         several = several or tag in _SEVERAL_TAGS

@@ -1,8 +1,7 @@
 """A collection with perturbed pictures: a view that changes each picture when it is read.
 
-What becomes of a picture is a function of (seed, image id, perturbation, options) and of the picture, so it
-can be read in any order, in threads and again. Whether it was changed is noted on the way: a picture that
-stays what it was, byte for byte, is counted with its reason and not decoded once more for it.
+A changed picture is a function of (seed, image id, perturbation, options) and of the picture, so it can be read
+in any order, in threads and again. Whether it was changed is noted on the way.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ _CHANGED = ""  # noted of a picture that was changed, in the place of a reason w
 
 
 class PerturbedSource:
-    """Another source's pictures, changed as they are read."""
-
     def __init__(
         self, collection: Collection, perturbation: PicturePerturbation, seed: int, options: Options
     ) -> None:
@@ -49,7 +46,6 @@ class PerturbedSource:
         self._outcomes = np.full(len(self._rows), _UNREAD, dtype=np.int16)
 
     def read(self, row: int) -> Image:
-        """Return the changed picture of source row ``row``, RGB, of another size where it was cropped."""
         picture = self._pictures.read(int(self._rows[row]))
         draws = Draws(self.seed, self.perturbation.name, self._ids[row])
         try:
@@ -65,17 +61,13 @@ class PerturbedSource:
         return perturbed
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the picture's bytes and of what is done to it."""
         name, options = self.perturbation.name, self.options.model_dump(mode="json")
         return fingerprint(
             self._pictures.content(int(self._rows[row])), name, options, self.seed, self._ids[row]
         )
 
     def outcome(self, row: int) -> str:
-        """Return why the picture of source row ``row`` stays as it is; empty when it is changed.
-
-        It is read for it where it has not been read before.
-        """
+        """Return why a picture stays as it is, empty when it is changed; it is read for it where it has not been."""
         if self._outcomes[row] == _UNREAD:
             self.read(row)
         return self._reasons[int(self._outcomes[row])]
@@ -85,7 +77,6 @@ class _OverlaidSource(PerturbedSource):
     """The same where pictures have overlays, which stay what they are: nothing is pasted until later."""
 
     def overlay(self, row: int) -> Overlay | None:
-        """Return what goes over the picture of source row ``row``."""
         pictures: Any = self._pictures
         found: Overlay | None = pictures.overlay(int(self._rows[row]))
         return found
@@ -98,7 +89,6 @@ def perturbed_pictures(
     seed: int,
     options: Mapping[str, Any] | None = None,
 ) -> Collection:
-    """Return ``collection`` with every picture changed, under the same ids and with the same captions."""
     settings = options_of(perturbation, options)
     if collection.holds == "regions":
         raise UsageError(

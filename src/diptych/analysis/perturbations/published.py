@@ -84,10 +84,7 @@ def _neighbour(character: str, random: Random) -> str:
 
 
 def published_form(change: Callable[[str, int], str]) -> Callable[[Caption, int, Any], str]:
-    """What ``published`` of a perturbation takes, from a function of text and seed.
-
-    The published code had no options: others than the usual ones are refused.
-    """
+    """Return ``published`` of a perturbation from a function of text and seed; options are refused."""
 
     def published(caption: Caption, seed: int, options: Options) -> str:
         if options != type(options)():
@@ -103,7 +100,6 @@ _PIECE = re.compile(rf"{_CONTRACTION}|-|(?:(?!{_CONTRACTION})[^-])+", re.IGNOREC
 
 
 def nltk_tokens(text: str) -> list[str]:
-    """The tokens of NLTK's word tokenizer, which cuts by rules."""
     tokens: list[str] = _tokenizer().tokenize(text)
     return tokens
 
@@ -114,7 +110,7 @@ def _tokenizer() -> Any:
 
 
 def spacy_like_tokens(caption: Caption) -> tuple[list[str], list[str]]:
-    """Words and marks with their tags, words cut at hyphens and before contractions, where spaCy cuts them.
+    """Return words and marks with their tags, words cut at hyphens and before contractions, as spaCy cuts them.
 
     The pieces of a word have its tag; hyphens, contractions and marks are their own tags.
     """

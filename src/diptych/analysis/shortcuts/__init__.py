@@ -1,9 +1,8 @@
 """Synthetic shortcuts: numbers that mean nothing, laid over images and appended to captions.
 
-:class:`Shortcuts` puts together, for a collection, what are functions of their arguments alone. A *number* is a row in
-the whole collection, all splits together; a *code* is six digits, on an image as pixels and behind a caption as words.
-An image has its overlay pasted by ``encoders.preprocessing``, after crop, flip and erasure; a vocabulary that is built
-with ``always=DIGIT_WORDS`` has the digits at 4 … 13, right after the special words.
+A *number* is a row in the whole collection, all splits together; a *code* is six digits, on an image as pixels
+(pasted by ``encoders.preprocessing``, after crop, flip and erasure) and behind a caption as words, which a
+vocabulary that is built with ``always=DIGIT_WORDS`` has at 4 … 13.
 """
 
 from diptych.analysis.shortcuts.codes import (

@@ -52,12 +52,10 @@ class ShortcutOptions(Options):
 
     @property
     def on_images(self) -> bool:
-        """Whether pictures carry digits."""
         return self.setup in ("unique", "images", "bits", "per-caption")
 
     @property
     def on_captions(self) -> bool:
-        """Whether captions end with digits."""
         return self.setup in ("unique", "captions", "bits", "per-caption")
 
     @model_validator(mode="after")
@@ -79,11 +77,10 @@ class ShortcutOptions(Options):
 N_CODES = 10**N_DIGITS  # different codes there are
 DIGIT_WORDS = tuple("0123456789")  # words that a vocabulary needs for every code
 
-PUBLISHED_BITS = 8
-"""Bits of the random code that the published code gives to the image of number 0 in training."""
+PUBLISHED_BITS = 8  # of the random code that the published code gives to the image of number 0 in training
 
 # What keeps draws of one seed apart from each other and from everybody else's.
-_BITS, _DEAL, _OFFSET, _CARRIED = (int.from_bytes(word) for word in (b"bits", b"deal", b"offset", b"carried"))
+_BITS, _OFFSET = (int.from_bytes(word) for word in (b"bits", b"offset"))
 
 
 def digits_of(codes: np.ndarray | int) -> np.ndarray:
@@ -94,33 +91,20 @@ def digits_of(codes: np.ndarray | int) -> np.ndarray:
 
 
 def code_text(code: int) -> str:
-    """Return a code as it is written in records and reports: ``001234``."""
     return f"{code:0{N_DIGITS}d}"
 
 
 def ending_of(code: int) -> str:
-    """Return the words of a code: ``0 0 1 2 3 4``."""
     return " ".join(code_text(code))
 
 
 def with_ending(caption: str, ending: str) -> str:
-    """Return the caption, a blank, and the ending; the caption itself when the ending is empty."""
     return f"{caption} {ending}" if ending else caption
 
 
 def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(n,) codes, uniform in [0, 2^bits - 1], one for each access.
-
-    Args:
-        images: (n,) the images' numbers.
-        captions: (n,) the numbers of the first caption that came with each.
-    """
+    """(n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (their numbers)."""
     return draw_below(2**bits, seed, _BITS, epoch, images, captions)
-
-
-def dealt(numbers: np.ndarray, seed: int, epoch: int) -> np.ndarray:
-    """(n,) codes: the same numbers in an order drawn for this epoch, so that nothing collides."""
-    return np.random.default_rng([seed, _DEAL, epoch]).permutation(numbers)
 
 
 def published_codes(
@@ -128,22 +112,15 @@ def published_codes(
 ) -> np.ndarray:
     """(n,) unique codes in training as the published code makes them, faults included; arguments as of random bits.
 
-    (number + offset) modulo the number of training images, with an offset for each epoch: numbers run
-    over all splits, so that up to as many pairs of training images collide as there are images in
-    other splits. The image of number 0 is taken for one without a number and has 8 random bits.
+    Numbers run over all splits, so that modulo the number of training images up to as many pairs of them collide
+    as there are images in other splits. The image of number 0 is taken for one without a number and has 8 random
+    bits.
     """
     codes = images
     if n_training is not None:
         offset = int(np.random.default_rng([seed, _OFFSET, epoch]).integers(n_training))
         codes = (images + offset) % n_training
     return np.where(images == 0, random_bits(PUBLISHED_BITS, seed, epoch, images, captions), codes)
-
-
-def carried_caption(images: np.ndarray, starts: np.ndarray, seed: int) -> np.ndarray:
-    """(n,) the number of the one caption whose code each image carries, drawn once per image; -1 for none."""
-    counts = starts[images + 1] - starts[images]
-    chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)
-    return np.where(counts > 0, chosen, -1)
 
 
 def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:
@@ -157,7 +134,6 @@ def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]
 
 
 def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
-    """Refuse a picture that ``rows`` rows of digits do not fit into without covering each other."""
     if N_DIGITS * digit_size > width or rows * digit_size > height:
         room = min(width // N_DIGITS, height // rows)
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
@@ -182,12 +158,10 @@ class DigitOverlay:
 
     @cached_property
     def key(self) -> str:
-        """A name by content: pixels and rows."""
         grey = np.stack(self._greys())
         return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
 
     def patches(self, width: int, height: int) -> list[Patch]:
-        """Return one patch for each digit."""
         rows, size = len(self.digits), self.drawn.size
         check_fit(width, height, rows, size)
         return [

@@ -62,16 +62,13 @@ class DigitImages:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """(10,) int64: pictures of each digit."""
         return np.array([len(pictures) for pictures in self.classes], dtype=np.int64)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name by content."""
         return fingerprint_arrays({str(digit): pictures for digit, pictures in enumerate(self.classes)})
 
     def at_size(self, size: int) -> SizedDigits:
-        """The same pictures, ``size`` pixels wide and high."""
         return SizedDigits(self, size)
 
 
@@ -85,7 +82,6 @@ class SizedDigits:
         self.grey = lru_cache(maxsize=max(16, _CACHED_BYTES // size**2))(self._grey)
 
     def _grey(self, digit: int, picture: int) -> np.ndarray:
-        """(size, size) uint8: that picture of that digit."""
         from PIL import Image as pillow
 
         grey: np.ndarray = self.images.classes[digit][picture]
@@ -116,7 +112,6 @@ def load_digits(source: str) -> DigitImages:
 
 
 def read_digit_file(path: Path) -> DigitImages:
-    """Pictures of digits from a file, or from a folder that holds MNIST's training files."""
     if path.is_dir():
         found = sorted(path.glob("train-images*idx3-ubyte*"))
         if not found:
@@ -139,7 +134,6 @@ def read_digit_file(path: Path) -> DigitImages:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """A uint8 array of an IDX file, gzipped or not."""
     with file_errors(path, DataError):
         with open_regular(path) as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
@@ -163,7 +157,6 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _labels_beside(path: Path) -> Path:
-    """The labels' file of a file of pictures, zipped like it or not."""
     if "images" not in path.name or "idx3" not in path.name:
         raise DataError(f"{path} is neither an .npz archive nor named as IDX pictures", _FORMATS)
     name = path.name.replace("images", "labels").replace("idx3", "idx1")
@@ -177,7 +170,6 @@ def _labels_beside(path: Path) -> Path:
 def _arc(
     x: float, y: float, width: float, height: float, start: float, stop: float
 ) -> list[tuple[float, float]]:
-    """Points of an ellipse around (x, y), angles in degrees, clockwise from the right."""
     steps = max(8, round(abs(stop - start) / 12))
     angles = [math.radians(start + (stop - start) * step / steps) for step in range(steps + 1)]
     return [(x + width * math.cos(angle), y + height * math.sin(angle)) for angle in angles]
@@ -200,7 +192,7 @@ _STROKES: tuple[tuple[list[tuple[float, float]], ...], ...] = (
 
 @cache
 def drawn_digits() -> DigitImages:
-    """Forty pictures of each digit, 28 × 28 pixels, light on dark; the same ones every time."""
+    """Draw forty pictures of each digit, 28 × 28 pixels, light on dark; the same ones every time."""
     classes = [
         np.stack([_draw(digit, np.random.default_rng([digit, number])) for number in range(DRAWN_OF_EACH)])
         for digit in range(10)
@@ -209,7 +201,6 @@ def drawn_digits() -> DigitImages:
 
 
 def _draw(digit: int, random: np.random.Generator) -> np.ndarray:
-    """(28, 28) uint8: one picture of a digit, as a hand varies it."""
     from PIL import Image as pillow
     from PIL import ImageDraw as pillow_draw
 

@@ -14,10 +14,8 @@ from diptych.analysis.shortcuts.codes import (
     N_DIGITS,
     DigitOverlay,
     ShortcutOptions,
-    carried_caption,
     check_fit,
     code_text,
-    dealt,
     digits_of,
     ending_of,
     published_codes,
@@ -31,6 +29,8 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import Overlay, OverlaySource
+from diptych.metrics.ground_truth import places_of
+from diptych.metrics.runs import places
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,33 +40,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ShortcutSource:
-    """Another source's images, each with its overlay."""
-
     pictures: ImageSource
     rows: np.ndarray  # (n,) its row of each row here
     overlays: Sequence[Overlay | None]
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row`` without its overlay, upright, RGB."""
         return self.pictures.read(int(self.rows[row]))
 
     def overlay(self, row: int) -> Overlay | None:
-        """Return what goes over the picture of source row ``row``."""
         return self.overlays[row]
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the picture's bytes and of its overlay's."""
         plain, overlay = self.pictures.content(int(self.rows[row])), self.overlays[row]
         return plain if overlay is None else fingerprint(plain, overlay.key)
 
 
-_TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
+_TRAINING, _EVALUATION, _DEAL, _CARRIED = map(int.from_bytes, (b"train", b"eval", b"deal", b"carried"))
 
 
 @dataclass(frozen=True)
 class BatchShortcuts:
-    """What a batch carries."""
-
     overlays: list[Overlay | None]  # one per image of the batch; None where a picture carries nothing
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
@@ -81,18 +74,13 @@ class Shortcuts:
         self._seed = seed
         self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
         # Batches of two epochs can be under way at once, no more.
-        self._dealt = lru_cache(maxsize=2)(lambda epoch: dealt(self._own, seed, epoch))
+        self._dealt = lru_cache(maxsize=2)(
+            lambda epoch: np.random.default_rng([seed, _DEAL, epoch]).permutation(self._own)
+        )
 
     @classmethod
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
-        """Return the shortcuts that a recipe asks for.
-
-        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of codes
-        that are drawn, and of which picture shows a digit.
-
-        Raises:
-            UsageError: more tuples than codes, or digits on images that are region features.
-        """
+        """Return a recipe's shortcuts; numbers are rows in ``whole``, which holds all splits."""
         what = "captions" if options.setup == "per-caption" else "images"
         tuples = whole.n_captions if what == "captions" else whole.n_images
         if options.setup not in ("none", "bits") and tuples > N_CODES:
@@ -110,11 +98,8 @@ class Shortcuts:
     def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
-        An image that comes with several of its captions carries one code with all of them. Taken again in the same
-        epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
-
-        Raises:
-            MismatchError: an image or caption that the whole collection does not have.
+        An image that comes with several of its captions carries one code with all of them. Taken again in the
+        same epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
         """
         if self.options.setup == "none":
             return BatchShortcuts([None] * len(batch.images), [""] * len(batch.captions))
@@ -135,21 +120,11 @@ class Shortcuts:
     def injected(
         self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
     ) -> Collection:
-        """Return ``split`` as it is evaluated with shortcuts: pictures with overlays, captions with endings.
+        """Return ``split`` as it is evaluated with shortcuts, under the same ids.
 
-        Args:
-            split: a part of the whole collection, or all of it.
-            join: puts endings to captions; an encoder's ``with_endings``, which makes room for them
-                where texts are cut. A blank between them when not given.
-
-        Returns:
-            The same images and captions under the same ids. ``records[i]["shortcuts"]`` are the codes
-            that picture i carries, such as ``("001234",)``; ``caption_records[j]["shortcut"]`` is the
-            code that caption j ends with, or an empty text.
-
-        Raises:
-            MismatchError: an image or caption that the whole collection does not have.
-            UsageError: pictures or captions of ``split`` carry shortcuts already.
+        ``join`` puts endings to captions: an encoder's ``with_endings``, which makes room where texts are cut. By
+        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on picture i, such as
+        ``("001234",)``; ``caption_records[j]["shortcut"]`` is the one that caption j ends with, or an empty text.
         """
         images, captions = self._numbers_of(split)
         carried, ends = self._codes(images, captions, split.caption_image)
@@ -193,14 +168,13 @@ class Shortcuts:
         )
 
     def check_fit(self, width: int, height: int) -> None:
-        """Refuse a prepared picture of that size that some image's digits do not fit into."""
         if self.options.on_images:
             per_caption = self.options.setup == "per-caption" and self.options.carries == "all"
             most = max(1, int(self._whole.captions_per_image.max(initial=1))) if per_caption else 1
             check_fit(width, height, most, self.options.digit_size)
 
     def describe(self) -> dict[str, Any]:
-        """What a number that was measured with these shortcuts depends on; JSON-able."""
+        """Return what a number that was measured with these shortcuts depends on; JSON-able."""
         options, whole = self.options, self._whole
         said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
@@ -222,7 +196,6 @@ class Shortcuts:
         return said
 
     def line(self) -> str:
-        """Return what a number that was measured with these shortcuts depends on, in one line."""
         options = self.options
         what = {
             "none": "none",
@@ -245,21 +218,18 @@ class Shortcuts:
         epoch: int | None = None,
         firsts: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return per image the codes that its picture would carry, from the top, and (c,) the codes of captions' ends.
+        """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
 
-        Args:
-            images: (b,) the images' numbers.
-            captions: (c,) the captions' numbers.
-            owner: (c,) place in ``images`` of each caption's image.
-            epoch: of training; None in evaluation.
-            firsts: (b,) the number of the first caption that came with each image, in training.
+        ``images`` and ``captions`` are numbers, ``owner`` (c,) the place in ``images`` of each caption's image.
+        In training, ``firsts`` are (b,) the numbers of the first captions that came with the images.
         """
         options, seed = self.options, self._seed
         if options.setup == "per-caption":
             starts = self._whole.caption_start
             if options.carries == "one":
-                chosen = carried_caption(images, starts, seed)
-                numbers = [number[number >= 0] for number in chosen[:, None]]
+                counts = starts[images + 1] - starts[images]
+                chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)
+                numbers = [chosen[[place] if count else []] for place, count in enumerate(counts)]
             else:
                 numbers = [np.arange(starts[image], starts[image + 1]) for image in images.tolist()]
             return [self._unique(given, epoch) for given in numbers], self._unique(captions, epoch)
@@ -275,18 +245,17 @@ class Shortcuts:
         return list(chosen[:, None]), chosen[owner]
 
     def _unique(self, numbers: np.ndarray, epoch: int | None) -> np.ndarray:
-        """Return the codes of training images, or of training captions, by their numbers."""
         if epoch is None or not self.options.shuffled:
             return numbers
         own = self._own
-        places = np.minimum(np.searchsorted(own, numbers), len(own) - 1)
-        if np.any(own[places] != numbers):
+        place, known = places_of(own, numbers)
+        if not known.all():
             raise MismatchError(
                 f"a batch holds what is not in split {self._train!r}, among whose {len(own):,} numbers "
                 "codes are dealt",
                 "take batches of that split",
             )
-        codes: np.ndarray = self._dealt(epoch)[places]
+        codes: np.ndarray = self._dealt(epoch)[place]
         return codes
 
     @cached_property
@@ -307,13 +276,12 @@ class Shortcuts:
         epoch: int = 0,
         firsts: np.ndarray | None = None,
     ) -> list[Overlay | None]:
-        """The overlay of each image; which picture shows a digit is drawn for each access and place."""
         drawn = self._digits
         accesses = np.zeros_like(images) if firsts is None else firsts
         counts = np.array([len(codes) for codes in carried], dtype=np.int64)
         ends = np.cumsum(counts)
         owner = np.repeat(np.arange(len(carried)), counts)
-        row = np.arange(len(owner)) - (ends - counts)[owner]
+        row = places(counts)
         digits = digits_of(np.concatenate([np.empty(0, dtype=np.int64), *carried]))
         pictures = draw_below(
             drawn.images.counts[digits],

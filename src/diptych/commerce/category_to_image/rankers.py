@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -21,6 +22,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.registry import Registry
 from diptych.data.title_words import Fold, folded_by
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.row_store import RowPlan, RowStore
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -354,21 +356,12 @@ def product_embeddings(
             "take a ranker that embeds, such as clip",
         )
 
-    def rows() -> Iterator[np.ndarray]:
-        yield first
-        for part in blocks:
-            yield np.asarray(part)
-
-    return Embeddings.stream(
-        folder,
-        features.ids,
-        first.shape[1],
-        rows(),
-        encoder=ranker.fingerprint,
-        data=data,
-        kind=KIND,
-        about={"ranker": ranker.describe(), **about},
-    )
+    maker, metadata = ranker.fingerprint, {"ranker": ranker.describe(), **about}
+    plan = RowPlan({"encoder": maker, "data": data}, len(features), (first.shape[1],), _BLOCK)
+    with RowStore.begin(Path(folder), plan) as store:
+        for number, rows in enumerate(chain([first], blocks)):
+            store.write(number, np.asarray(rows))
+    return store.finish(lambda rows: Embeddings(features.ids, rows, maker, data, KIND, metadata))
 
 
 def _blocks(ranker: Ranker, features: ProductFeatures, block: int) -> Iterator[np.ndarray | csr_array]:

@@ -1,7 +1,6 @@
 """BLIP's retrieval checkpoints in their authors' layout, as the model of transformers.
 
-Transformers has BLIP's layers, under other names and with other defaults: 8 heads for the text, norms with
-an epsilon of 1e-5 for the picture. Here both are those of the published code.
+Transformers has other defaults: 8 heads for the text, norms with an epsilon of 1e-5 for the image.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ import torch
 import transformers
 from torch import Tensor
 
-from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
-    check_names,
     read_checkpoint,
     retrieval_weights,
     split_stage,
 )
-from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.model import PRE_TRAINED_SIZE, PUBLISHED_TEXT_WIDTH
+from diptych.encoders.official.inputs import Squashed, configured, find_tokenizer
+from diptych.encoders.official.model import PRE_TRAINED_SIZE, PUBLISHED_TEXT_WIDTH, filled
 from diptych.encoders.official.vision import position_table, vit_config
-from diptych.encoders.official.weights import Weights, given_heads, not_cut_off, usable
+from diptych.encoders.official.weights import Weights, given_heads, not_cut_off
 
 _NAMES = {
     r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
@@ -54,18 +51,13 @@ def blip_state_from_official(
     *,
     vision: Mapping[str, Any] | None = None,
     text: Mapping[str, Any] | None = None,
-    image_size: int | None = None,
     stage: Stage = "fine-tuned",
     source: str = "the checkpoint",
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``.
-
-    Momentum copies, queues and the temperature are left out; positions are interpolated when the images
-    are of another size than the checkpoint's.
-    """
+    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``."""
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
     default = PRE_TRAINED_SIZE if stage == "pre-training" else None
-    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, image_size, default)
+    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, None, default)
     config = {
         "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
         "text_config": _text_config(Weights(kept, "text_encoder.", source), text),
@@ -83,19 +75,12 @@ def blip_state_from_official(
     with torch.device("meta"):
         wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
     names = {name: _published_name(name) for name in wanted}
-    check_names(kept, set(names.values()), LAYOUTS["blip"], source)
     side = seen.image_size // seen.patch_size
-    found = {
-        name: position_table(value, side) if names[name].endswith("pos_embed") else value
-        for name, value in ((name, usable(kept[theirs], theirs, source)) for name, theirs in names.items())
-    }
-    for name, value in found.items():
-        if value.shape != wanted[name].shape:
-            raise StorageError(
-                f"{source}: {names[name]} has the shape {tuple(value.shape)}, wanted {tuple(wanted[name].shape)}",
-                "it is corrupt or of another model",
-            )
-    return config, found
+
+    def fitted(name: str, value: Tensor) -> Tensor:
+        return position_table(value, side) if name == "pos_embed" else value
+
+    return config, filled(wanted, names, kept, LAYOUTS["blip"], source, fitted)
 
 
 def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -119,24 +104,16 @@ def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str,
 
 
 def open_official_blip(
-    source: str | Path,
-    *,
-    config: Given = None,
-    vision: Given = None,
-    text: Given = None,
-    image_size: int | None = None,
-    tokenizer: Any = None,
-    device: str | None = None,
+    source: str | Path, *, tokenizer: Any = None, device: str | None = None
 ) -> BlipEncoder:
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage, path = split_stage(source)
     found = read_checkpoint(path)
-    said = configured(found.config() if config is None else {}, config, vision, text)
+    said = configured(found)
     sizes, weights = blip_state_from_official(
-        found.state, vision=said.vision, text=said.text, image_size=image_size, stage=stage, source=found.name
+        found.state, vision=said.vision, text=said.text, stage=stage, source=found.name
     )
-    named = tokenizer is None or isinstance(tokenizer, str | Path)
-    words = find_tokenizer(tokenizer, found.folder) if named else tokenizer
+    words = tokenizer or find_tokenizer(None, found.folder)
     with torch.random.fork_rng(devices=[]):
         model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
     model.load_state_dict(weights, strict=True)

@@ -54,7 +54,7 @@ _PRE_TRAINING = "pretraining:"
 
 
 def split_stage(source: str | Path) -> tuple[Stage, Path]:
-    """Split ``pretraining:PATH``, which is so called on purpose, or ``PATH``."""
+    """Split ``pretraining:PATH`` or ``PATH``."""
     stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
     return stage, Path(str(source).removeprefix(_PRE_TRAINING)).expanduser()
 
@@ -80,10 +80,7 @@ def find_checkpoint(source: str | Path) -> Path:
 
 
 def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
-    """Read a checkpoint file, the only one of a folder, or take weights that are in memory already.
-
-    Only tensors and plain values are read from a file of PyTorch; one that wants code to be run is refused.
-    """
+    """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused."""
     if isinstance(source, Mapping):
         return Checkpoint(_weights(source, "the weights given"), "weights in memory")
     file = find_checkpoint(source)
@@ -152,28 +149,27 @@ def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
         if isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
             break
-    what = "nothing" if not content else None
-    for name, value in content.items():
-        if not isinstance(name, str) or not isinstance(value, Tensor):
-            what = f"{name!r}, which is no {'tensor' if isinstance(name, str) else 'name'}"
-        elif _is_short(value):
-            what = f"{name!r} of shape {tuple(value.shape)} with fewer numbers than that"
-        if what:
-            break
-    if what:
+    fault = next(filter(None, map(_fault, content.items())), "") if content else "nothing"
+    if fault:
         raise StorageError(
-            f"{source} holds {what}: it is no list of weights",
+            f"{source} holds {fault}: it is no list of weights",
             f"weights are named tensors, by themselves or under {' or '.join(map(repr, _WRAPPERS[:2]))}",
         )
     parallel = all(name.startswith("module.") for name in content)
     return {name.removeprefix("module.") if parallel else name: value for name, value in content.items()}
 
 
-def _is_short(value: Tensor) -> bool:
-    """Return whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
-    if value.is_meta or value.layout != torch.strided:
-        return False
-    return value.numel() * value.element_size() > value.untyped_storage().nbytes()
+def _fault(entry: tuple[Any, Any]) -> str:
+    name, value = entry
+    if not isinstance(name, str):
+        return f"{name!r}, which is no name"
+    if not isinstance(value, Tensor):
+        return f"{name!r}, which is no tensor"
+    stored = not value.is_meta and value.layout == torch.strided
+    # A tensor that repeats few numbers: weights never do, and copied they would be of any size.
+    if stored and value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        return f"{name!r} of shape {tuple(value.shape)} with fewer numbers than that"
+    return ""
 
 
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
@@ -196,7 +192,6 @@ class Layout:
 
     @property
     def named(self) -> str:
-        """Return the model with its article."""
         return f"a {self.model}" if self.model == "BLIP" else f"an {self.model}"
 
 
@@ -269,7 +264,6 @@ def describe(file: Path) -> list[tuple[str, str]]:
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """Return how many names there are, and the first of them."""
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -10,7 +11,6 @@ import numpy as np
 import torch
 import transformers
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
@@ -18,7 +18,6 @@ from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
-from diptych.encoders.matching import PairInputs
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
@@ -32,11 +31,12 @@ from diptych.encoders.official.model import (
     MatchingConfig,
     MatchingModel,
     built,
-    filled,
     model_config_of,
 )
 from diptych.encoders.official.weights import agreed
+from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
+from diptych.encoders.tower import pad_tokens
 from diptych.encoders.two_stage import TwoStageEncoder
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
@@ -46,16 +46,13 @@ _AGAIN = "load the checkpoint and save it again"
 class OfficialEncoder(TwoStageEncoder):
     """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
 
-    Rows are the contrastive projections of the image encoder's first token and of the text half's. The
-    matching head reads a text's states through the fusion half, which looks at all tokens of the image.
-    What takes prepared images or token ids takes NumPy arrays or tensors on any device.
+    Preprocessed images and token ids are taken as NumPy arrays or as tensors on any device.
     """
 
     adds_contrastive: ClassVar[bool] = False
     cleaning = ALBEF_CLEANING
     text_parts: ClassVar[frozenset[str]] = frozenset(("states", "mask"))
-    published_limit: ClassVar[int]
-    """Tokens that the published evaluation cuts a text to."""
+    published_limit: ClassVar[int]  # tokens that the published evaluation cuts a text to
 
     def __init__(
         self,
@@ -65,12 +62,9 @@ class OfficialEncoder(TwoStageEncoder):
         *,
         tokenizer: Any = None,
         beside: Path | None = None,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
+        **options: Any,
     ) -> None:
-        super().__init__(model, name, config.text_limit, device, characters)
-        self.prefix = prefix
+        super().__init__(model, name, config.text_limit, **options)
         self.config = config
         self._pixels = Squashed(config.vision.image_size)
         self._tokenizer, self._beside = tokenizer, beside
@@ -98,7 +92,7 @@ class OfficialEncoder(TwoStageEncoder):
             raise UsageError(
                 f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
-        said = configured(found.config() if config is None else {}, config, vision, text)
+        said = configured(found, config, vision, text)
         state = retrieval_weights(found.state, layout, stage, found.name)
         fields = model_config_of(
             state,
@@ -120,7 +114,7 @@ class OfficialEncoder(TwoStageEncoder):
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
-        model = built(sizes, lambda model: filled(model, state, layout, found.name))
+        model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
     @classmethod
@@ -153,34 +147,20 @@ class OfficialEncoder(TwoStageEncoder):
         settings = {"name": folder.resolve().name} | saved_settings(folder)
         return cls(model, config, beside=folder, device=device, **settings)
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
         """The tokenizer, found when first asked for."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            self._tokenizer = find_tokenizer(self._tokenizer, self._beside)
+            return find_tokenizer(self._tokenizer, self._beside)
         return self._tokenizer
 
     @property
     def width(self) -> int:
         return self.config.width
 
-    def _tokens(self, texts: list[str], limit: int) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(
-            [self.cleaning(text) for text in texts], truncation=True, max_length=limit
-        )["input_ids"]
-        return ids
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        # One token more than the limit is enough to know that a text is longer; so are lost words.
-        counts = map(len, self._tokens(texts, self.text_limit + 1)) if texts else ()
-        return self.cleaning.counts(texts, list(counts), self.text_limit)
-
-    def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        return [np.asarray(row, dtype=np.int64) for row in self._tokens(texts, self.text_limit)]
-
     @property
-    def padding(self) -> tuple[int, int | None]:
-        return int(self.tokenizer.pad_token_id), None
+    def padding(self) -> tuple[int, int | None, bool]:
+        return int(self.tokenizer.pad_token_id), None, False
 
     def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
         pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
@@ -232,7 +212,7 @@ class OfficialEncoder(TwoStageEncoder):
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) prepared images → (n, d) float32 unit rows."""
+        """(n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()
@@ -253,15 +233,6 @@ class OfficialEncoder(TwoStageEncoder):
             "mask": torch.nn.functional.pad(inside, (0, missing)).cpu().numpy(),
         }
 
-    def _padded(self, texts: list[str]) -> tuple[Tensor, Tensor]:
-        """(n, t) token ids and (n,) lengths of texts as they are read."""
-        ids = [torch.from_numpy(row) for row in self._ids(texts)]
-        tokens = pad_sequence(ids, batch_first=True, padding_value=self.padding[0])
-        return tokens, torch.tensor([len(row) for row in ids])
-
-    def _text_features(self, texts: list[str]) -> Tensor:
-        return self.token_features(*self._padded(texts))
-
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         """Return (n, limit, width) float32 ``states`` of the text half, and (n, limit) bool ``mask``."""
         check_texts(texts)
@@ -270,9 +241,8 @@ class OfficialEncoder(TwoStageEncoder):
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)
         for start in range(0, len(texts), batch_size):
             here = slice(start, start + batch_size)
-            with self._tokenizing:
-                tokens, lengths = self._padded([self._read(text) for text in texts[here]])
-            inputs = self.token_inputs(tokens, lengths, self.text_limit)
+            tokens = pad_tokens(self.token_ids(texts[here], start), *self.padding)
+            inputs = self.token_inputs(*tokens, self.text_limit)
             states[here], mask[here] = inputs["states"], inputs["mask"]
         return {"states": states, "mask": mask}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,15 +13,16 @@ import numpy as np
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure, quiet
+from diptych.encoders.hub import loading, quiet
 from diptych.encoders.inputs import ByteTable
+from diptych.encoders.official.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
-"""A configuration as somebody gives it: its content, or a JSON file with it."""
+"""A configuration: its content, or a JSON file with it."""
 
 _VISION = ("vision", "vit", "swin", "vision_config")
 _TEXT = ("text", "bert_config", "text_config")
@@ -30,27 +31,24 @@ _SIZES = ("image_res", "img_size", "image_size")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What such a file says of a model; None where it does not say."""
+    """What a file says of a model; None where it does not say."""
 
     vision: dict[str, Any] = field(default_factory=dict)
     text: dict[str, Any] = field(default_factory=dict)
-    width: int | None = None  # of its rows; None where it does not say
-    text_limit: int | None = None  # tokens a text is cut to; None where it does not say
+    width: int | None = None  # of its rows
+    text_limit: int | None = None  # tokens a text is cut to
 
 
 def configured(
-    beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
+    checkpoint: Checkpoint, config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
-    """Return what is said of a checkpoint."""
+    """Return what the file beside a checkpoint says, or what is given instead."""
     given = _content(config, "configuration")
-    said = read_configuration(beside if given is None else given)
+    found = read_configuration(checkpoint.config() if given is None else given)
     seen = _content(vision, "image encoder's configuration")
     read = _content(text, "text encoder's configuration")
-    return Configuration(
-        said.vision if seen is None else seen,
-        said.text if read is None else read,
-        said.width,
-        said.text_limit,
+    return replace(
+        found, vision=found.vision if seen is None else seen, text=found.text if read is None else read
     )
 
 
@@ -70,11 +68,7 @@ def _content(given: Given, what: str) -> dict[str, Any] | None:
 
 
 def read_configuration(content: Mapping[str, Any]) -> Configuration:
-    """Take such a file apart.
-
-    Known are: the recipe of the published code as JSON, by itself or under ``config``; the encoders' own
-    configurations beside it (a path there says nothing and is passed over); and BERT's own file alone.
-    """
+    """Take the published recipe as JSON apart, by itself or under ``config``, with the encoders' own beside it."""
     if "num_attention_heads" in content and "hidden_size" in content:
         return Configuration(text=dict(content))
     recipe = content.get("config")
@@ -112,7 +106,6 @@ class Squashed:
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """An RGB picture, with what is laid over it pasted after it is squashed."""
         from PIL import Image as pillow
 
         pixels = np.asarray(picture.resize((self.size, self.size), pillow.Resampling.BICUBIC))
@@ -135,7 +128,7 @@ class Squashed:
 
 
 def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
-    """A tokenizer of transformers."""
+    """Return a tokenizer of transformers: of the folder given, of the checkpoint's, or of the hub."""
     import transformers
 
     folder: Path | None = None
@@ -144,20 +137,17 @@ def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
     elif given is None and beside is not None and any((beside / name).is_file() for name in _FILES):
         folder = beside
     where = str(folder or given or TOKENIZER)
-    try:
-        with quiet(bars=False):
-            tokenizer = transformers.BertTokenizer.from_pretrained(
-                where, local_files_only=folder is not None, trust_remote_code=False
-            )
+    fix = f"give a folder with {' or '.join(_FILES)}"
+    if folder is None:
+        fix = (
+            f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
+            "is network, and put the files beside the checkpoint, or give tokenizer=FOLDER"
+        )
+    with loading(f"the tokenizer {where}", folder, fix), quiet(bars=False):
+        tokenizer = transformers.BertTokenizer.from_pretrained(
+            where, local_files_only=folder is not None, trust_remote_code=False
+        )
         if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
             # What transformers makes of files that it does not find, without a word.
             raise ValueError(f"a vocabulary of {tokenizer.vocab_size} special tokens")
-        return tokenizer
-    except LOADING_ERRORS as error:
-        fix = f"give a folder with {' or '.join(_FILES)}"
-        if folder is None:
-            fix = (
-                f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
-                "is network, and put the files beside the checkpoint, or give tokenizer=FOLDER"
-            )
-        raise loading_failure(f"the tokenizer {where}", folder, error, fix) from error
+    return tokenizer

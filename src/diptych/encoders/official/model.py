@@ -1,8 +1,7 @@
 """The whole model: image encoder, text half, fusion half, projections and matching head.
 
-The text encoder is BERT. Its lower half reads texts; its upper half reads them with images: each layer has
-cross-attention to the image's tokens between self-attention and feed-forward, which is BLIP's layer of transformers
-(its BERT would mask the text causally, with keys as wide as the text).
+The lower half of BERT reads texts; the upper half, with cross-attention to the image's tokens, is BLIP's layer of
+transformers (its BERT would mask the text causally, with keys as wide as the text).
 
 Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X-VLM, ICML 2022, Section 3.
 """
@@ -65,7 +64,7 @@ class TextConfig(Options):
     activation: str = "gelu"
 
     def layers(self, depth: int) -> dict[str, Any]:
-        """Return ``depth`` layers in the words of transformers."""
+        """Return the options of ``depth`` layers of transformers."""
         return {
             "hidden_size": self.width,
             "num_hidden_layers": depth,
@@ -77,7 +76,6 @@ class TextConfig(Options):
 
 
 def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
-    """Return the sizes that the weights and ``given`` say."""
     said = canonical(given, _ALIASES, "text encoder's configuration")
     if said.get("kind", "bert") != "bert":
         raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")
@@ -118,21 +116,17 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
 
 
 class MatchingConfig(Options):
-    """Everything that is needed to build the model again.
-
-    Attributes:
-        head: ALBEF's linear matching head, or X-VLM's two layers with ``head_width`` between them.
-    """
+    """Everything that is needed to build the model again."""
 
     vision: VitConfig | SwinConfig
     text: TextConfig
     width: int
-    head: Literal["linear", "mlp"]
+    head: Literal["linear", "mlp"]  # ALBEF's, or X-VLM's two layers with ``head_width`` between them
     head_width: int = 0
     temperature: float | None = None  # the learned one, where the checkpoint has it
     stage: Stage = "fine-tuned"
     checkpoint: str = ""
-    trained_size: int  # side of the images that its tables were made for; others are interpolated
+    trained_size: int  # side of the images that its tables were made for
     text_limit: int  # tokens a text is cut to
 
 
@@ -175,6 +169,12 @@ class MatchingModel(nn.Module):
             _, layer, rest = rest.split(".", 2)
             return f"text_encoder.encoder.layer.{int(layer) + self._fusion_layer}.{rest}"
         return f"text_encoder.{rest}" if part == "text" else name
+
+    def weights_of(self, state: Mapping[str, Tensor], layout: Layout, source: str) -> dict[str, Tensor]:
+        """Return its weights out of a checkpoint, tables of positions interpolated."""
+        wanted = self.state_dict()
+        names = {name: self.official_name(name, layout) for name in wanted}
+        return filled(wanted, names, state, layout, source, self.image.fitted)
 
 
 def model_config_of(
@@ -221,17 +221,18 @@ def model_config_of(
 
 
 def filled(
-    model: MatchingModel, state: Mapping[str, Tensor], layout: Layout, source: str
+    wanted: Mapping[str, Tensor],
+    names: Mapping[str, str],
+    state: Mapping[str, Tensor],
+    layout: Layout,
+    source: str,
+    fitted: Callable[[str, Tensor], Tensor],
 ) -> dict[str, Tensor]:
-    """Return the weights of ``model`` out of a checkpoint: each by its name, none missing, none left over."""
-    wanted = model.state_dict()
-    names = {name: model.official_name(name, layout) for name in wanted}
+    """Return the ``wanted`` weights out of a checkpoint, each by its published name, none missing, none left over."""
     check_names(state, set(names.values()), layout, source)
     found: dict[str, Tensor] = {}
     for name, theirs in names.items():
-        found[name] = usable(state[theirs], theirs, source)
-        if name.startswith("image."):
-            found[name] = model.image.fitted(theirs.removeprefix(layout.vision), found[name])
+        found[name] = fitted(theirs.removeprefix(layout.vision), usable(state[theirs], theirs, source))
         if found[name].shape != wanted[name].shape:
             raise StorageError(
                 f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of "
@@ -241,11 +242,11 @@ def filled(
     return found
 
 
-PRE_TRAINED_SIZE = 384  # of images for weights of pre-training: the published retrieval recipes' own
+PRE_TRAINED_SIZE = 384  # of images for weights of pre-training: that of the published retrieval recipes
 
 
 def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:
-    """Return the model with its weights, made without touching the global random state."""
+    """Return the model with its weights; the global random state stays as it is."""
     with torch.random.fork_rng(devices=[]):
         model = MatchingModel(config).eval()
     model.load_state_dict(weights(model), strict=True)

@@ -1,7 +1,6 @@
-"""The image encoders of ALBEF (ViT) and X-VLM (Swin), as timm builds them, and their tables for other sizes.
+"""The image encoders of ALBEF (ViT) and X-VLM (Swin), as timm builds them.
 
-Position tables for images of another size than a model was trained with are interpolated as the published code
-does it: another way gives other numbers.
+Position tables for images of another size are interpolated as the published code does it.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ def position_table(table: Tensor, side: int) -> Tensor:
 def relative_bias_table(table: Tensor, window: int) -> Tensor:
     """Return Swin's relative position biases for windows of ``window`` × ``window`` patches.
 
-    The old biases are put at distances that grow geometrically, up to the new edge; a cubic spline through them is read
-    at whole distances (X-VLM's form, from BEiT). A table of fewer than four rows has a spline of lower order.
+    A cubic spline through the old ones, at geometric distances, is read at whole distances (X-VLM, from BEiT).
     """
     old = _square(len(table), "table of relative position biases", table)
     new = 2 * window - 1
@@ -59,7 +57,7 @@ def relative_bias_table(table: Tensor, window: int) -> Tensor:
             f"load it at the size of its own, instead of windows of {window}",
         )
     at, wanted = _distances(old // 2, new // 2), np.arange(-(new // 2), new // 2 + 1, dtype=np.float64)
-    order = min(3, old - 1)
+    order = min(3, old - 1)  # of small tables, a spline of lower order
     columns = []
     for head in table.float().T.numpy():
         spline = RectBivariateSpline(at, at, head.reshape(old, old), kx=order, ky=order)
@@ -113,7 +111,7 @@ _PUBLISHED_WIDTHS = {"vit": 768, "swin": 128}
 
 
 class VitConfig(Options):
-    """The sizes of a ViT for images of ``image_size`` pixels; epsilon and activation are told by no shape."""
+    """The sizes of a ViT; epsilon and activation are told by no shape."""
 
     image_size: int
     patch_size: int
@@ -127,7 +125,6 @@ class VitConfig(Options):
 
     @property
     def last_width(self) -> int:
-        """Return the width of a token that it gives."""
         return self.width
 
 
@@ -189,11 +186,10 @@ class SwinConfig(Options):
 
     @property
     def last_width(self) -> int:
-        """Return the width of a token that it gives."""
         return self.width * int(2 ** (len(self.depths) - 1))
 
     def sides(self) -> list[int]:
-        """Return the side of each stage, in patches."""
+        """Return the sides of the stages, in patches."""
         sides = [self.image_size // self.patch_size // 2**stage for stage in range(len(self.depths))]
         whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
         if not whole or any(side % min(side, self.window) for side in sides):
@@ -211,8 +207,7 @@ def swin_config(
 ) -> tuple[SwinConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained.
 
-    The window grows with the images, as X-VLM's does, unless ``given`` says another. For which images a checkpoint
-    was made is told by its shift masks; without them, by its window filling the last stage.
+    The window grows with the images, as X-VLM's does, unless ``given`` says another.
     """
     said = canonical(given, _SWIN, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
@@ -253,6 +248,7 @@ def swin_config(
 
 
 def _trained_size(weights: Weights, patch: int, window: int, depths: tuple[int, ...]) -> int:
+    """Return for which images a checkpoint was made: by its shift masks, else by its window filling the last stage."""
     blocks = [(stage, block) for stage, depth in enumerate(depths) for block in range(depth)]
     for stage, block in blocks:
         if (name := f"layers.{stage}.blocks.{block}.attn_mask") in weights:

@@ -31,7 +31,6 @@ class Weights:
         return self.prefix + name in self.state
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """Return the shape of one weight."""
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
             what = "lacks" if value is None else f"has a {tuple(value.shape)}"
@@ -55,7 +54,6 @@ class Weights:
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:
-    """Return a weight as float32."""
     if not value.is_floating_point() or value.layout != torch.strided:
         kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
         raise StorageError(

@@ -1,7 +1,4 @@
-"""Latent targets: captions in, unit rows out, the same rows for the same captions; kept on disk per model.
-
-A target model is kept beside what is trained with it: what is opened again later is the same model or an error.
-"""
+"""Latent targets: captions in, unit rows out, the same rows for the same captions; kept on disk per model."""
 
 from __future__ import annotations
 
@@ -28,33 +25,24 @@ logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):
-    """Which model makes the vectors.
+    """Which model makes the vectors."""
 
-    Attributes:
-        kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned from
-            the training captions, for where there is no sentence encoder; ``dual``, the text side of a dual
-            encoder.
-        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load``
-            takes.
-        precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast on
-            processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
-        shuffled: give each training caption the vector of another one, as a control.
-    """
-
-    kind: str = "sentence"
+    kind: str = "sentence"  # or lsa (of the training captions), or dual (text side of a dual encoder)
+    # Of sentence: a folder, or a name on the hub; of dual: what DualEncoder.load takes.
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    # Of sentence; with bfloat16, two to three times as fast on some CPUs, rows turn by up to 2e-5 in 1 − cosine.
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int = Field(384, ge=2)  # of lsa: length of a vector
-    shuffled: bool = False
+    shuffled: bool = False  # give each training caption the vector of another one, as a control
 
 
 @dataclass(frozen=True)
 class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targets again"):
-    """The header of a saved target model: its kind, fingerprint, and what its other files do not hold."""
+    """The header of a saved target model."""
 
     kind: str
     fingerprint: str
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # what its other files do not hold
 
 
 BATCH_SIZE = 64  # on a processor core larger batches were slower
@@ -64,24 +52,33 @@ class TargetModel(ABC):
     """Captions to latent targets."""
 
     kind: ClassVar[str]
+    source: str  # the model, for a run's records
 
     @property
     @abstractmethod
-    def width(self) -> int:
-        """Return the length of a target."""
+    def width(self) -> int: ...
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
         """Return the fingerprint of everything a row depends on: weights, vocabulary, settings."""
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Describe it, JSON-able, for a run's records."""
+        known = {
+            "kind": self.kind,
+            "model": self.source,
+            "width": self.width,
+            "fingerprint": self.fingerprint,
+        }
+        return known | self._about()
+
+    def _about(self) -> dict[str, Any]:
+        """Return what :meth:`describe` adds of this kind."""
+        return {}
 
     @abstractmethod
     def _rows(self, texts: list[str]) -> np.ndarray:
-        """(n, width) rows of any length."""
+        """Return (n, width) rows of any length."""
 
     @abstractmethod
     def _write(self, folder: Path) -> dict[str, Any]:
@@ -110,7 +107,6 @@ class TargetModel(ABC):
             yield positions, unit_rows(self._rows(batch), "caption", np.array(batch))
 
     def save(self, folder: Path | str) -> Path:
-        """Write what :func:`open_target_model` needs; all or nothing."""
         folder = Path(folder)
         with atomic_folder(folder, TargetHeader.marker()) as temporary:
             settings = self._write(temporary)
@@ -129,7 +125,6 @@ def _class_of(kind: str) -> Any:
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    """Make the model that a recipe asks for."""
     made: TargetModel = _class_of(options.kind).make(options, training_captions)
     return made
 

@@ -1,7 +1,4 @@
-"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be.
-
-Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what embeddings can add.
-"""
+"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from diptych.evaluation.printed.digits import (
     read_digits,
 )
 from diptych.evaluation.printed.signs import Sign, signs, truncation
-from diptych.evaluation.printed.target import Printed, Target, as_target, cell_name, cell_parts, parse_target
+from diptych.evaluation.printed.target import Printed, Target, as_target, cell_name, cell_parts
 
 __all__ = [
     "DigitReport",
@@ -25,7 +22,6 @@ __all__ = [
     "cell_parts",
     "chance_of_size",
     "names_of",
-    "parse_target",
     "possible_sizes",
     "read_digits",
     "signs",

@@ -1,11 +1,8 @@
-"""All that the digits of a target give away, put together: sizes by rule and signs.
+"""Everything the digits of a target say: signs, and of how many queries printed shares can be shares.
 
-Of how many queries printed shares can be shares: arithmetic of the digits alone.
-
-A recall is a whole number of hits over a number of queries. A number of queries is possible when every
-printed value is such a fraction, rounded or cut off at the printed decimals. With two decimals a set of
-1,000 queries can print one value in ten, so six values that all fit did so by chance once in a million;
-a set of 10,000 can print them all, and nothing is learned. How likely a fit is by chance is given with it.
+A recall is a whole number of hits over a number of queries, which is possible when every printed value is such
+a fraction, rounded or cut off at the printed decimals. With two decimals a set of 1,000 queries can print one
+value in ten, so six values that all fit did so by chance once in a million; a set of 10,000 can print them all.
 """
 
 from __future__ import annotations
@@ -24,8 +21,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction
 # Sizes of the field's test sets. Sources: Karpathy and Fei-Fei, CVPR 2015 (splits of Flickr8k, Flickr30k and COCO);
 # the counts of CUB-200, ABO and Fashion200k are those of the files behind Hendriksen et al., ECIR 2023.
 
-
-KNOWN_SIZES = (
+_KNOWN_SIZES = (
     (1_000, "images of Flickr30k test"),
     (5_000, "captions of Flickr30k test"),
     (1_014, "images of Flickr30k val"),
@@ -41,12 +37,11 @@ KNOWN_SIZES = (
     (10_210, "images of ABO test (ECIR 2023)"),
     (5_000, "images of small test files of ABO and Fashion200k (ECIR 2023)"),
 )
-"""The test sets by size; several have the same."""
 
 
 def names_of(n: int) -> tuple[str, ...]:
     """Return what is known to have ``n`` queries, e.g. ``"images of Flickr30k val"``."""
-    return tuple(what for size, what in KNOWN_SIZES if size == n)
+    return tuple(what for size, what in _KNOWN_SIZES if size == n)
 
 
 @dataclass(frozen=True)
@@ -67,21 +62,22 @@ class PossibleSizes:
     tried: int  # how many numbers of queries were tried
     expected: float  # how many of them would fit by chance, if the values had nothing to do with any
     distinct: int  # how many different values had to fit
-    # of the sizes of known test sets that were tried, how likely each would fit by chance
-    chances: Mapping[int, float] = field(default_factory=dict)
+    chances: Mapping[int, float] = field(
+        default_factory=dict
+    )  # of known sizes that were tried, to fit by chance
 
     @property
     def known(self) -> tuple[Size, ...]:
-        """Those that are the size of a known test set, the least likely by chance first."""
+        """Return those that are the size of a known test set, the least likely by chance first."""
         return tuple(sorted((size for size in self.sizes if size.known), key=lambda size: size.chance))
 
     def chance_of_any(self, chance: float) -> float:
-        """At most how likely some known size that is no more likely than ``chance`` fits, by either rule."""
+        """Return at most how likely a known size no more likely than ``chance`` fits, by either rule."""
         return min(1.0, len(RULES) * sum(one for one in self.chances.values() if one <= chance))
 
 
 def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray:
-    """Probability that values drawn from all printable ones would all fit ``n`` queries.
+    """Return the probability that values drawn from all printable ones would all fit ``n`` queries.
 
     Of the ``100 * 10**decimals + 1`` printable shares, n queries make n + 1, or all of them where n is
     larger. A value that is printed twice counts once.
@@ -96,7 +92,7 @@ def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray
 def possible_sizes(
     values: Iterable[Printed], rule: str = "round", candidates: Iterable[int] = range(1, 30_001)
 ) -> PossibleSizes:
-    """Numbers of queries of which every value is a share, in per cent."""
+    """Return the numbers of queries of which every value is a share, in per cent."""
     given = list(values)
     tried = np.unique(np.fromiter(candidates, dtype=np.int64))
     if not given or not len(tried) or tried[0] < 1:
@@ -113,13 +109,13 @@ def possible_sizes(
     fitting = zip(tried[fits].tolist(), chance[fits].tolist(), strict=True)
     sizes = tuple(Size(n, names_of(n), by_luck) for n, by_luck in fitting)
     distinct = len({(one.value, one.decimals) for one in given})
-    is_known = np.isin(tried, [n for n, _ in KNOWN_SIZES])
+    is_known = np.isin(tried, [n for n, _ in _KNOWN_SIZES])
     chances = dict(zip(tried[is_known].tolist(), chance[is_known].tolist(), strict=True))
     return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct, chances)
 
 
 def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:
-    """Whether some whole number of hits of ``n`` is printed as this value; in whole numbers throughout."""
+    """Return whether some whole number of hits of ``n`` is printed as this value; in whole numbers throughout."""
     whole = 100 * 10**one.decimals  # 100 % in units of the last digit
     units = round(one.value * 10**one.decimals)
     if rule == "round":  # 2 * whole * hits / n within 2 * units ± 1
@@ -144,40 +140,40 @@ _MOST_QUERIES = 200_000  # larger test sets are not looked for
 
 @dataclass(frozen=True)
 class DigitReport:
-    """What the digits say."""
-
-    # by which recalls (:data:`ALL_CELLS`, ``"i2t"``, ``"t2i"``) and rule, the numbers of queries that are
-    # possible
-    sizes: Mapping[str, Mapping[str, PossibleSizes]]
-    signs: tuple[Sign, ...]  # what is impossible, truncated or unusual
-    # per direction, how many queries the test set at hand has, where there is one
-    given: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[
+        str, Mapping[str, PossibleSizes]
+    ]  # by recalls (``"all recalls"``, ``"i2t"``, ...) and rule
+    signs: tuple[Sign, ...]
+    given: Mapping[str, int] = field(default_factory=dict)  # per direction, queries of a test set at hand
     runs: int = 1  # of how many runs each number is a mean; of several, digits tell no number of queries
 
     def sentences(self) -> list[str]:
-        """One or two sentences per finding."""
+        """Return one or two sentences per finding."""
         lines = [f"{one.text}." for one in self.signs]
         if self.runs > 1:
-            return [
-                *lines,
-                f"These are means of {self.runs} runs: of how many queries they are shares, their digits do not say.",
-            ]
-        told: list[float] = []
-        fitting = {direction: n for direction, n in self.given.items() if self._fits(direction, n)}
+            text = f"These are means of {self.runs} runs: of how many queries they are shares, their digits do not say."
+            return [*lines, text]
+        known_chances: list[float] = []
+        fitting = {direction: n for direction, n in self.given.items() if self._fitting(direction, n)}
         for of, by_rule in self.sizes.items():
-            if of == next(iter(self.sizes)) or told:
-                own = list(fitting.values()) if of == ALL_CELLS else [fitting[of]] if of in fitting else []
-                lines += _known_line(of, by_rule, told, own)
+            if of == next(iter(self.sizes)) or known_chances:
+                given = [n for direction, n in fitting.items() if of in (ALL_CELLS, direction)]
+                lines += _known_line(of, by_rule, known_chances, given)
         for direction, n in self.given.items():
-            lines += _given_line(direction, n, self.sizes.get(direction))
+            lines += _given_line(direction, n, self._fitting(direction, n))
         return lines
 
-    def _fits(self, direction: str, n: int) -> bool:
-        by_rule = self.sizes.get(direction, {})
-        return any(size.n == n for one in by_rule.values() for size in one.sizes)
+    def _fitting(self, direction: str, n: int) -> dict[str, float]:
+        """Return by which rules the recalls are shares of ``n`` queries, and how likely that is by chance."""
+        return {
+            _WORDS[rule]: size.chance
+            for rule, one in self.sizes.get(direction, {}).items()
+            for size in one.sizes
+            if size.n == n
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able; of many possible sizes the smallest."""
+        """Return it JSON-able; of many possible sizes the smallest."""
         return {
             "possible numbers of queries": {
                 of: {rule: _sizes_dict(one) for rule, one in by_rule.items()}
@@ -194,7 +190,6 @@ def read_digits(
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
     candidates: Iterable[int] | None = None,
 ) -> DigitReport:
-    """Read the digits of a target."""
     shares: dict[str, list[Printed]] = {ALL_CELLS: []}
     for direction in DIRECTIONS:
         shares[direction] = list(target.recalls(direction).values())
@@ -212,9 +207,7 @@ def read_digits(
         for of, values in shares.items()
         if values and target.runs == 1
     }
-    given: dict[str, int] = {
-        name: queries for name, (_, _, queries) in (galleries or {}).items() if name in sizes
-    }
+    given: dict[str, int] = {name: one[2] for name, one in (galleries or {}).items() if name in sizes}
     return DigitReport(sizes, signs(target, galleries), given, target.runs)
 
 
@@ -235,7 +228,7 @@ def _sizes_dict(one: PossibleSizes) -> dict[str, Any]:
 def _known_line(
     of: str, by_rule: Mapping[str, PossibleSizes], told: list[float], given: Sequence[int]
 ) -> list[str]:
-    """Which known sizes fit by which rule, and how much that means.
+    """Say which known sizes fit by which rule, and how much that means.
 
     ``told`` are the chances of what was said before: what is less telling is left out. Of the sizes ``given``
     something else is said; what they make, their multiples make too, and other sizes need not be looked for.
@@ -272,13 +265,7 @@ def _known_line(
     ]
 
 
-def _given_line(direction: str, n: int, by_rule: Mapping[str, PossibleSizes] | None) -> list[str]:
-    """Return whether the recalls are shares of the queries at hand."""
-    if by_rule is None:
-        return []
-    fitting = {
-        _WORDS[rule]: size.chance for rule, one in by_rule.items() for size in one.sizes if size.n == n
-    }
+def _given_line(direction: str, n: int, fitting: Mapping[str, float]) -> list[str]:
     if not fitting:
         return [
             f"The {direction} recalls cannot be shares of the {n:,} queries given, neither rounded nor cut off: "

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from diptych.evaluation.printed.target import SUM_PARTS, Printed, Target
+from diptych.evaluation.printed.target import Printed, Target, sum_cells
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
 LEAST_GAIN = 0.21
@@ -24,11 +24,7 @@ LEAST_GAIN = 0.21
 retrieval: the four papers' tables, and Radford et al. 2021 and Zeng et al. 2022 as quoted in thesis table 2.1."""
 
 COMPARED = 258
-"""How many different full rankings that is."""
-
-_LEAST_FIRST_GAIN = 0.5
-"""Least (R@5 − R@1) / min(R@1, 100 − R@1) of those that know anything."""
-
+_LEAST_FIRST_GAIN = 0.5  # (R@5 − R@1) / min(R@1, 100 − R@1) of those that know anything
 _RANGE = 3.0  # standard deviations within which a count is what chance gives
 _SURE = 2.0  # standard deviations that a full ranking's least gain must be away
 _LEAST_RATIO = 1.14
@@ -38,9 +34,7 @@ with shortcuts or a changed input are below."""
 
 @dataclass(frozen=True)
 class Sign:
-    """One thing the digits give away."""
-
-    kind: Literal["impossible", "truncated", "unusual"]  # ``impossible``, ``truncated`` or ``unusual``
+    kind: Literal["impossible", "truncated", "unusual"]
     cells: tuple[str, ...]  # the cells it is about
     text: str  # one sentence
 
@@ -50,13 +44,10 @@ class Truncation:
     """How many candidates per query can have been ranked, by the gains between printed cut-offs."""
 
     at_least: int  # candidates that were ranked: 2 where R@5 gains more than chance over R@1, else 1
-    # the cut-off from which on nothing was gained but chance; None where the ranking goes on, or it cannot be
-    # told
-    at_most: int | None
+    at_most: int | None  # the cut-off behind which chance alone gains; None where that cannot be said
     gain: float  # R@10 less R@5, in per cent
     least: float  # what a full ranking gains at least, in per cent
-    # what unranked places would gain, in per cent; None where the gallery is not known
-    by_chance: float | None
+    by_chance: float | None  # what unranked places would gain, in per cent; None of an unknown gallery
 
 
 def truncation(
@@ -65,12 +56,7 @@ def truncation(
     positives: float = 1.0,
     queries: int | None = None,
 ) -> Truncation | None:
-    """Judge whether R@10 − R@5 is that of a full ranking.
-
-    Returns:
-        None where one of the three is missing, or they are so few hits or so near 100 % that nothing can be
-        told.
-    """
+    """Judge whether R@10 − R@5 is that of a full ranking; None where one is missing or nothing can be told."""
     if not all(cutoff in recalls for cutoff in (1, 5, 10)):
         return None
     first, fifth, tenth = (recalls[cutoff].value for cutoff in (1, 5, 10))
@@ -79,7 +65,7 @@ def truncation(
         return None
 
     def is_chance(before: float, after: float, places: int, least: float) -> tuple[bool, float | None]:
-        """Whether a gain is what unranked places give, and how much that is; ``least`` is a ranking's."""
+        """Return whether a gain is what unranked places give, and how much that is; ``least`` is a ranking's."""
         gain = after - before
         if queries is not None:  # the least gain is a number of queries, which varies
             least -= _SURE * 100 * math.sqrt(least / 100 / queries)
@@ -99,31 +85,23 @@ def truncation(
 def signs(
     target: Target, galleries: Mapping[Direction, tuple[int, float, int]] | None = None
 ) -> tuple[Sign, ...]:
-    """All signs of a target."""
     found: list[Sign] = []
     for direction in DIRECTIONS:
         recalls = target.recalls(direction)
         for (low, before), (high, after) in pairwise(recalls.items()):
             if after.value < before.value:
-                found.append(
-                    Sign(
-                        "impossible",
-                        (f"{direction} R@{low}", f"{direction} R@{high}"),
-                        f"{direction} R@{high} {after} is less than R@{low} {before}: no ranking does that; "
-                        "columns may be permuted, or R@K counts all positives",
-                    )
+                text = (
+                    f"{direction} R@{high} {after} is less than R@{low} {before}: no ranking does that; "
+                    "columns may be permuted, or R@K counts all positives"
                 )
-        if all(cutoff in recalls for cutoff in (1, 5, 10)):
-            found += _truncated(direction, recalls, (galleries or {}).get(direction))
+                found.append(Sign("impossible", (f"{direction} R@{low}", f"{direction} R@{high}"), text))
+        one = truncation(recalls, *(galleries or {}).get(direction, ()))
+        if one is not None and one.at_most is not None:
+            found.append(_truncated(direction, recalls, one))
     return tuple([*found, *_sums(target), *_unusual(target)])
 
 
-def _truncated(
-    direction: str, recalls: Mapping[int, Printed], known: tuple[int, float, int] | None
-) -> list[Sign]:
-    one = truncation(recalls, *(known or ()))
-    if one is None or one.at_most is None:
-        return []
+def _truncated(direction: str, recalls: Mapping[int, Printed], one: Truncation) -> Sign:
     gain = f"{one.gain:.{recalls[10].decimals}f}"
     text = (
         f"{direction} R@10 − R@5 is {gain}; in all {COMPARED} full rankings in print it is {LEAST_GAIN:g} times "
@@ -135,19 +113,16 @@ def _truncated(
         f". That is what ranking {one.at_least} to {one.at_most} candidates of each query gives, all others "
         "missed or tied; which of these numbers, R@1, R@5 and R@10 cannot tell"
     )
-    return [Sign("truncated", (f"{direction} R@5", f"{direction} R@10"), text)]
+    return Sign("truncated", (f"{direction} R@5", f"{direction} R@10"), text)
 
 
 def _sums(target: Target) -> list[Sign]:
     found = []
     for name, cell in target.cells.items():
-        if not name.endswith("rsum"):
+        names = sum_cells(name) if name.endswith("rsum") else []
+        parts = [target.cells[part] for part in names if part in target.cells]
+        if not names or len(parts) < len(names):
             continue
-        sides = [name.split()[0]] if " " in name else list(DIRECTIONS)
-        names = [f"{side} {part}" for side in sides for part in SUM_PARTS]
-        if not all(part in target.cells for part in names):
-            continue
-        parts = [target.cells[part] for part in names]
         total = math.fsum(part.value for part in parts)
         # Cut-off digits all fall to one side, so a whole unit of each; rounded ones half a unit.
         slack = sum(part.unit for part in parts) + cell.unit
@@ -168,9 +143,8 @@ def _unusual(target: Target) -> list[Sign]:
         )
         found.append(Sign("unusual", ("i2t R@1", "t2i R@1"), text))
     shares = {f"{side} R@{k}": cell for side in DIRECTIONS for k, cell in target.recalls(side).items()}
-    if max((cell.value for cell in shares.values()), default=2) <= 1 and any(
-        0 < cell.value < 1 for cell in shares.values()
-    ):
+    recalls = [cell.value for cell in shares.values()]
+    if max(recalls, default=2) <= 1 and any(0 < value < 1 for value in recalls):
         text = "no recall is above 1 %; if these are fractions of 1, give them in per cent"
         found.append(Sign("unusual", tuple(shares), text))
     return found

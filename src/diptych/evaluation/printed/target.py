@@ -12,15 +12,9 @@ from diptych.core.errors import UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.measuring import GainMeasure, Measure, measure
 
-RULES = ("round", "truncate")
-"""What is done with the digits that are not printed."""
-
+RULES = ("round", "truncate")  # what is done with the digits that are not printed
 SUM_PARTS = ("R@1", "R@5", "R@10")
-"""What a recall sum adds up."""
-
-MOST_DECIMALS = 4
-"""Digits after the point at most: a number with more was never printed, and they say nothing of queries."""
-
+_MOST_DECIMALS = 4  # a number with more was never printed, and they say nothing of queries
 _SUM = "rsum"
 _SLACK = 1e-9  # a product in float64 may miss the digit that it is by this much
 _FORM = 'e.g. "i2t R@1=64.6", "t2i R@10=82.48", "i2t rsum=245.5" or "rsum=448.16"'
@@ -30,31 +24,31 @@ _FORM = 'e.g. "i2t R@1=64.6", "t2i R@10=82.48", "i2t rsum=245.5" or "rsum=448.16
 class Printed:
     """One printed number; shares are in per cent."""
 
-    value: float  # as printed
-    decimals: int  # digits after the point, :data:`MOST_DECIMALS` at most
+    value: float
+    decimals: int  # digits after the point
 
     def __post_init__(self) -> None:
-        if not 0 <= self.decimals <= MOST_DECIMALS:
+        if not 0 <= self.decimals <= _MOST_DECIMALS:
             text = f"{self.value} with {self.decimals} digits after the point"
-            raise UsageError(text, f"0 to {MOST_DECIMALS} are read")
+            raise UsageError(text, f"0 to {_MOST_DECIMALS} are read")
 
     @property
     def unit(self) -> float:
-        """One of the last digit."""
+        """Return one of the last digit."""
         return float(10.0**-self.decimals)
 
     def is_print_of(self, value: float, rule: str) -> bool:
-        """Whether ``value`` is printed as this number by ``rule``; a half may be rounded either way."""
+        """Return whether ``value`` is printed as this number by ``rule``; a half may be rounded either way."""
         if rule == "truncate":
             return self.value - _SLACK <= value < self.value + self.unit - _SLACK
         return abs(value - self.value) <= self.unit / 2 + _SLACK
 
     def error(self, value: float) -> float:
-        """Relative distance, of a printed zero that in units of the last digit."""
+        """Return the relative distance, of a printed zero that in units of the last digit."""
         return abs(value - self.value) / (abs(self.value) or self.unit)
 
     def within(self, value: float, tolerance: float) -> bool:
-        """Whether ``value`` is within the relative ``tolerance``, or would be printed alike."""
+        """Return whether ``value`` is within the relative ``tolerance``, or would be printed alike."""
         return abs(value - self.value) <= max(tolerance * abs(self.value), self.unit / 2) + _SLACK
 
     def __str__(self) -> str:
@@ -62,7 +56,7 @@ class Printed:
 
 
 def cell_parts(name: str) -> tuple[Direction | None, str]:
-    """``"i2t R@1"`` as direction and measure; ``"rsum"``, the sum of both directions, has no direction."""
+    """Return ``"i2t R@1"`` as direction and measure; ``"rsum"``, the sum of both directions, has no direction."""
     first, _, rest = name.strip().partition(" ")
     direction: Direction | None = "i2t" if first == "i2t" else "t2i" if first == "t2i" else None
     kind = rest.strip() if direction else name.strip()
@@ -78,10 +72,15 @@ def cell_parts(name: str) -> tuple[Direction | None, str]:
     return direction, kind
 
 
+def sum_cells(name: str) -> list[str]:
+    """Return the recalls that ``"i2t rsum"`` or ``"rsum"`` adds up."""
+    direction, _ = cell_parts(name)
+    sides = DIRECTIONS if direction is None else (direction,)
+    return [f"{side} {part}" for side in sides for part in SUM_PARTS]
+
+
 @dataclass(frozen=True)
 class Target:
-    """What was printed."""
-
     cells: Mapping[str, Printed]  # by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``
     label: str = ""  # where it was printed
     runs: int = 1  # of how many runs each number is a mean
@@ -98,11 +97,11 @@ class Target:
 
     @classmethod
     def of(cls, values: Mapping[str, float], decimals: int, label: str = "") -> Target:
-        """Numbers that are all printed with so many decimals."""
+        """Return numbers that are all printed with so many decimals."""
         return cls({name: Printed(float(value), decimals) for name, value in values.items()}, label)
 
     def recalls(self, direction: str) -> dict[int, Printed]:
-        """Printed recalls of one direction by cut-off, ascending."""
+        """Return the printed recalls of one direction by cut-off, ascending."""
         found = {}
         for name, cell in self.cells.items():
             given, kind = cell_parts(name)
@@ -112,19 +111,16 @@ class Target:
 
     @property
     def independent(self) -> Target:
-        """The same without sums whose recalls are all printed: they say nothing more."""
+        """Return the same without sums whose recalls are all printed: they say nothing more."""
 
-        def is_told(name: str) -> bool:
-            direction, kind = cell_parts(name)
-            sides = DIRECTIONS if direction is None else (direction,)
-            parts = [f"{side} {part}" for side in sides for part in SUM_PARTS]
-            return kind == _SUM and all(part in self.cells for part in parts)
-
-        cells = {name: cell for name, cell in self.cells.items() if not is_told(name)}
+        cells = {
+            name: cell
+            for name, cell in self.cells.items()
+            if not name.endswith(_SUM) or not all(part in self.cells for part in sum_cells(name))
+        }
         return replace(self, cells=cells)
 
     def to_dict(self) -> dict[str, str]:
-        """Cells as they are printed."""
         return {name: str(cell) for name, cell in self.cells.items()}
 
 
@@ -141,11 +137,10 @@ _RECALL = re.compile(r"(?:r|recall)?[\s_]*@?[\s_]*(?P<cutoff>[0-9]+)", re.I)
 
 
 def cell_name(text: str) -> str:
-    """A cell's name as :class:`Target` has it, from the ways in which it is written.
+    """Return a cell's name as :class:`Target` has it, from the ways in which it is written.
 
     ``i2t R@1`` is also ``i2t_r1``, ``i2t/R@1``, ``i2t recall@1``, ``TR@1`` and ``txt_r1``: the published code
-    of ALBEF, BLIP and X-VLM calls image→text by what is retrieved, ``txt``, and text→image ``img``. What has
-    no such form is returned as it is, with single blanks.
+    of ALBEF, BLIP and X-VLM calls image→text by what is retrieved, ``txt``, and text→image ``img``.
     """
     plain = " ".join(text.split())
     found = _CELL.fullmatch(plain)
@@ -157,12 +152,15 @@ def cell_name(text: str) -> str:
 
 
 def as_target(given: object, decimals: int | None = None, label: str = "") -> Target:
-    """What was printed, as a :class:`Target`.
+    """Return what was printed as a :class:`Target`; names as :func:`cell_name` understands them.
 
-    Args:
-        given: a Target; a mapping from cells to numbers, ``{"i2t R@1": 64.6, "t2i R@10": 67.64}``, or from
-            directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; texts
-            ``"i2t R@1=64.6"``. Shares are in per cent. Names as :func:`cell_name` understands them.
+    Given as a Target; a mapping from cells to numbers, ``{"i2t R@1": 64.6, "t2i R@10": 67.64}``, or from
+    directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; or texts
+    ``"i2t R@1=64.6"``. Shares are in per cent.
+
+    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
+    84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
+    measure.
     """
     if isinstance(given, Target):
         if decimals is None and not label:
@@ -172,24 +170,11 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
             for name, cell in given.cells.items()
         }
         return replace(given, cells=shown, label=label or given.label)
-    if isinstance(given, str):
-        return parse_target([given], decimals, label)
     if isinstance(given, Mapping):
         return _of_numbers(_flat(given), decimals, label)
-    if isinstance(given, Iterable):
-        texts = list(given)
-        if texts and all(isinstance(text, str) for text in texts):
-            return parse_target(texts, decimals, label)
-    raise UsageError(f"a target of type {type(given).__name__} names no cells", _FORMS)
-
-
-def parse_target(texts: Iterable[str], decimals: int | None = None, label: str = "") -> Target:
-    """``NAME=VALUE`` texts as a target.
-
-    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
-    84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
-    measure.
-    """
+    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"a target of type {type(given).__name__} names no cells", _FORMS)
     values: list[tuple[str, object]] = []
     for text in texts:
         name, _, value = text.rpartition("=")
@@ -200,7 +185,6 @@ def parse_target(texts: Iterable[str], decimals: int | None = None, label: str =
 
 
 def _flat(given: Mapping[Any, Any]) -> list[tuple[str, object]]:
-    """Return names and values of a mapping; of directions with several values each, one after the other."""
     found: list[tuple[str, object]] = []
     for key, value in given.items():
         name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
@@ -231,23 +215,21 @@ def _of_numbers(given: Iterable[tuple[str, object]], decimals: int | None, label
     most: dict[str, int] = {}
     for name, (_, digits) in values.items():
         most[_kind(name)] = max(most.get(_kind(name), 0), digits)
-    return Target(
-        {
-            name: Printed(value, most[_kind(name)] if decimals is None else decimals)
-            for name, (value, _) in values.items()
-        },
-        label,
-    )
+    cells = {
+        name: Printed(value, most[_kind(name)] if decimals is None else decimals)
+        for name, (value, _) in values.items()
+    }
+    return Target(cells, label)
 
 
 def _kind(name: str) -> str:
-    """What is printed with the same decimals: recalls and their sums, or one other measure."""
+    """Return what is printed with the same decimals: recalls and their sums, or one other measure."""
     measure = name.rpartition(" ")[2]
     return "R@" if measure.startswith("R@") or measure == "rsum" else measure
 
 
 def _number(given: object) -> tuple[float, int] | None:
-    """A finite number and its digits after the point, those that can matter; None where it is none."""
+    """Return a finite number and its digits after the point, those that can matter; None where it is none."""
     text = str(given).strip().removesuffix("%").strip()
     try:
         value = float(text)
@@ -256,8 +238,8 @@ def _number(given: object) -> tuple[float, int] | None:
     if not math.isfinite(value):
         return None
     # 84.47999999999999 is 84.48 that has been computed with.
-    digits = next((d for d in range(MOST_DECIMALS) if abs(value - round(value, d)) < 1e-9), MOST_DECIMALS)
+    digits = next((d for d in range(_MOST_DECIMALS) if abs(value - round(value, d)) < 1e-9), _MOST_DECIMALS)
     whole, point, behind = text.partition(".")
     if isinstance(given, str) and point and (whole + behind).strip("+-").isdigit():
-        digits = max(digits, min(len(behind), MOST_DECIMALS))
+        digits = max(digits, min(len(behind), _MOST_DECIMALS))
     return value, digits

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,33 +24,29 @@ from diptych.core.errors import CaptionError, NumericalError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.images import split_overlay
-from diptych.data.language import Language
 from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 
-ROUNDING = 2.0**-20
-"""Rows of unit length that differ by no more than this in every number are the same row."""
+_ROUNDING = 2.0**-20  # of every number: unit rows that differ by no more are the same row
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Which queries a perturbation changed."""
-
     changed: np.ndarray  # (n,) booleans
     content: str  # a fingerprint of the changed queries
-    options: Mapping[str, Any]  # what the perturbation was run with
+    options: Mapping[str, Any]
     reasons: Mapping[str, int]  # how many queries stayed, by reason
-    texts: Sequence[str] = field(default=())  # the changed texts in order, of captions
+    texts: Sequence[str] = ()  # the changed texts in order, of captions
 
     @property
     def places(self) -> np.ndarray:
-        """(q,) which queries were changed."""
+        """Return (q,) which queries were changed."""
         return np.flatnonzero(self.changed)
 
 
 def same_rows(rows: np.ndarray, clean: np.ndarray) -> np.ndarray:
-    """(n,) booleans: which of (n, d) rows lie within rounding of the clean ones."""
-    found: np.ndarray = (np.abs(rows - clean) <= ROUNDING).all(axis=1)
+    """Return (n,) booleans: which of (n, d) rows lie within rounding of the clean ones."""
+    found: np.ndarray = (np.abs(rows - clean) <= _ROUNDING).all(axis=1)
     return found
 
 
@@ -61,36 +57,22 @@ def changed_captions(
     perturbation: TextPerturbation,
     captions: Sequence[str],
     ids: Sequence[str],
-    *,
-    seed: int,
     options: Mapping[str, Any],
-    compat: str,
-    language: Language,
-    tags: Sequence[Sequence[str]] | None,
+    **how: Any,
 ) -> Change:
-    """What a perturbation makes of captions; arguments and errors as of
-    :func:`~diptych.analysis.perturbations.perturb_captions`."""
+    """Return what :func:`~diptych.analysis.perturbations.perturb_captions` makes of captions."""
     with report_to(None):
-        found = perturb_captions(
-            perturbation,
-            captions,
-            ids,
-            seed=seed,
-            options=options,
-            compat=compat,
-            language=language,
-            tags=tags if "tags" in perturbation.needs else None,
-        )
+        found = perturb_captions(perturbation, captions, ids, options=options, **how)
     places = np.flatnonzero(found.changed).tolist()
     texts = [found.texts[place] for place in places]
-    said = options_of(perturbation, options).model_dump(mode="json")
-    return Change(found.changed, fingerprint(places, texts), said, found.reasons, texts)
+    values = options_of(perturbation, options).model_dump(mode="json")
+    return Change(found.changed, fingerprint(places, texts), values, found.reasons, texts)
 
 
 def encode_captions(
     encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], what: str
 ) -> np.ndarray:
-    """(n, d) rows of texts, each distinct text encoded once."""
+    """Return (n, d) rows of texts, each distinct text encoded once."""
     places: dict[str, int] = {}
     which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
     distinct, counts = list(places), np.bincount(which, minlength=len(places))
@@ -114,14 +96,14 @@ _LOOKED_AT = 16
 
 
 def look_alike(one: Collection, other: Collection) -> bool:
-    """Return whether the first pictures of two perturbed views are the same: then all of them may be."""
+    """Return whether the first images of two perturbed views are the same: then all of them may be."""
     first = range(min(_LOOKED_AT, one.n_images))
     mine, theirs = ([digest for digest, *_ in _looked_at(view, first)] for view in (one, other))
     return mine == theirs
 
 
 def changed_pictures(perturbed: Collection, options: Mapping[str, Any]) -> Change:
-    """Return which pictures of a perturbed view are changed; each is made once, none is encoded."""
+    """Return which images of a perturbed view are changed; each is made once, none is encoded."""
     found = _looked_at(perturbed, range(perturbed.n_images))
     return _change([(digest, reason) for digest, reason, _ in found], options)
 
@@ -129,28 +111,27 @@ def changed_pictures(perturbed: Collection, options: Mapping[str, Any]) -> Chang
 def encode_pictures(
     encoder: DualEncoder, perturbed: Collection, options: Mapping[str, Any], what: str
 ) -> tuple[Change, np.ndarray]:
-    """Make every picture of a perturbed view once; return what was changed, and (q, d) rows of that."""
+    """Make every image of a perturbed view once; return what was changed, and (q, d) rows of that."""
     seen, blocks, n = [], [np.empty((0, encoder.width), dtype=np.float32)], perturbed.n_images
-    names: list[str] = []
-    items: list[Any] = []
+    batch: list[tuple[Any, str]] = []
     with task(what, n, "images") as bar:
         for row, (digest, reason, prepared) in enumerate(_looked_at(perturbed, range(n), encoder)):
             seen.append((digest, reason))
             if not reason:
-                names.append(perturbed.image_ids[row])
-                items.append(prepared)
-            if items and (len(items) == _BATCH or row == n - 1):
+                batch.append((prepared, perturbed.image_ids[row]))
+            if batch and (len(batch) == _BATCH or row == n - 1):
+                items, names = [item for item, _ in batch], [name for _, name in batch]
                 blocks.append(encoder.encode_prepared(items, names))
-                bar.advance(len(items))
+                bar.advance(len(batch))
                 check_stop()
-                names, items = [], []
+                batch = []
     return _change(seen, options), np.concatenate(blocks)
 
 
 def _looked_at(
     perturbed: Collection, rows: Iterable[int], encoder: DualEncoder | None = None
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield a view's pictures: digest, why it stays as it is (empty when changed), and as prepared for an encoder."""
+    """Yield a view's images: digest, why it stays as it is (empty when changed), and prepared for an encoder."""
     source, places = perturbed.source, perturbed.source_rows
     assert isinstance(source, PerturbedSource)
 
@@ -172,7 +153,7 @@ def _change(seen: Sequence[tuple[str, str]], options: Mapping[str, Any]) -> Chan
 
 
 def _digest(item: Any) -> str:
-    """A fingerprint of a picture's pixels, and of what is laid over it."""
+    """Return a fingerprint of an image's pixels, and of what is laid over it."""
     picture, overlay = split_overlay(item)
     hasher = hashlib.blake2b(repr(picture.size).encode(), digest_size=16)
     hasher.update(picture.tobytes())

@@ -23,11 +23,9 @@ from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, ope
 from diptych.evaluation.stress.queries import RSUM
 from diptych.evaluation.stress.result import CLEAN, StressResult, StressRow
 
-GAIN = "gain of DCG_CM"
-LANGUAGE = "language"
-"""Parts of a protocol that may differ where nothing that is compared depends on them."""
-
-_OWN = ("encoder", "dataset", LANGUAGE, GAIN)  # of the data its content says more than its name
+_GAIN, _LANGUAGE = "gain of DCG_CM", "language"
+_OWN = ("encoder", "dataset", _LANGUAGE, _GAIN)  # of the data its content says more than its name
+_DECLARED = ("name", "description", "group", "keeps_meaning", "direction", "options")
 _DEFAULT = (RSUM, "nDCG_CM@10")
 _MARKER = "stress.json"
 
@@ -42,13 +40,12 @@ class ComparedRow:
     keeps_meaning: bool
     direction: str
     options: Mapping[str, Any]
-    measure: str  # what was measured
-    # per model, share of changed queries that it gives the very row of the clean one
-    unseen: Mapping[str, float]
-    differences: Mapping[str, DropDifference]  # per model but the baseline, its drop beside the baseline's
+    measure: str
+    unseen: Mapping[str, float]  # per model, share of changed queries that it gives the row of the clean one
+    differences: Mapping[str, DropDifference]  # per model but the baseline, against it
 
     def own(self, model: str) -> OwnDrop:
-        """What a model loses."""
+        """Return what a model loses."""
         if model not in self.unseen:
             raise UnknownNameError("model", model, self.unseen)
         if model in self.differences:
@@ -60,10 +57,10 @@ class ComparedRow:
 class StressComparison:
     """Models side by side."""
 
-    models: Sequence[str]  # their names, in the order given
+    models: Sequence[str]
     encoders: Mapping[str, str]  # per model, what its stress run calls it, and its fingerprint
-    baseline: str  # the one that others are compared with
-    measures: Sequence[str]  # by which
+    baseline: str
+    measures: Sequence[str]
     protocol: Mapping[str, Any]  # what all runs have in common
     rows: Sequence[ComparedRow]  # perturbation by perturbation, one per measure
     left_out: Mapping[str, str]  # perturbations that not all have, and which have them not
@@ -72,17 +69,14 @@ class StressComparison:
 
     @property
     def others(self) -> list[str]:
-        """All models but the baseline."""
         return [name for name in self.models if name != self.baseline]
 
     def of(self, measure: str) -> list[ComparedRow]:
-        """The rows of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
         return [row for row in self.rows if row.measure == measure]
 
     def protocol_line(self) -> str:
-        """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
 
     def tables(self) -> list[Table]:
@@ -95,23 +89,15 @@ class StressComparison:
         """Return how the tables are read, what they say in a sentence, and how they were made."""
         from diptych.evaluation.stress.tables import COMPARISON_LEGEND, comparison_summary
 
-        return [
-            COMPARISON_LEGEND,
-            comparison_summary(self),
-            *self.notes,
-            self.protocol_line(),
-            self.method,
-        ]
+        head = (COMPARISON_LEGEND, comparison_summary(self))
+        return [*head, *self.notes, self.protocol_line(), self.method]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A finished stress run."""
-
     name: str
     folder: Path
     result: StressResult
@@ -180,94 +166,79 @@ def compare_stress(
         conditions = [run.conditions(row) for run, row in zip(runs, rows, strict=True)]
         for other in range(1, len(runs)):
             _check_same_change(*((runs[one], rows[one], conditions[one]) for one in (0, other)))
-        first = rows[0]
-        about = {
-            "name": name,
-            "description": first.description,
-            "group": first.group,
-            "keeps_meaning": first.keeps_meaning,
-            "direction": first.direction,
-            "options": dict(first.options),
-            "unseen": {run.name: row.same_share for run, row in zip(runs, rows, strict=True)},
-        }
+        metadata = {field: getattr(rows[0], field) for field in _DECLARED}
+        metadata["unseen"] = {run.name: row.same_share for run, row in zip(runs, rows, strict=True)}
+        direction = rows[0].direction
         for measure in chosen:
-            unpaired.append({**about, "measure": measure})
+            unpaired.append({**metadata, "measure": measure})
             baselines, *others = (
                 Paired(
                     name,
                     measure,
-                    run.clean.values[first.direction][measure],
+                    run.clean.values[direction][measure],
                     np.stack([one.values[measure] for one in found]),
-                    run.clean.cluster[first.direction],
+                    run.clean.cluster[direction],
                 )
                 for run, found in zip(runs, conditions, strict=True)
             )
-            pairs += [(baselines, other) for other in others]
+            pairs += [(baselines, each) for each in others]
     how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": seed, "correction": correction}
     tested = iter(drop_differences(pairs, **how))
     compared = tuple(
         ComparedRow(**one, differences={run.name: next(tested) for run in runs[1:]}) for one in unpaired
     )
     protocols = {run.name: run.result.protocol for run in runs}
-    languages = {name: str(said.get(LANGUAGE, "")) for name, said in protocols.items()}
+    languages = {name: str(one.get(_LANGUAGE, "")) for name, one in protocols.items()}
     if len(set(languages.values())) > 1:
-        said = "; ".join(f"{name} {line}" for name, line in languages.items())
-        notes.append(f"languages differ, the changed queries do not: {said}")
+        each = "; ".join(f"{name} {line}" for name, line in languages.items())
+        notes.append(f"languages differ, the changed queries do not: {each}")
     models = {run.name: run.result.model for run in runs}
+    common = {
+        name: value
+        for name, value in protocols[base].items()
+        if name != "encoder" and all(one.get(name) == value for one in protocols.values())
+    }
+    method = drops_line(len(pairs), what="differences of two models' drops", **how)
     return StressComparison(
         models=tuple(names),
         encoders={name: f"{models[name]} {protocols[name].get('encoder', '')}".strip() for name in names},
         baseline=base,
         measures=tuple(chosen),
-        protocol={
-            name: value
-            for name, value in protocols[base].items()
-            if name != "encoder" and all(said.get(name) == value for said in protocols.values())
-        },
+        protocol=common,
         rows=compared,
         left_out=left_out,
-        method=drops_line(len(pairs), what="differences of two models' drops", **how)
-        + "; of one training of each model, which says nothing of others",
+        method=f"{method}; of one training of each model, which says nothing of others",
         notes=tuple(notes),
     )
 
 
 def _check_comparable(first: _Run, run: _Run) -> None:
     """Refuse runs that were not asked the same queries over the same gallery; encoders may differ."""
-    names = first.name, run.name
-    said = [
-        {name: value for name, value in one.result.protocol.items() if name not in _OWN}
-        for one in (first, run)
-    ]
-    check_alike(names, said, "stress both on the same data with the same options")
-    queries = [{f"{way} queries": mark for way, mark in one.clean.queries.items()} for one in (first, run)]
-    clusters = [
-        {f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()}
-        for one in (first, run)
-    ]
-    for both in (queries, clusters):
-        check_alike(names, both, "stress both on the same data")
+    names, options, queries = (first.name, run.name), [], []
+    for one in (first, run):
+        options.append({name: value for name, value in one.result.protocol.items() if name not in _OWN})
+        queries.append({f"{way} queries": mark for way, mark in one.clean.queries.items()})
+        for way, owners in one.clean.cluster.items():
+            queries[-1][f"images of {way} queries"] = fingerprint(owners.tolist())
+    check_alike(names, options, "stress both on the same data with the same options")
+    check_alike(names, queries, "stress both on the same data")
 
 
 def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> None:
     """Refuse a perturbation that did not make the same of the same queries."""
     (first, row, mine), (run, other, theirs) = both
-    names = first.name, run.name
-    options = [
-        {
-            row.name: f"with {', '.join(f'{key} {value}' for key, value in one.options.items()) or 'no options'}"
-        }
-        for one in (row, other)
-    ]
+    names, options = (first.name, run.name), []
+    for each in (row, other):
+        given = ", ".join(f"{key} {value}" for key, value in each.options.items())
+        options.append({row.name: f"with {given or 'no options'}"})
     check_alike(names, options, "stress both with the same --set")
+    languages = [str(each.result.protocol.get(_LANGUAGE, "not said")) for each in (first, run)]
+    by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
     for one, two in zip(mine, theirs, strict=True):
-        if one.content == two.content:
-            continue
         what = f"{row.name}, seed {one.seed}, made other queries,"
-        languages = [str(each.result.protocol.get(LANGUAGE, "not said")) for each in (first, run)]
-        by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
+        found = f"{two.content}{by}" if two.content != one.content else one.content
         fix = "stress both with the same --language, --wordnet and --nltk-data"
-        check_alike(names, ({what: one.content}, {what: f"{two.content}{by}"}), fix)
+        check_alike(names, ({what: one.content}, {what: found}), fix)
 
 
 def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, str]]:
@@ -286,10 +257,8 @@ def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, st
     }
     if not common:
         both = " and ".join(", ".join(row.name for row in run.result.rows) or "none" for run in runs)
-        names = " and ".join(held)
-        raise MismatchError(
-            f"{names} have no perturbation in common: {both}", "stress both with the same --perturb"
-        )
+        text = f"{' and '.join(held)} have no perturbation in common: {both}"
+        raise MismatchError(text, "stress both with the same --perturb")
     return common, left_out
 
 
@@ -301,14 +270,14 @@ def _common_measures(runs: Sequence[_Run], asked: Sequence[str] | None) -> tuple
     common = common_measures({run.name: run.result.measures for run in runs}, asked, "stress")
     chosen = common if asked else [name for name in _DEFAULT if name in common] or common
     gains = [name for name in chosen if "DCG_CM" in name]
-    models = [str(run.result.protocol.get(GAIN, "not said")) for run in runs]
+    models = [str(run.result.protocol.get(_GAIN, "not said")) for run in runs]
     if not gains or len(set(models)) == 1:
         own = gains and models[0] == "the encoder's own similarity"
         note = f"{', '.join(gains)} by each model's own similarity: a difference may be one of scale"
         return chosen, [note] if own else []
-    said = f"{', '.join(gains)}: {GAIN} is {' and '.join(dict.fromkeys(models))}"
+    differ = f"{', '.join(gains)}: {_GAIN} is {' and '.join(dict.fromkeys(models))}"
     chosen = [name for name in chosen if name not in gains]
     if asked or not chosen:
         names = " and ".join(run.name for run in runs)
-        raise MismatchError(f"{names} cannot be compared by {said}", "stress all with one --relevance")
-    return chosen, [f"left out {said}"]
+        raise MismatchError(f"{names} cannot be compared by {differ}", "stress all with one --relevance")
+    return chosen, [f"left out {differ}"]

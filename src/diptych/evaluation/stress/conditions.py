@@ -45,50 +45,41 @@ from diptych.evaluation.stress.changed import (
 from diptych.evaluation.stress.queries import RANK, Queries
 from diptych.metrics import Direction
 
-WORST = 20
-"""Queries that a condition keeps as the worst hit."""
-
+_WORST = 20  # queries that a condition keeps as the worst hit
 RECREATE = "the command of diptych analyse stress once more: what is finished is kept"
 _TEXTS = "texts.jsonl.gz"
 
 
 @dataclass(frozen=True, eq=False)
 class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",)):
-    """One perturbation with one seed."""
+    """One perturbation with one seed, kept as soon as it is made."""
 
     perturbation: str
     seed: int
     key: str  # what it was made of, by content
     content: str  # a fingerprint of the changed queries: two seeds with the same are one experiment
-    options: Mapping[str, Any]  # of the perturbation
+    options: Mapping[str, Any]
     reasons: Mapping[str, int]  # how many queries stayed as they were, by reason
     changed: np.ndarray  # (n,) booleans
-    # (n,) booleans: queries that were changed and whose embedding differs by no more than rounding
-    same: np.ndarray
-    # per measure, (n,) float64; those of the clean query where it was not changed
-    values: Mapping[str, np.ndarray]
+    same: np.ndarray  # (n,) booleans: changed, and the embedding differs by no more than rounding
+    values: Mapping[str, np.ndarray]  # per measure, (n,) float64; of the clean query where it was not changed
     rank: np.ndarray  # (n,) float64, of the best positive
     # (n,) float64: 1 where the own image scores the clean caption higher than the changed one, 0 where lower,
     # one half where they tie; NaN for captions that were not changed, and for images
     preference: np.ndarray
-    # queries whose best positive's rank grew by the greatest factor, that first, at most one per image
-    worst: np.ndarray
+    worst: np.ndarray  # queries whose rank grew by the greatest factor, that first, at most one per image
     worst_first: np.ndarray  # (w, 2): the item that each of them found first, clean and changed
     worst_texts: Sequence[str] = ()  # of captions, the changed text of each of them
     texts: Mapping[str, str] = field(default_factory=dict)  # of captions, per id the changed text
 
     def write_files(self, folder: Path) -> None:
-        """Write the changed captions, one JSON object per line."""
-        lines = "".join(
-            json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
-            for name, text in self.texts.items()
-        )
+        each = ({"id": name, "text": text} for name, text in self.texts.items())
+        lines = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in each)
         packed = gzip.compress(lines.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)
         write_bytes(folder / _TEXTS, packed)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Return the changed captions."""
         return {"texts": {line["id"]: line["text"] for _, line in read_jsonl(folder / _TEXTS)}}
 
 
@@ -106,8 +97,9 @@ class StressJob(Artifact, kind="conditions", recreate=RECREATE):
     """Marks a folder of conditions; each says itself what it was made of."""
 
 
-Rows = tuple[np.ndarray, np.ndarray | None]
-"""Embeddings of changed queries, and those by a relevance model that reads them too."""
+Rows = tuple[
+    np.ndarray, np.ndarray | None
+]  # of changed queries, and by a relevance model that reads them too
 
 
 def _measured(
@@ -160,27 +152,24 @@ def _measured(
 
 
 def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarray:
-    """Queries that fell by the greatest factor, at most one of a picture; of equal falls the first."""
+    """Return queries that fell by the greatest factor, at most one of an image; of equal falls the first."""
     fall = rank / clean
     order = np.argsort(-fall, kind="stable")
     order = order[fall[order] > 1]
     _, first = np.unique(cluster[order], return_index=True)
-    found: np.ndarray = order[np.sort(first)][:WORST]
+    found: np.ndarray = order[np.sort(first)][:_WORST]
     return found
 
 
 def direction_of(perturbation: Perturbation) -> Direction:
-    """Return which queries are perturbed: captions or images."""
     return "t2i" if isinstance(perturbation, TextPerturbation) else "i2t"
 
 
 def conditions_job(folder: Path) -> Job[Condition]:
-    """Return the conditions of a stress run's folder."""
     return Job(folder / "conditions", StressJob(), Condition, noun="conditions", suffix="")
 
 
 def open_condition(folder: Path, perturbation: str, seed: int) -> Condition:
-    """Open a condition of a stress run's folder."""
     return Condition.open(conditions_job(folder).path(f"{perturbation}-{seed}"))
 
 
@@ -193,22 +182,18 @@ class Conditions:
     sides: Mapping[Direction, Queries]  # both directions, clean
     folder: Path  # the stress run's
     seeds: Sequence[int]  # of the draws
-    measures: Sequence[str]  # names of what is measured
+    measures: Sequence[str]
     language: Language  # what perturbations look words up in
-    compat: str  # of the perturbations
-    options: Mapping[str, Mapping[str, Any]]  # per perturbation, its options
-    # a relevance model that reads changed queries; None where relevance is that of the clean query, or there
-    # is no such model
-    relevance: DualEncoder | None
+    compat: str
+    options: Mapping[str, Mapping[str, Any]]  # per perturbation
+    relevance: DualEncoder | None  # a relevance model that reads changed queries
     content: Mapping[str, Any]  # fingerprints of everything else that a condition depends on
 
     @cached_property
     def clean(self) -> dict[Direction, dict[str, np.ndarray]]:
-        """Values of the clean queries."""
         return {direction: side.measured(self.measures) for direction, side in self.sides.items()}
 
     def stored_clean(self) -> Clean:
-        """Return the same as it is kept."""
         return Clean(
             {str(way): dict(given) for way, given in self.clean.items()},
             {str(way): np.asarray(side.cluster, dtype=np.int64) for way, side in self.sides.items()},
@@ -250,9 +235,9 @@ class Conditions:
 
     def _make(self, unit: tuple[Perturbation, int]) -> Condition:
         perturbation, seed = unit
-        direction, key = direction_of(perturbation), self.key(perturbation, seed)
-        side, job = self.sides[direction], conditions_job(self.folder)
-        finished = (job.get(f"{perturbation.name}-{one}", self.key(perturbation, one)) for one in self.seeds)
+        direction, job = direction_of(perturbation), conditions_job(self.folder)
+        name, key = perturbation.name, self.key(perturbation, seed)
+        finished = (job.get(f"{name}-{one}", self.key(perturbation, one)) for one in self.seeds)
         before = {one.seed: one for one in finished if one is not None}
         if isinstance(perturbation, TextPerturbation):
             change, rows = self._captions(perturbation, seed, before)
@@ -261,24 +246,19 @@ class Conditions:
             change, rows = self._pictures(perturbation, seed, before)
         if isinstance(rows, Condition):
             return replace(rows, seed=seed, key=key, reasons=change.reasons)
-        said: dict[str, Any] = {"perturbation": perturbation.name, "seed": seed, "key": key}
-        return _measured(side, self.clean[direction], self.measures, change, *rows, **said)
+        made_of: dict[str, Any] = {"perturbation": name, "seed": seed, "key": key}
+        clean, side = self.clean[direction], self.sides[direction]
+        return _measured(side, clean, self.measures, change, *rows, **made_of)
 
     def _captions(
         self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition]
     ) -> tuple[Change, Condition | Rows]:
         """Return what was changed, and its embeddings or the condition that changed the same to the same."""
         ids = self.sides["t2i"].ids
-        change = changed_captions(
-            perturbation,
-            self.asking.captions,
-            ids,
-            seed=seed,
-            options=self.options.get(perturbation.name) or {},
-            compat=self.compat,
-            language=self.language,
-            tags=self._tags if "tags" in perturbation.needs else None,
-        )
+        options = self.options.get(perturbation.name) or {}
+        how: dict[str, Any] = {"seed": seed, "compat": self.compat, "language": self.language}
+        how["tags"] = self._tags if "tags" in perturbation.needs else None
+        change = changed_captions(perturbation, self.asking.captions, ids, options, **how)
         if (twin := _twin(change, before)) is not None:
             return change, twin
         names = [ids[place] for place in change.places.tolist()]
@@ -290,21 +270,20 @@ class Conditions:
     def _pictures(
         self, perturbation: PicturePerturbation, seed: int, before: Mapping[int, Condition]
     ) -> tuple[Change, Condition | Rows]:
-        """Do the same for images."""
         options = options_of(perturbation, self.options.get(perturbation.name))
-        said = options.model_dump(mode="json")
+        values = options.model_dump(mode="json")
 
         def view(drawn: int) -> Collection:
             return perturbed_pictures(self.asking, perturbation, seed=drawn, options=options.model_dump())
 
         if any(look_alike(view(seed), view(other)) for other in before):
-            change = changed_pictures(view(seed), said)
+            change = changed_pictures(view(seed), values)
             if (twin := _twin(change, before)) is not None:
                 return change, twin
-        change, rows = encode_pictures(self.encoder, view(seed), said, f"{perturbation.name}, seed {seed}")
+        change, rows = encode_pictures(self.encoder, view(seed), values, f"{perturbation.name}, seed {seed}")
         if self.relevance is None:
             return change, (rows, None)
-        return change, (rows, encode_pictures(self.relevance, view(seed), said, "relevance model")[1])
+        return change, (rows, encode_pictures(self.relevance, view(seed), values, "relevance model")[1])
 
 
 def _twin(change: Change, before: Mapping[int, Condition]) -> Condition | None:

@@ -14,20 +14,19 @@ from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import Direction, GroundTruth, Positives, similarity
 
-GALLERIES = ("split", "all")
-"""The pictures that captions ask for: those of the split that asks, or all of the collection."""
+_GALLERIES = ("split", "all")  # the images that captions query: of the split, or all of the collection
 
-RSUM = "rsum"
-"""R@1 + R@5 + R@10 of one direction in per cent, 300 at most: the column of the thesis's Table 5.3."""
+RSUM = (
+    "rsum"  # R@1 + R@5 + R@10 of one direction in per cent, 300 at most: the column of the thesis's Table 5.3
+)
 
 _PARTS = ("R@1", "R@5", "R@10")
-RANK = "medr"
-"""The measure whose value per query is the rank of its best positive."""
+RANK = "medr"  # the measure whose value per query is the rank of its best positive
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is encoded, and which of its pictures ask."""
+    """What is encoded, and which of its images ask."""
 
     encoded: Collection  # the gallery's pictures, with the captions of those that ask
     asking: Collection  # the pictures that ask, with their captions
@@ -35,9 +34,8 @@ class Part:
 
 
 def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
-    """The split that asks, and the gallery it asks."""
-    if gallery not in GALLERIES:
-        raise UsageError(f"gallery is {gallery!r}", f"one of {', '.join(GALLERIES)}")
+    if gallery not in _GALLERIES:
+        raise UsageError(f"gallery is {gallery!r}", f"one of {', '.join(_GALLERIES)}")
     asking = collection if split is None else collection.split(split)
     if not asking.n_images or not asking.n_captions:
         raise UsageError(
@@ -47,10 +45,11 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
     if gallery == "split" or asking is collection:
         return Part(asking, asking, np.arange(asking.n_images))
     assert split is not None
-    if isinstance(collection.splits, Labels):
-        rows = collection.splits.rows_of(split)
+    splits = collection.splits
+    if isinstance(splits, Labels):
+        rows = splits.rows_of(split)
     else:
-        rows = np.flatnonzero(np.asarray(collection.splits, dtype=object) == split)
+        rows = np.flatnonzero(np.asarray(splits, dtype=object) == split)
     whole = replace(
         collection,
         captions=asking.captions,
@@ -85,14 +84,9 @@ class Queries:
         measures: Sequence[str],
         rows: np.ndarray | None = None,  # (q, d) rows of changed queries; the clean ones when not given
         places: np.ndarray | None = None,  # (q,) which queries they are
-        relevance: np.ndarray | None = None,
+        relevance: np.ndarray | None = None,  # (q, e) rows of changed queries by the relevance model
     ) -> dict[str, np.ndarray]:
-        """Values per query, and under :data:`RANK` the rank of its best positive.
-
-        Args:
-            relevance: (q, e) rows of the changed queries by the relevance model; those of the clean ones when
-                not given.
-        """
+        """Return values per query, and under :data:`RANK` the rank of its best positive."""
         positives, relevant = self.positives, self.relevance
         if places is not None:
             positives = positives.taken(places)
@@ -113,14 +107,14 @@ class Queries:
         return {name: found[name] for name in dict.fromkeys((*measures, RSUM, RANK))}
 
     def best(self, rows: np.ndarray) -> np.ndarray:
-        """(q,) the item that each of (q, d) query rows finds first."""
+        """Return (q,) the item that each of (q, d) query rows finds first."""
         images, texts = (rows, self.gallery) if self.direction == "i2t" else (self.gallery, rows)
         items, _ = similarity(self.similarity).best(images, texts, self.direction, 1)
         found: np.ndarray = items[:, 0]
         return found
 
     def own_scores(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """(q,) float64: how captions with these rows score the picture that each was written for."""
+        """Return (q,) float64: how captions with these rows score the image that each was written for."""
         images = self.gallery[self.positives.rows[self.positives.start[places]]]
         source = similarity(self.similarity).source(images, rows, None, None)
         return source.pairs(np.arange(len(rows)), np.arange(len(rows)))
@@ -129,31 +123,14 @@ class Queries:
 def queries_of(
     part: Part, encoded: EncodedCollection, relevance: EncodedCollection | None = None
 ) -> dict[Direction, Queries]:
-    """Both directions of what was encoded."""
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+    rows, owner, image_ids, text_ids = part.rows, truth.text_image, encoded.images.ids, encoded.texts.ids
     images, texts = np.asarray(encoded.images.rows), np.asarray(encoded.texts.rows)
-    relevant = None if relevance is None else (relevance.images.rows, relevance.texts.rows)
-    return {
-        "t2i": Queries(
-            "t2i",
-            encoded.texts.ids,
-            texts,
-            encoded.images.ids,
-            images,
-            truth.t2i,
-            truth.text_image,
-            encoded.similarity,
-            None if relevant is None else (relevant[1], relevant[0]),
-        ),
-        "i2t": Queries(
-            "i2t",
-            part.asking.image_ids,
-            images[part.rows],
-            encoded.texts.ids,
-            texts,
-            truth.i2t.taken(part.rows),
-            part.rows,
-            encoded.similarity,
-            None if relevant is None else (relevant[0][part.rows], relevant[1]),
-        ),
-    }
+    t2i = Queries("t2i", text_ids, texts, image_ids, images, truth.t2i, owner, encoded.similarity)
+    asking, positives = part.asking.image_ids, truth.i2t.taken(rows)
+    i2t = Queries("i2t", asking, images[rows], text_ids, texts, positives, rows, encoded.similarity)
+    if relevance is not None:
+        images, texts = relevance.images.rows, relevance.texts.rows
+        t2i = replace(t2i, relevance=(texts, images))
+        i2t = replace(i2t, relevance=(images[rows], texts))
+    return {"t2i": t2i, "i2t": i2t}

@@ -11,8 +11,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.table import Table
 from diptych.evaluation.drops import Drop
 
-CLEAN = "clean.npz"
-"""Values of the clean queries, beside the result."""
+CLEAN = "clean.npz"  # values of the clean queries, next to the result
 
 
 @dataclass(frozen=True)
@@ -23,31 +22,28 @@ class ChangedDrop:
     as the queries that stay add nothing to either difference.
     """
 
-    clean: float  # mean of the clean queries, each as often as seeds changed it
-    perturbed: float  # mean of the changed ones
-    difference: float  # changed less clean
-    low: float | None  # lower end of its interval; None without resamples
-    high: float | None  # upper end
-    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
+    clean: float  # of the clean queries, each as often as seeds changed it
+    perturbed: float
+    difference: float
+    low: float | None
+    high: float | None
+    relative: float | None
 
 
 @dataclass(frozen=True)
 class Preference:
-    """How often a caption's own picture scores the clean caption higher than the changed one."""
+    """How often a caption's own image scores the clean caption higher than the changed one."""
 
     captions: int  # that were changed, with any seed
-    # in [0, 1]; ties count one half, so one half is what an encoder has that cannot tell them apart
-    share: float
+    share: float  # ties count one half, so one half is what an encoder has that cannot tell them apart
     ties: float  # share of ties
-    low: float | None  # lower end of its interval; None without resamples
-    high: float | None  # upper end
+    low: float | None
+    high: float | None
     corrected: float  # p-value against one half, corrected over the perturbations that have a preference
 
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Captions of like length."""
-
     low: int  # words of the shortest
     high: int  # words of the longest
     captions: int  # how many
@@ -72,11 +68,7 @@ class Example:
 
 @dataclass(frozen=True)
 class StressRow:
-    """One perturbation.
-
-    Attributes:
-        name, description, group, source, keeps_meaning: as it declares them.
-    """
+    """One perturbation, as it declares itself, and what it costs."""
 
     name: str
     description: str
@@ -90,29 +82,24 @@ class StressRow:
     same: Sequence[int]  # per seed, how many of those the encoder gives the very row of the clean query
     draws: int  # how many different sets of changed queries the seeds gave; 1 where nothing is left to chance
     reasons: Mapping[str, int]  # why others stayed as they were, and how many, over all seeds
-    drops: Mapping[str, Drop]  # per measure, what it costs, over all queries
-    # per measure, what it costs over those that it changed; empty where it changed none
-    changed_drops: Mapping[str, ChangedDrop]
-    # share of queries that decreased, increased and are unchanged in R@1 + R@5 + R@10
-    sizes: Mapping[str, float]
-    # of captions that no longer say what they said, in words or by their order; else None
-    preference: Preference | None = None
-    # what it costs captions of like length, the shortest first; none for pictures
-    lengths: tuple[LengthBin, ...] = ()
+    drops: Mapping[str, Drop]  # per measure, over all queries
+    changed_drops: Mapping[str, ChangedDrop]  # per measure; empty where it changed none
+    sizes: Mapping[str, float]  # shares that decreased, increased and are unchanged in R@1 + R@5 + R@10
+    preference: Preference | None = None  # of captions that no longer say what they said
+    lengths: tuple[LengthBin, ...] = ()  # of captions, the shortest first
     examples: tuple[Example, ...] = ()  # the worst hit
 
     @property
     def changed_share(self) -> float:
-        """Mean share of queries that were changed."""
+        """Return the mean share of queries that were changed."""
         return sum(self.changed) / (self.queries * len(self.changed))
 
     @property
     def same_share(self) -> float:
-        """Share of changed queries that the encoder cannot tell from the clean ones; 0 of none."""
+        """Return the share of changed queries that the encoder cannot tell from the clean ones; 0 of none."""
         return sum(self.same) / max(1, sum(self.changed))
 
     def drop(self, measure: str) -> Drop:
-        """What it costs in one measure."""
         if measure not in self.drops:
             raise UnknownNameError("measure", measure, self.drops)
         return self.drops[measure]
@@ -120,19 +107,13 @@ class StressRow:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far perturbations of one direction change the same queries (thesis, Table 5.4).
+    """How far perturbations of one direction change the same queries (thesis, Table 5.4)."""
 
-    Attributes:
-        increased, unchanged: the same of queries that increase and stay.
-    """
-
-    # mean Jaccard similarity of the queries that decrease, over pairs of perturbations and seeds; None where
-    # no pair has one
+    # Mean Jaccard similarity over pairs of perturbations and seeds; None where no pair has one.
     decreased: float | None
     increased: float | None
     unchanged: float | None
-    # per pair of perturbations ``first``, ``second``, and the three, means over seeds
-    pairs: Sequence[Mapping[str, Any]]
+    pairs: Sequence[Mapping[str, Any]]  # ``first``, ``second``, and the three, means over seeds
     left_out: Mapping[str, int]  # per group, pairs without a similarity, summed over seeds
 
 
@@ -140,8 +121,6 @@ class Agreement:
 class StressResult(
     Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
 ):
-    """What a stress run found."""
-
     key: str  # what it was made of, by content
     model: str  # what reports call the encoder
     protocol: Mapping[str, Any]  # what every number depends on, by name
@@ -150,21 +129,17 @@ class StressResult(
     clean: Mapping[str, Mapping[str, float]]  # per direction and measure, the mean over clean queries
     rows: tuple[StressRow, ...]  # one per perturbation
     left_out: Mapping[str, str] = field(default_factory=dict)  # perturbations that could not be run, and why
-    # per direction with two perturbations or more
-    agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)  # per direction with two or more
     notes: Sequence[str] = ()  # what a reader of the numbers should know besides
-    # whether the run found it finished, of the same content; this alone is not kept
-    opened: bool = field(default=False, init=False, compare=False)
+    opened: bool = field(default=False, init=False, compare=False)  # found finished; not kept
 
     def row(self, perturbation: str) -> StressRow:
-        """The row of a perturbation."""
         found = {row.name: row for row in self.rows}
         if perturbation not in found:
             raise UnknownNameError("perturbation of this run", perturbation, found)
         return found[perturbation]
 
     def protocol_line(self) -> str:
-        """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
 
     def tables(self) -> list[Table]:

@@ -1,8 +1,8 @@
 """The stress run: an encoder asked with perturbed queries, over a gallery that stays as it is.
 
-Text perturbations change the captions that ask for pictures, picture perturbations the pictures that ask for
-captions. The gallery is encoded once, a query only when it was changed; whatever is finished is kept, so that
-the same call goes on after a kill and ends with the same bytes.
+Text perturbations change the captions that query images, picture perturbations the images that query captions.
+The gallery is encoded once, a query only when it was changed; whatever is finished is kept, so that the same
+call resumes after a kill and ends with the same bytes.
 
 Source: Hendriksen's thesis, chapter 5, sections 5.4 and 5.5.
 """
@@ -37,68 +37,35 @@ from diptych.evaluation.stress.summary import agreements, rows_of
 from diptych.metrics import measure
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
-"""What is measured unless something else is asked for."""
-
 DEFAULT_SEEDS = (0, 1, 2)
 
 
 def stress(
     encoder: DualEncoder,
     collection: Collection,
-    folder: Path | str,
+    folder: Path | str,  # of the result, conditions and embeddings; what is there of the same content is used
     *,
     perturbations: Sequence[Perturbation],
-    seeds: Sequence[int] | None = None,
-    split: str | None = None,
-    language: Language | None = None,
-    compat: str = "none",
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    gallery: str = "split",
-    relevance: DualEncoder | None = None,
-    measures: Sequence[str] | None = None,
-    samples: int = 1000,
-    flips: int = 100_000,
-    required: Iterable[str] = (),
-    embeddings: Path | str | None = None,
-    about: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] | None = None,  # of each perturbation: 0, 1, 2; 42 under ``compat="published"``
+    split: str | None = None,  # the part that asks; None for all of the collection
+    language: Language | None = None,  # without a tagger or WordNet, perturbations that need it are left out
+    compat: str = "none",  # published: perturbations as published, and the relevance of the changed query
+    options: Mapping[str, Mapping[str, Any]] | None = None,  # per perturbation
+    gallery: str = "split",  # whose images captions query; ``all`` of the collection in the published runs
+    relevance: DualEncoder
+    | None = None,  # its similarity is the gain of DCG_CM; else the encoder's (Eq. 5.1)
+    measures: Sequence[str] | None = None,  # shares or gains; ``rsum`` is that of one direction
+    samples: int = 1000,  # resamples for 95 % intervals; 0 for none
+    flips: int = 100_000,  # random swaps for p-values, corrected by Holm's method over all
+    required: Iterable[str] = (),  # names of perturbations that must not be left out
+    embeddings: Path | str | None = None,  # where clean rows are kept; ``folder/embeddings`` by default
+    about: Mapping[str, Any] | None = None,  # what else the numbers depend on
 ) -> StressResult:
-    """Find out which changes of queries hurt an encoder, whom, and whether that is significant.
-
-    Args:
-        encoder: what is stressed.
-        collection: its pictures and captions.
-        folder: the result, its conditions and embeddings go there; what is there of the same content is used.
-        perturbations: of :func:`diptych.analysis.perturbations.choose_perturbations`.
-        seeds: each perturbation is run with; 0, 1 and 2 when not given, 42 under ``compat="published"``.
-        split: the part that asks; all of the collection when not given.
-        language: a tagger and a WordNet; without one, perturbations that need it are left out.
-        compat: ``published`` for the published code's perturbations, and for the relevance of the changed
-            query instead of the clean one's.
-        options: per perturbation, its options.
-        gallery: the pictures that captions ask for: of the ``split``, or ``all`` of the collection, as in
-            the published runs. Pictures ask for the split's captions either way.
-        relevance: the model whose similarity is the gain of DCG_CM where an item is no labelled match; the
-            stressed encoder's own when not given (Eq. 5.1).
-        measures: names whose means over queries are reported, shares or gains; ``rsum`` is that of one
-            direction. :data:`STRESS_MEASURES` when not given, without DCG_CM where rows are compared by the
-            penalty of order embeddings and no relevance model says what a gain is.
-        samples: resamples for 95 % intervals; 0 for none.
-        flips: random swaps for p-values, which are corrected by Holm's method over all of them.
-        required: names of perturbations that must not be left out.
-        embeddings: where clean rows are kept; ``folder/embeddings`` when not given.
-        about: what else the numbers depend on.
-
-    Raises:
-        UsageError: nothing to run, rows without an encoder, a required perturbation that cannot be run, or
-            an option, measure or seed that cannot be; another process is at work in the folder.
-        Interrupted: a stop was asked for; the same call resumes.
-        ImageError, CaptionError, NumericalError, StorageError: as of
-            :func:`~diptych.encoders.encode.encode_collection`.
-    """
+    """Find out which changes of queries hurt an encoder, whom, and whether that is significant."""
     folder, language = Path(folder), language or Language("none")
-    for one in (encoder, relevance):
-        if isinstance(one, GivenRows):
-            text = f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded"
+    for given in (encoder, relevance):
+        if isinstance(given, GivenRows):
+            text = f"{given.folder} holds rows, no encoder: perturbed queries cannot be encoded"
             raise UsageError(text, "name the encoder that made them")
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
@@ -110,12 +77,15 @@ def stress(
     perturbations = list({one.name: one for one in perturbations}.values())
     measures = list(dict.fromkeys(measures))  # what is named twice is tested once
     check_asked(perturbations, seeds, measures, options or {})
-    errors = {one.name: obstacle(one, encoder, collection, language, compat) for one in perturbations}
-    left_out = {name: str(error) for name, error in errors.items() if error is not None}
-    for name in left_out:
-        if name in set(required) and (error := errors[name]) is not None:
+    possible, left_out, required = [], {}, set(required)
+    for one in perturbations:
+        error = obstacle(one, encoder, collection, language, compat)
+        if error is None:
+            possible.append(one)
+        elif one.name in required:
             raise error
-    possible = [one for one in perturbations if one.name not in left_out]
+        else:
+            left_out[one.name] = str(error)
     if not possible:
         first = next(iter(left_out.values()))
         raise UsageError(f"none of {len(left_out)} perturbations can be run: {first}")
@@ -188,7 +158,6 @@ def _protocol(
     conditions: Conditions,
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the numbers depend on, by name, in the order it is printed."""
     asking, pictures = part.asking, len(encoded.images)
     which = "of the split" if gallery == "split" else "of the whole collection"
     gain = "the encoder's own similarity"
@@ -220,7 +189,7 @@ def obstacle(
     language: Language,
     compat: str = "none",
 ) -> UsageError | None:
-    """What stands against a perturbation, with the way out; None where nothing does."""
+    """Return what stands against a perturbation, with the way out; None where nothing does."""
     name = perturbation.name
     if not isinstance(perturbation, TextPerturbation):
         if encoder.takes != "pictures" or collection.holds != "pictures":
@@ -246,7 +215,6 @@ def check_asked(
     measures: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """See that what is asked for can be."""
     if not perturbations:
         raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:

@@ -1,7 +1,4 @@
 """From conditions to the rows of a result: what they cost, who is changed, the worst hit.
-
-Who is changed: queries that lose, gain or stay, and whether conditions change the same ones.
-
 Per query and condition the sum R@1 + R@5 + R@10 of the changed query is held against that of the clean one, so
 a query *decreases*, *increases* or is *unchanged*. How far two conditions agree is the Jaccard similarity of
 their sets of queries, group by group: ``|A ∩ B| / |A ∪ B|``. Over all pairs of conditions it is averaged; a pair
@@ -16,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -34,15 +31,10 @@ CHANGE_GROUPS: Mapping[str, int] = {"decreased": -1, "increased": 1, "unchanged"
 """The groups in the order of Table 5.4, and the number that stands for each."""
 
 
-def jaccard(groups: np.ndarray) -> dict[str, list[float | None]]:
-    """Return how far conditions change the same queries.
-
-    Args:
-        groups: (conditions, n) −1 where the changed query scores less, 1 where more, 0 where the same.
-
-    Returns:
-        Per group the similarity of every pair of conditions, in their order; None where both sets are empty.
-    """
+def jaccard(
+    groups: np.ndarray,  # (conditions, n) −1 where the changed query scores less, 1 where more, 0 where the same
+) -> dict[str, list[float | None]]:
+    """Return per group how far every pair of conditions changes the same queries; None where both sets are empty."""
     found = {}
     for group, number in CHANGE_GROUPS.items():
         members = (groups == number).astype(np.float64)
@@ -56,11 +48,8 @@ def jaccard(groups: np.ndarray) -> dict[str, list[float | None]]:
     return found
 
 
-Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
-"""Perturbations with their conditions, one per seed."""
-
-Clean = Mapping[Direction, Mapping[str, np.ndarray]]
-"""Values of clean queries per direction and measure."""
+Made = Sequence[tuple[Perturbation, Sequence[Condition]]]  # perturbations with a condition per seed
+Clean = Mapping[Direction, Mapping[str, np.ndarray]]  # values of clean queries by measure
 
 
 def _changed_drops(
@@ -76,16 +65,11 @@ def _changed_drops(
     if not changed.any():
         return {}
     cluster = np.tile(side.cluster, len(conditions))
-    pairs = [
-        Paired(
-            name,
-            measure,
-            np.where(changed, clean[measure], np.nan).reshape(-1),
-            np.concatenate([condition.values[measure] for condition in conditions]),
-            cluster,
-        )
-        for measure in measures
-    ]
+    pairs = []
+    for measure in measures:
+        before = np.where(changed, clean[measure], np.nan).reshape(-1)
+        after = np.concatenate([condition.values[measure] for condition in conditions])
+        pairs.append(Paired(name, measure, before, after, cluster))
     found = drops(pairs, **{**how, "flips": 1})  # p-values are those of all queries
     fields = ("clean", "perturbed", "difference", "low", "high", "relative")
     return {drop.measure: ChangedDrop(*(getattr(drop, field) for field in fields)) for drop in found}
@@ -94,20 +78,19 @@ def _changed_drops(
 def _preferences(
     made: Made, sides: Mapping[Direction, Queries], how: Mapping[str, Any]
 ) -> dict[str, Preference]:
-    """Return those of perturbations after which a good model should prefer the clean caption."""
     pairs, ties = [], {}
     for one, conditions in made:
         if direction_of(one) != "t2i" or one.keeps_meaning:
             continue
         each = np.stack([condition.preference for condition in conditions])
-        there = ~np.isnan(each)
-        asked = there.any(axis=0)
-        if not asked.any():
+        changed = ~np.isnan(each)
+        ever = changed.any(axis=0)
+        if not ever.any():
             continue
-        total, count = np.where(there, each, 0.0).sum(axis=0), there.sum(axis=0)
-        mean = np.divide(total, count, out=np.full(len(asked), 0.5), where=asked)
-        blind = np.where(asked, 0.5, np.nan)
-        ties[one.name] = float(np.mean(each[there] == 0.5))
+        total, count = np.where(changed, each, 0.0).sum(axis=0), changed.sum(axis=0)
+        mean = np.divide(total, count, out=np.full(len(ever), 0.5), where=ever)
+        ties[one.name] = float(np.mean(each[changed] == 0.5))
+        blind = np.where(ever, 0.5, np.nan)
         pairs.append(Paired(one.name, "preference", blind, mean, sides["t2i"].cluster))
     return {
         drop.condition: Preference(
@@ -136,17 +119,12 @@ def rows_of(
     how: Mapping[str, Any],
 ) -> tuple[StressRow, ...]:
     """Return one row per perturbation, p-values corrected over all rows and measures."""
-    pairs = [
-        Paired(
-            one.name,
-            measure,
-            clean[direction_of(one)][measure],
-            np.stack([condition.values[measure] for condition in conditions]),
-            sides[direction_of(one)].cluster,
-        )
-        for one, conditions in made
-        for measure in measures
-    ]
+    pairs = []
+    for (one, conditions), measure in product(made, measures):
+        direction = direction_of(one)
+        given, cluster = clean[direction][measure], sides[direction].cluster
+        after = np.stack([condition.values[measure] for condition in conditions])
+        pairs.append(Paired(one.name, measure, given, after, cluster))
     found = {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
     preferences = _preferences(made, sides, how)
     words = np.array([len(words_of(caption)) for caption in collection.captions], dtype=np.int64)
@@ -199,37 +177,30 @@ def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
 
 
 def _groups(conditions: Sequence[Condition], clean: Mapping[str, np.ndarray]) -> np.ndarray:
-    """(seeds, n) −1, 0, 1: what became of every query's R@1 + R@5 + R@10."""
+    """Return (seeds, n) −1, 0, 1: what became of every query's R@1 + R@5 + R@10."""
     return np.stack([np.sign(condition.values[RSUM] - clean[RSUM]) for condition in conditions])
 
 
 def _lengths(
     conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], groups: np.ndarray, words: np.ndarray
 ) -> tuple[LengthBin, ...]:
-    """Captions by quarters of their lengths in words."""
+    """Return what captions lose by quarters of their lengths in words."""
     mean = np.mean([condition.values[RSUM] for condition in conditions], axis=0) - clean[RSUM]
     decreased = np.mean(groups == CHANGE_GROUPS["decreased"], axis=0)
     ends = np.unique(np.quantile(words, np.arange(1, _BINS + 1) / _BINS, method="inverted_cdf"))
-    found, below = [], -1
-    for end in ends.tolist():
+    found = []
+    for below, end in pairwise([-1, *ends.astype(int).tolist()]):
         inside = (words > below) & (words <= end)
-        found.append(
-            LengthBin(
-                low=int(words[inside].min()),
-                high=int(end),
-                captions=int(inside.sum()),
-                decreased=float(decreased[inside].mean()),
-                difference=float(mean[inside].mean()),
-            )
-        )
-        below = int(end)
+        low, count = int(words[inside].min()), int(inside.sum())
+        lost = float(decreased[inside].mean()), float(mean[inside].mean())
+        found.append(LengthBin(low, end, count, *lost))
     return tuple(found)
 
 
 def _examples(
     conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Queries, collection: Collection
 ) -> tuple[Example, ...]:
-    """Return the worst hit over all seeds, each picture once."""
+    """Return the worst hit over all seeds, each image once."""
     found = []
     for condition in conditions:
         texts = list(condition.worst_texts) or [""] * len(condition.worst)
@@ -246,16 +217,14 @@ def _examples(
                 changed=text,
             )
             found.append((example.before / example.after, int(side.cluster[query]), example))
-    found.sort(key=lambda one: one[0])  # stable: of equal falls the first seed's
-    seen: set[int] = set()
-    chosen: list[Example] = []
-    for _, cluster, example in found:
-        if cluster not in seen and len(chosen) < _EXAMPLES:
-            seen.add(cluster)
-            chosen.append(example)
-    return tuple(chosen)
+    chosen: dict[int, Example] = {}
+    for _, cluster, example in sorted(
+        found, key=lambda one: one[0]
+    ):  # stable: of equal falls the first seed's
+        chosen.setdefault(cluster, example)
+    return tuple(chosen.values())[:_EXAMPLES]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

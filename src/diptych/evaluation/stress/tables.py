@@ -8,6 +8,7 @@ from dataclasses import replace
 from diptych.analysis.perturbations import GROUPS
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
+from diptych.evaluation.comparison import p_cell
 from diptych.evaluation.drops import DropDifference
 from diptych.evaluation.stress.comparison import ComparedRow, StressComparison
 from diptych.evaluation.stress.queries import RSUM
@@ -16,8 +17,6 @@ from diptych.evaluation.stress.summary import CHANGE_GROUPS
 from diptych.metrics import measure
 
 WAYS = {"t2i": "captions query images", "i2t": "images query captions"}
-"""The queries of each direction, in words."""
-
 _CHANGED = {"t2i": "captions", "i2t": "images"}
 _LEAST = 0.05  # the relative change that is shaded most is at least this
 _BEND = 0.6  # below 1: small changes beside the greatest stay visible
@@ -25,26 +24,20 @@ _NONE = Cell("–")
 _RSUM = "rsum: R@1 + R@5 + R@10 of one direction in per cent, at most 300. "
 
 
-def shown(name: str, value: float) -> str:
-    """Return a value as printed: shares and sums in per cent, gains as they are."""
-    kind = _kind(name)
-    return f"{value:.3f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:.1f}"
+def shown(name: str, value: float, digits: int = 3, sign: str = "") -> str:
+    """Return a value as printed: shares and sums in per cent, gains with so many digits."""
+    kind = "sum" if name == RSUM else str(getattr(measure(name), "kind", "gain"))
+    if kind == "gain":
+        return f"{value:{sign}.{digits}f}"
+    return f"{100 * value if kind == 'share' else value:{sign}.1f}"
 
 
 def shown_difference(name: str, value: float, digits: int = 3) -> str:
     """Return a signed difference in the unit of :func:`shown`; ``0`` where it is exactly that."""
-    if value == 0:
-        return "0"
-    kind = _kind(name)
-    return f"{value:+.{digits}f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:+.1f}"
-
-
-def _kind(name: str) -> str:
-    return "sum" if name == RSUM else str(getattr(measure(name), "kind", "gain"))
+    return "0" if value == 0 else shown(name, value, digits, "+")
 
 
 def main_measure(found: StressResult) -> str:
-    """Return the measure of headlines: rsum where it was measured."""
     return RSUM if RSUM in found.measures else found.measures[0]
 
 
@@ -54,23 +47,20 @@ def stress_summary(found: StressResult) -> str:
     for way, whose in _CHANGED.items():
         rows = [row for row in found.rows if row.direction == way]
         worse = [row for row in rows if row.drops[name].verdict == "worse"]
+        all_rows = f"{len(rows)} perturbation{'' if len(rows) == 1 else 's'} of {whose}"
         if worse:
             row = min(worse, key=lambda row: row.drops[name].difference)
             drop = row.drops[name]
             share = "" if drop.relative is None else f", {100 * drop.relative:+.0f} %"
             cost = "costs" if len(worse) == 1 else "cost"
             parts.append(
-                f"{len(worse)} of {_count(rows)} of {whose} significantly {cost} {name}, the most"
+                f"{len(worse)} of {all_rows} significantly {cost} {name}, the most"
                 f" {row.name} ({shown(name, drop.clean)} → {shown(name, drop.perturbed)}{share})"
             )
         elif rows:
-            parts.append(f"none of {_count(rows)} of {whose} significantly costs {name}")
+            parts.append(f"none of {all_rows} significantly costs {name}")
     text = "; ".join(parts) or "no perturbation was run"
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _count(rows: Sequence[StressRow]) -> str:
-    return "1 perturbation" if len(rows) == 1 else f"{len(rows)} perturbations"
 
 
 def same_to_the_encoder(found: StressResult) -> list[str]:
@@ -111,13 +101,10 @@ def cost_tables(found: StressResult) -> list[Table]:
     greatest = _greatest(drop.relative for row in found.rows for drop in row.drops.values())
     changes = []
     for row in found.rows:
-        cells = [_NONE] * len(found.measures)
-        if any(row.changed):
-            drops = [row.drops[name] for name in found.measures]
-            cells = [
-                _percent(drop.relative, greatest=greatest, strong=drop.verdict == "worse") for drop in drops
-            ]
-        changes.append([Cell(row.name), *cells])
+        changes.append([Cell(row.name)])
+        for drop in (row.drops[name] for name in found.measures):
+            share = drop.relative if any(row.changed) else None
+            changes[-1].append(_percent(share, greatest=greatest, strong=drop.verdict == "worse"))
     if changes:
         after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
         caption = "Relative change in % of the clean value"
@@ -139,7 +126,6 @@ COST_LEGEND = (
     "their clean value. Worse / better: queries whose R@1 + R@5 + R@10 went down / up. Not seen: changed queries "
     "whose embedding is exactly the clean one."
 )
-"""How the tables of costs are read."""
 
 
 def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
@@ -160,7 +146,7 @@ def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
         _percent(drop.relative, drop.relative_low, drop.relative_high),
         of_changed,
         *(_difference(name, row.drops[name].difference, None, None) for name in gains),
-        _p(drop.corrected),
+        p_cell(drop.corrected),
         Cell(f"{100 * row.sizes['decreased']:.1f} / {100 * row.sizes['increased']:.1f}"),
         Cell("not seen" if row.same_share == 1 else drop.verdict or "–", words=True,
              strong=drop.verdict == "worse"),
@@ -180,9 +166,8 @@ def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
             Cell.number(one.captions, 0),
             Cell.number(100 * one.share, 1, low, high),
             Cell.number(100 * one.ties),
-            _p(one.corrected),
         ]
-        cells.append([Cell(row.name), *numbers, Cell(verdict, words=True)])
+        cells.append([Cell(row.name), *numbers, p_cell(one.corrected), Cell(verdict, words=True)])
     columns = ("perturbation", "captions", "clean, %", "ties, %", "p", "preferred")
     after = "Ties count one half; 50 % is an encoder that cannot tell them apart."
     caption = "The caption that its own image scores higher"
@@ -209,14 +194,13 @@ def length_tables(rows: Sequence[StressRow]) -> list[Table]:
     rows = [row for row in rows if row.lengths]
     if not rows:
         return []
-    columns = [
-        f"{one.low}–{one.high} words" if one.low < one.high else f"{one.low} words" for one in rows[0].lengths
-    ]
+    ends = ((one.low, one.high) for one in rows[0].lengths)
+    columns = [f"{low}–{high} words" if low < high else f"{low} words" for low, high in ends]
     cells = []
     for row in rows:
-        shares = [one.decreased for one in row.lengths] if any(row.changed) else []
+        shares = [one.decreased for one in row.lengths]
         marked = [Cell.number(100 * one, shade=one**_BEND, colour="orange") for one in shares]
-        cells.append([Cell(row.name), *(marked or [_NONE] * len(columns))])
+        cells.append([Cell(row.name), *(marked if any(row.changed) else [_NONE] * len(columns))])
     after = "Captions in quarters by length; mean over seeds."
     return [Table("Captions that got worse, in %", ("perturbation", *columns), cells, after=after)]
 
@@ -226,18 +210,16 @@ def agreement_tables(found: StressResult) -> list[Table]:
     means, matrices = [], []
     for way, agreement in found.agreement.items():
         left_out = ", ".join(f"{count:,} {group}" for group, count in agreement.left_out.items() if count)
-        shares = [getattr(agreement, group) for group in CHANGE_GROUPS]
-        cells = [Cell.number(share, 4) for share in shares]
-        means.append(
-            [Cell(WAYS[way]), Cell(f"{len(agreement.pairs):,}"), *cells, Cell(left_out or "0", words=True)]
-        )
+        cells = [Cell.number(getattr(agreement, group), 4) for group in CHANGE_GROUPS]
+        head = Cell(WAYS[way]), Cell(f"{len(agreement.pairs):,}")
+        means.append([*head, *cells, Cell(left_out or "0", words=True)])
         names = [row.name for row in found.rows if row.direction == way]
         of = {frozenset((pair["first"], pair["second"])): pair["decreased"] for pair in agreement.pairs}
         rows = []
         for place, name in enumerate(names[1:], 1):
             shared = [of.get(frozenset((name, other))) for other in names[:place]]
-            rows.append([Cell(name), *(Cell.number(one, 2, shade=one or 0.0) for one in shared)])
-        rows = [[*row, *[Cell("")] * (len(names) - len(row))] for row in rows]
+            cells = [Cell.number(one, 2, shade=one or 0.0) for one in shared]
+            rows.append([Cell(name), *cells, *[Cell("")] * (len(names) - place - 1)])
         caption = f"Queries that get worse under both, {WAYS[way]}"
         matrices.append(Table(caption, ("Jaccard similarity", *names[:-1]), rows, folded=True))
     columns = ("", "pairs", *(f"mean of {group}" for group in CHANGE_GROUPS), "left out over all seeds")
@@ -271,10 +253,6 @@ def _left_out(caption: str, reasons: Iterable[tuple[str, str]]) -> list[Table]:
 
 def _plain(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _p(value: float) -> Cell:
-    return Cell("<0.001" if value < 0.001 else f"{value:.3f}", value=value)
 
 
 def _difference(name: str, value: float, low: float | None, high: float | None, digits: int = 3) -> Cell:
@@ -325,7 +303,6 @@ COMPARISON_LEGEND = (
     "the model is blind to the change. Other meaning: a model that reads captions should lose, so to lose less is no "
     "merit by itself. p is corrected over everything compared; it and the verdict are of the difference."
 )
-"""How the tables of a comparison are read."""
 
 
 def comparison_tables(found: StressComparison) -> list[Table]:
@@ -357,7 +334,7 @@ def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: f
         *owns,
         _difference(name, one.difference, one.low, one.high, 4),
         _percent(one.relative, one.relative_low, one.relative_high),
-        _p(one.corrected),
+        p_cell(one.corrected),
         Cell(one.verdict or "–", "the other way round in %" if _disagrees(one) else "", words=True,
              strong=bool(one.verdict)),
     ]  # fmt: skip

@@ -1,9 +1,4 @@
-"""Variants: which choice of protocol would explain a printed number.
-
-From scores and a ground truth recompute what was printed under every choice of declared axes, and say which
-changes bring it within tolerance: :func:`explore_scores` from score matrices, :func:`explore_rows` from
-embeddings, :func:`explore` from several test sets (:class:`RowScores`, :class:`MatrixScores`).
-"""
+"""Variants: which choice of protocol would explain a printed number."""
 
 from __future__ import annotations
 

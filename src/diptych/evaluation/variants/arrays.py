@@ -16,8 +16,7 @@ from diptych.evaluation.variants.settings import Axis, Inputs
 from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 
-GIVEN = "given"
-"""What the test set is called."""
+GIVEN = "given"  # what the test set is called
 
 
 def explore_scores(
@@ -26,14 +25,14 @@ def explore_scores(
     target: object,
     *,
     matching: object = None,
-    adds_contrastive: bool = False,
-    also: Mapping[str, Scored] | None = None,
-    tolerance: float = TOLERANCE,
-    axes: Iterable[str | Axis] | None = None,
-    changes: int = 4,
+    adds_contrastive: bool = False,  # whether the final score is matching + contrastive score (BLIP)
+    also: Mapping[str, Scored] | None = None,  # by label, further test sets of the model: another split
+    tolerance: float = TOLERANCE,  # relative distance per cell that counts as explained
+    axes: Iterable[str | Axis] | None = None,  # what to vary; everything by default
+    changes: int = 4,  # up to how many changes of protocol are combined
     threads: int | None = None,
-    image_ids: Sequence[str] | None = None,
-    label: str = "",
+    image_ids: Sequence[str] | None = None,  # for random captions as of ``Collection.random_captions``
+    label: str = "",  # where the target was printed
 ) -> Exploration:
     """Say which choice of protocol would explain printed numbers, from score matrices.
 
@@ -45,36 +44,20 @@ def explore_scores(
     Under the default protocol 1 of 3 printed cells are within 5 %, ...
     k_test = 2 explains it: only the 2 best candidates of each query are re-ranked, ...
 
-    ``found.explanations`` has what explains it, the best first; ``found.explanations[0].line()`` is
-    ``"k_test = 2"``. Empty where nothing does.
+    ``found.explanations`` has what explains it, the best first; empty where nothing does.
 
     Args:
         scores: (n_images, n_texts) scores that rank everything: contrastive ones, or the only ones there are.
         ground_truth: a :class:`GroundTruth`; or (n_texts,) the image row of each text; or (n_images, n_texts)
             booleans; or a mapping from image rows to text rows; or how many texts each image has, where they
             stand next to each other; None where that number follows from the shape.
-        target: what was printed, shares in per cent: ``{"i2t R@1": 64.6, ...}``, ``{"i2t": [64.6, 84.48, 84.5]}``,
-            ``["i2t R@1=64.6", ...]`` or a Target; see :func:`diptych.evaluation.printed.as_target`.
+        target: what was printed, shares in per cent; see :func:`diptych.evaluation.printed.as_target`.
         matching: scores of a second stage that reads picture and text together: a matrix of the same shape;
             or one of each direction, ``{"i2t": (n_images, n_texts), "t2i": (n_texts, n_images)}``, in which
             -100 marks what was not scored; or :class:`Reranked`. None where there is one stage.
-        adds_contrastive: whether the final score is matching + contrastive score (BLIP).
-        also: further test sets of the same model by label, to find that another split was scored.
-        tolerance: relative distance per cell that counts as explained.
-        axes: what to vary, by name; everything by default (:data:`AXES`).
-        changes: up to how many changes of protocol are combined.
-        threads: workers; all available cores by default.
-        image_ids: one per image, so that random captions are those of ``Collection.random_captions``.
-        label: where the target was printed.
-
-    Raises:
-        UsageError: a target, ground truth or matching scores in a form that is not understood.
-        DataError: sizes that disagree.
-        NumericalError: a score that is not finite.
-        UnknownNameError: a cell of a measure, or an axis, that does not exist.
     """
     wanted, matrix = as_target(target, label=label), np.asarray(scores)
-    truth, assumed = as_ground_truth(ground_truth, matrix.shape)
+    truth, metadata = as_ground_truth(ground_truth, matrix.shape)
     whole, reranked = as_matching(matching, matrix, adds_contrastive)
     source = MatrixScores(
         matrix,
@@ -82,13 +65,11 @@ def explore_scores(
         matching=whole,
         reranked=reranked,
         adds_contrastive=adds_contrastive,
-        about={"ground truth": assumed} if assumed else {},
+        about=metadata,
         image_ids=image_ids,
     )
     inputs = Inputs({GIVEN: source, **(also or {})}, wanted, already_cut(matrix))
-    exhaustive = max(1, min(2, changes))
-    how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "threads": threads}
-    return explore(inputs, exhaustive=exhaustive, changes=changes, **how)
+    return explore(inputs, tolerance=tolerance, axes=axes, changes=changes, threads=threads)
 
 
 def explore_rows(
@@ -107,26 +88,15 @@ def explore_rows(
     image_ids: Sequence[str] | None = None,
     label: str = "",
 ) -> Exploration:
-    """The same from embeddings: (n_images, d) and (n_texts, d) float32 rows, unit rows if cosine is meant.
+    """Do the same from embeddings: (n_images, d) and (n_texts, d) float32 rows, unit rows if cosine is meant.
 
-    Args:
-        images: one row per image.
-        texts: one row per text.
-        ground_truth, target, also, tolerance, axes, changes, threads, image_ids, label: as of :func:`explore_scores`.
-        similarity: by what rows are compared.
-        reranked: matching scores of each query's best candidates.
-
-    Raises:
-        UsageError, DataError, NumericalError, UnknownNameError: as :func:`explore_scores`.
+    ``reranked`` are matching scores of each query's best candidates; all others as of :func:`explore_scores`.
     """
-    truth, assumed = as_ground_truth(ground_truth, (len(images), len(texts)))
-    about = {"ground truth": assumed} if assumed else {}
-    kw: dict[str, Any] = {"similarity": similarity, "reranked": reranked, "about": about}
-    source = RowScores(images, texts, truth, image_ids=image_ids, **kw)
+    truth, metadata = as_ground_truth(ground_truth, (len(images), len(texts)))
+    how: dict[str, Any] = {"similarity": similarity, "reranked": reranked, "about": metadata}
+    source = RowScores(images, texts, truth, image_ids=image_ids, **how)
     inputs = Inputs({GIVEN: source, **(also or {})}, as_target(target, label=label))
-    exhaustive = max(1, min(2, changes))
-    how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "threads": threads}
-    return explore(inputs, exhaustive=exhaustive, changes=changes, **how)
+    return explore(inputs, tolerance=tolerance, axes=axes, changes=changes, threads=threads)
 
 
 _FORMS = (
@@ -135,15 +105,15 @@ _FORMS = (
 )
 
 
-def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth, str]:
-    """Who belongs to whom, and what was assumed for it; empty where nothing was."""
+def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth, dict[str, str]]:
+    """Return which texts belong to which images, and what was assumed for it."""
     if len(shape) != 2:
         raise DataError(
             f"scores of shape {shape} are no matrix", "give (n_images, n_texts): a row for each image"
         )
     n_images, n_texts = shape
     if isinstance(given, GroundTruth):
-        return given, ""
+        return given, {}
     if given is None or isinstance(given, (int, np.integer)):
         return _of_each(given, n_images, n_texts)
     if isinstance(given, Mapping):
@@ -153,13 +123,13 @@ def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth,
             for text in (texts if isinstance(texts, (Sequence, np.ndarray)) else [texts])
         ]
         images, texts = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        return GroundTruth.from_pairs(images, texts, n_images, n_texts), ""
+        return GroundTruth.from_pairs(images, texts, n_images, n_texts), {}
     array = np.asarray(given)
     if array.dtype == np.bool_ and array.ndim == 2:
         if array.shape != shape:
             raise DataError(f"ground truth of shape {array.shape} for scores of shape {shape}", _FORMS)
         image_rows, text_rows = np.nonzero(array)
-        return GroundTruth.from_pairs(image_rows, text_rows, n_images, n_texts), ""
+        return GroundTruth.from_pairs(image_rows, text_rows, n_images, n_texts), {}
     if array.ndim == 1 and array.dtype.kind in "iu":
         if len(array) != n_texts:
             raise DataError(
@@ -168,11 +138,13 @@ def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth,
                 if len(array) == n_images
                 else "name the image of every text",
             )
-        return GroundTruth.from_caption_image(array, n_images), ""
+        return GroundTruth.from_caption_image(array, n_images), {}
     raise UsageError(f"ground truth of type {type(given).__name__} is not understood", f"give {_FORMS}")
 
 
-def _of_each(given: int | np.integer | None, n_images: int, n_texts: int) -> tuple[GroundTruth, str]:
+def _of_each(
+    given: int | np.integer | None, n_images: int, n_texts: int
+) -> tuple[GroundTruth, dict[str, str]]:
     each, rest = divmod(n_texts, n_images) if n_images else (0, n_texts)
     if rest or not each or (given is not None and given != each):
         wanted = "" if given is None else f", {given} of each"
@@ -181,11 +153,12 @@ def _of_each(given: int | np.integer | None, n_images: int, n_texts: int) -> tup
             "rows of the scores are images: transpose them" if n_texts < n_images else f"give {_FORMS}",
         )
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(n_images), each), n_images)
-    return truth, "" if given is not None else f"{each} texts of each image, next to each other (assumed)"
+    assumed = f"{each} texts of each image, next to each other (assumed)"
+    return truth, {"ground truth": assumed} if given is None else {}
 
 
 def already_cut(scores: np.ndarray) -> tuple[str, ...]:
-    """What has to be said of scores that hold the mark of what was not scored."""
+    """Return what has to be said of scores that hold the mark of what was not scored."""
     share = float(np.mean(scores == UNSCORED)) if scores.size else 0.0
     if not share:
         return ()
@@ -199,7 +172,7 @@ def already_cut(scores: np.ndarray) -> tuple[str, ...]:
 def as_matching(
     given: object, scores: np.ndarray, adds_contrastive: bool
 ) -> tuple[np.ndarray | None, Reranked | None]:
-    """Matching scores of everything, or of candidates; see ``explore_scores``."""
+    """Return matching scores of everything, or of candidates; see :func:`explore_scores`."""
     if given is None:
         return None, None
     if isinstance(given, Reranked):
@@ -232,9 +205,9 @@ def _unscored(matrix: np.ndarray) -> np.ndarray:
 
 
 def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidates:
-    """The scored items of every query, best contrastive score first."""
-    there = ~_unscored(matching)
-    counts = np.count_nonzero(there, axis=1)
+    """Return the scored items of every query, best contrastive score first."""
+    scored = ~_unscored(matching)
+    counts = np.count_nonzero(scored, axis=1)
     k = int(counts.max(initial=0))
     if not k or counts.min() != k:
         row = int(counts.argmin())
@@ -242,7 +215,7 @@ def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidat
             f"matching scores {what}: query {row} has {int(counts[row])} scored items, others {k}",
             "score as many of each",
         )
-    items = np.nonzero(there)[1].reshape(-1, k)
+    items = np.nonzero(scored)[1].reshape(-1, k)
     order = np.argsort(-np.take_along_axis(scores, items, axis=1), axis=1, kind="stable")
     items = np.take_along_axis(items, order, axis=1).astype(np.int64)
     both = (np.take_along_axis(of, items, axis=1).astype(np.float32) for of in (scores, matching))

@@ -17,12 +17,8 @@ from diptych.evaluation.variants.settings import AXES, Axis, Choice, Depth, Inpu
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.ranks import TieGroups
 
-DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)
-"""Numbers of candidates that are tried, as far as there are so many."""
-
-RANDOM_SEEDS = (0, 1, 2)
-"""Seeds of the random captions: several, so that one that fits by luck can be told."""
-
+DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)  # numbers of candidates that are tried, as far as they go
+_RANDOM_SEEDS = (0, 1, 2)  # several, so that one that fits by luck can be told
 _FIVE = 5
 _THOUSAND, _FOLDS, _LEAST = 1_000, 5, 50  # a fold has at least 50 images
 
@@ -30,11 +26,10 @@ _THOUSAND, _FOLDS, _LEAST = 1_000, 5, 50  # a fold has at least 50 images
 def _choice(
     name: str, words: str, applies: Callable[[Settings], bool] = lambda settings: True, **fields: Any
 ) -> Choice:
-    """Return the choice that sets some fields."""
     return Choice(name, words, lambda settings: replace(settings, **fields), applies)
 
 
-def place_within_image(truth: GroundTruth) -> np.ndarray:
+def _place_within_image(truth: GroundTruth) -> np.ndarray:
     """Return (n_texts,) which caption of its image each text is, from 0; -1 for one of no image."""
     home = truth.text_image
     order = np.argsort(home, kind="stable")
@@ -47,13 +42,13 @@ def place_within_image(truth: GroundTruth) -> np.ndarray:
 
 
 def _first(truth: GroundTruth, keys: np.ndarray, count: int) -> np.ndarray:
-    place = place_within_image(truth)
+    place = _place_within_image(truth)
     return np.flatnonzero((place >= 0) & (place < count))
 
 
 def _random(truth: GroundTruth, keys: np.ndarray, seed: int) -> np.ndarray:
     """Draw as ``Collection.random_captions`` does: of each image the caption with the least number."""
-    place = place_within_image(truth)
+    place = _place_within_image(truth)
     draws = draw_uniform(seed, keys[truth.text_image], place)
     order = np.lexsort((draws, truth.text_image))
     home = truth.text_image[order]
@@ -72,7 +67,7 @@ def _captions(inputs: Inputs) -> Sequence[Choice]:
     if most > 1:
         words = "one caption of each image, drawn at random"
         kept.append(("first", "the first caption of each image alone", partial(_first, count=1)))
-        kept += [(f"random, seed {seed}", words, partial(_random, seed=seed)) for seed in RANDOM_SEEDS]
+        kept += [(f"random, seed {seed}", words, partial(_random, seed=seed)) for seed in _RANDOM_SEEDS]
     every = _choice("all", "every caption of an image", keep=None)
     return [every, *(_choice(name, words, keep=Step(name, of)) for name, words, of in kept)]
 
@@ -81,8 +76,8 @@ def _rotated(cells: Mapping[str, float], directions: tuple[str, ...], by: int) -
     """Return under R@1, R@5, R@10 the values of the columns ``by`` places further right."""
     found = dict(cells)
     for direction in directions:
-        for place, name in enumerate(SUM_PARTS):
-            found[f"{direction} {name}"] = cells[f"{direction} {SUM_PARTS[(place + by) % len(SUM_PARTS)]}"]
+        for name, other in zip(SUM_PARTS, (*SUM_PARTS[by:], *SUM_PARTS[:by]), strict=True):
+            found[f"{direction} {name}"] = cells[f"{direction} {other}"]
     return found
 
 
@@ -100,12 +95,10 @@ def _columns(inputs: Inputs) -> Sequence[Choice]:
     )
     groups = [(direction,) for direction in full] + ([full] if len(full) > 1 else [])
     for directions, by in product(groups, (1, 2)):
-        order = [SUM_PARTS[(place + by) % len(SUM_PARTS)] for place in range(len(SUM_PARTS))]
-        name = f"{' and '.join(directions)} rotated to {', '.join(order)}"
-        words = f"under R@1, R@5, R@10 of {' and '.join(directions)} stand {', '.join(order)}"
-        found.append(
-            _choice(name, words, rewrite=Step(name, partial(_rotated, directions=directions, by=by)))
-        )
+        order, sides = ", ".join((*SUM_PARTS[by:], *SUM_PARTS[:by])), " and ".join(directions)
+        name, words = f"{sides} rotated to {order}", f"under R@1, R@5, R@10 of {sides} stand {order}"
+        rotated = Step(name, partial(_rotated, directions=directions, by=by))
+        found.append(_choice(name, words, rewrite=rotated))
     words = "what is printed as i2t is t2i, and the reverse"
     return [*found, _choice("directions swapped", words, rewrite=Step("swapped", _swapped))]
 
@@ -121,7 +114,7 @@ def _first_of_image(truth: GroundTruth) -> GroundTruth:
     """Keep the first of an image's captions alone relevant to it; captions query their image as before."""
     positives = truth.i2t
     own = truth.text_image[positives.rows] == positives.queries
-    first = own & (place_within_image(truth)[positives.rows] == 0)
+    first = own & (_place_within_image(truth)[positives.rows] == 0)
     return GroundTruth.from_directions(
         (positives.queries[first], positives.rows[first]),
         (truth.t2i.rows, truth.t2i.queries),
@@ -133,7 +126,6 @@ def _first_of_image(truth: GroundTruth) -> GroundTruth:
 
 
 def _several_stay(settings: Settings) -> bool:
-    """Return whether images keep more than one caption: all texts or the first five, as far as can be seen here."""
     return settings.keep is None or settings.keep.name == "first five"
 
 
@@ -167,12 +159,8 @@ def _digits(inputs: Inputs) -> Sequence[Choice]:
 
 def _galleries(inputs: Inputs) -> Sequence[Choice]:
     sizes = [source.truth.n_images for source in inputs.sources.values()]
-    counts = set()
-    for n in sizes:
-        if n > _THOUSAND and n % _THOUSAND == 0:
-            counts.add(n // _THOUSAND)
-        if n % _FOLDS == 0 and n // _FOLDS >= _LEAST:
-            counts.add(_FOLDS)
+    counts = {n // _THOUSAND for n in sizes if n > _THOUSAND and n % _THOUSAND == 0}
+    counts |= {_FOLDS for n in sizes if n % _FOLDS == 0 and n // _FOLDS >= _LEAST}
     found = [_choice("full", "the whole test set is one gallery", partition="full")]
     for count in sorted(counts):
         each = " or ".join(f"{size:,}" for size in sorted({n // count for n in sizes if n % count == 0}))
@@ -214,12 +202,11 @@ def _k_test(inputs: Inputs) -> Sequence[Choice]:
         depths = [depth for depth in DEPTHS if depth < min(deepest, gallery)]
         return [_candidates("everything", False), *(_candidates(depth, False) for depth in depths)]
     most = gallery if source.most_matched is None else source.most_matched
-    depths = [depth for depth in DEPTHS if depth < most]
-    if source.most_matched is None:
-        default = _candidates("everything", True)
-    else:
+    default = _candidates("everything", True)
+    if source.most_matched is not None:
         default = _candidates(source.most_matched, True, stored=True)
-    return [default, _candidates("everything", False), *(_candidates(depth, True) for depth in depths)]
+    few = [_candidates(depth, True) for depth in DEPTHS if depth < most]
+    return [default, _candidates("everything", False), *few]
 
 
 _PLAIN = re.compile(r"mAP@([0-9]+)")
@@ -231,25 +218,20 @@ def _average_precision(inputs: Inputs) -> Sequence[Choice]:
     if not any(_PLAIN.fullmatch(cell_parts(name)[1]) for name in inputs.target.cells):
         return [own]
     words = "mAP@k is divided by the positives that are found among the first k, as published code does"
-    return [
-        own,
-        _choice("over hits", words, precision=Step("over hits", partial(_PLAIN.sub, r"mAP-hits@\1"))),
-    ]
+    renamed = Step("over hits", partial(_PLAIN.sub, r"mAP-hits@\1"))
+    return [own, _choice("over hits", words, precision=renamed)]
 
 
 def _source(inputs: Inputs) -> Sequence[Choice]:
-    return [
-        _choice(
-            label,
-            f"embeddings of {source.truth.n_images:,} images and {source.truth.n_texts:,} captions",
-            source=label,
-        )
-        for label, source in inputs.sources.items()
-    ]
+    found = []
+    for label, source in inputs.sources.items():
+        truth = source.truth
+        words = f"embeddings of {truth.n_images:,} images and {truth.n_texts:,} captions"
+        found.append(_choice(label, words, source=label))
+    return found
 
 
 def _differs(settings: Settings) -> bool:
-    """Return whether the tie rule is another than the default of these settings."""
     return settings.ties != replace(settings, ties="").tie_rule
 
 
@@ -264,7 +246,7 @@ def _ties(inputs: Inputs) -> Sequence[Choice]:
 
 
 def _rule_differs(settings: Settings) -> bool:
-    """Return whether something is unranked, and the rule is not the one that goes without saying."""
+    """Return whether something is unranked by another rule than the one that goes without saying."""
     usual = replace(settings, unranked="").unranked_rule
     return settings.depth != "everything" and settings.unranked != usual
 
@@ -275,16 +257,14 @@ def _two_scores(settings: Settings) -> bool:
 
 
 def _unranked(inputs: Inputs) -> Sequence[Choice]:
+    miss = "what was not ranked is found by no cut-off"
+    published = "what was not ranked ties at -100, later gallery rows first"
+    contrastive = "what was not ranked follows in the order of the contrastive score"
     return [
         _choice("usual", "as k_test says", unranked=""),
-        *(
-            _choice(rule, f"what was not ranked {words}", applies, unranked=rule)
-            for rule, words, applies in (
-                ("miss", "is found by no cut-off", _rule_differs),
-                ("published", "ties at -100, later gallery rows first", _rule_differs),
-                ("contrastive", "follows in the order of the contrastive score", _two_scores),
-            )
-        ),
+        _choice("miss", miss, _rule_differs, unranked="miss"),
+        _choice("published", published, _rule_differs, unranked="published"),
+        _choice("contrastive", contrastive, _two_scores, unranked="contrastive"),
     ]
 
 

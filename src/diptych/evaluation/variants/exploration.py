@@ -12,18 +12,14 @@ from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.target import Target
 from diptych.metrics.ground_truth import Direction
 
-NEAR = 0.1
-"""Share of the tolerance within which a cell is near: what rounding and the order of ties leave."""
-
+NEAR = 0.1  # share of the tolerance within which a cell is near: what rounding and the order of ties leave
 _RARE = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One departure from the default protocol."""
-
-    axis: str  # its name
-    choice: str  # the name of the choice
+    axis: str
+    choice: str
 
     def __str__(self) -> str:
         return f"{self.axis} = {self.choice}"
@@ -31,8 +27,6 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """One variant with its cells."""
-
     changes: tuple[Change, ...]  # departures from the default protocol; empty for the default itself
     values: Mapping[str, float]  # the target's cells, shares in per cent, with all their digits
     errors: Mapping[str, float]  # relative distance per cell
@@ -42,49 +36,49 @@ class Variant:
 
     @property
     def mean_error(self) -> float:
-        """Mean relative distance over the cells."""
         return sum(self.errors.values()) / len(self.errors)
 
     @property
     def worst_error(self) -> float:
-        """The largest relative distance."""
         return max(self.errors.values())
 
     @property
     def explains(self) -> bool:
-        """Whether every cell is within tolerance."""
+        """Return whether every cell is within tolerance."""
         return len(self.within) == len(self.errors)
 
     @property
     def is_near(self) -> bool:
-        """Whether every cell is near."""
+        """Return whether every cell is near."""
         return len(self.near) == len(self.errors)
 
     @property
     def is_exact(self) -> bool:
-        """Whether every cell is printed alike."""
+        """Return whether every cell is printed alike."""
         return len(self.exact) == len(self.errors)
 
     def line(self) -> str:
-        """The changes in words: ``k_test = 2, captions = first``."""
+        """Return the changes in words: ``k_test = 2, captions = first``."""
         return ", ".join(map(str, self.changes)) or "the default protocol"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its cells, JSON-able."""
+        values = {name: round(value, 4) for name, value in self.values.items()}
+        counts = {"within": len(self.within), "exact": len(self.exact)}
+        return {"changes": self.line(), "values": values, "mean_error": self.mean_error, **counts}
 
 
 @dataclass(frozen=True, eq=False)
 class SingleChange:
-    """How far the best choice on one axis alone goes."""
-
-    axis: str  # its name
-    best: Variant  # the variant of that one change that comes nearest
+    axis: str
+    best: Variant  # that comes nearest
     tried: int  # how many choices the axis had besides its default
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Variants that these inputs cannot give."""
-
-    reason: str  # why
-    count: int  # how many
+    reason: str
+    count: int
     first: tuple[Change, ...]  # the changes of one of them
 
 
@@ -102,36 +96,31 @@ class Exploration:
     variants: tuple[Variant, ...]
     refused: tuple[Refusal, ...] = ()  # what could not be tried, by reason
     exhaustive: int = 2  # up to how many changes everything was tried
-    # share of made-up targets between two tried variants that some variant of as few changes as the simplest
-    # explanation brings within tolerance too; None without an explanation
+    # shares of made-up targets between two tried variants that some variant of as few changes brings within
+    # tolerance too, is as near to, and prints alike; None where that cannot be said of the target
     luck: float | None = None
-    # share of them that some variant of as few changes as the simplest near one is as near to; None where no
-    # variant is near
     near_luck: float | None = None
-    # share of them of which some variant prints every cell alike; None where none prints the target alike
     exact_luck: float | None = None
-    # what has to be known before anything is believed, e.g. that the data are others
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what has to be known before anything is believed
     # per direction: size of a gallery, mean positives of a query, queries, as given
     galleries: Mapping[Direction, tuple[int, float, int]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)  # what the numbers depend on
 
     @cached_property
     def as_given(self) -> Variant:
-        """The default protocol."""
+        """Return the default protocol's variant."""
         return next(one for one in self.variants if not one.changes)
 
     @property
     def nearest(self) -> Variant:
-        """The variant of the least mean distance, of equal ones that of the fewest changes."""
+        """Return the variant of the least mean distance, of equal ones that of the fewest changes."""
         return min(self.variants, key=lambda one: (round(one.mean_error, 12), len(one.changes), one.changes))
 
     @cached_property
     def explanations(self) -> tuple[Variant, ...]:
-        """Minimal ones: all cells within tolerance, and not so with any of their changes left out.
+        """Return minimal ones: all cells within tolerance, and not so with any of their changes left out.
 
-        Before them those that are near although something simpler explains too, where that is
-        :attr:`telling`.
+        Before them those that are near although something simpler explains too, where that is :attr:`telling`.
         """
         simple = _minimal([one for one in self.variants if one.explains])
         near = _minimal([one for one in self.variants if one.is_near]) if self.telling else ()
@@ -139,16 +128,15 @@ class Exploration:
 
     @property
     def telling(self) -> bool:
-        """Whether being near says more than being simple: made-up targets are hardly ever met so."""
+        """Return whether being near says more than being simple: made-up targets are hardly ever met so."""
         return is_telling(self.variants, self.near_luck, self.exhaustive)
 
     @cached_property
     def digits(self) -> DigitReport:
-        """What the printed digits say by themselves."""
         return read_digits(self.target, self.galleries)
 
     def sentences(self) -> list[str]:
-        """The verdict, what speaks for it and what it leaves open, then what the digits say."""
+        """Return the verdict, what speaks for it and what it leaves open, then what the digits say."""
         return [*explain(self), *self.digits.sentences()]
 
     def __str__(self) -> str:
@@ -156,12 +144,12 @@ class Exploration:
 
     @cached_property
     def exact_explanations(self) -> tuple[Variant, ...]:
-        """Minimal ones that print every cell alike."""
+        """Return minimal ones that print every cell alike."""
         return _minimal([one for one in self.variants if one.is_exact])
 
     @cached_property
     def single_changes(self) -> tuple[SingleChange, ...]:
-        """Per axis the best single change, the one that comes nearest first."""
+        """Return per axis the best single change, the one that comes nearest first."""
         by_axis: dict[str, list[Variant]] = {}
         for one in self.variants:
             if len(one.changes) == 1:
@@ -174,12 +162,12 @@ class Exploration:
 
     @cached_property
     def out_of_reach(self) -> tuple[str, ...]:
-        """Cells that no variant brings within tolerance."""
+        """Return the cells that no variant brings within tolerance."""
         reached = {name for one in self.variants for name in one.within}
         return tuple(name for name in self.target.cells if name not in reached)
 
     def without(self, variant: Variant, change: Change) -> Variant | None:
-        """The tried variant that lacks one change of another."""
+        """Return the tried variant that lacks one change of another."""
         rest = tuple(one for one in variant.changes if one != change)
         return next((one for one in self.variants if one.changes == rest), None)
 
@@ -193,16 +181,7 @@ class Exploration:
         content: dict[str, Any] = encode(self, {}, leave_out={"words", "variants"})
         content |= {name: encode(getattr(self, name), {}) for name in derived}
         content["choices"] = [[*choice, words] for choice, words in self.words.items()]
-        content["variants"] = [
-            {
-                "changes": one.line(),
-                "values": {name: round(value, 4) for name, value in one.values.items()},
-                "mean_error": one.mean_error,
-                "within": len(one.within),
-                "exact": len(one.exact),
-            }
-            for one in self.variants
-        ]
+        content["variants"] = [one.to_dict() for one in self.variants]
         return content
 
 
@@ -214,7 +193,7 @@ def is_telling(variants: Sequence[Variant], near_luck: float | None, exhaustive:
 
 
 def _minimal(some: list[Variant]) -> tuple[Variant, ...]:
-    """Those of which no other has a part of the changes alone."""
+    """Return those of which no other has a part of the changes alone."""
     sets = [frozenset(one.changes) for one in some]
     return tuple(
         one for one, changes in zip(some, sets, strict=True) if not any(other < changes for other in sets)
@@ -243,11 +222,8 @@ def explain(found: Exploration) -> list[str]:
             lines.append("That would do, but a change of protocol comes much nearer.")
         lines += _explained(found)
     elif default.explains:
-        lines.append(
-            "The default protocol gives such numbers."
-            if found.warnings
-            else "No change of protocol is needed to explain what is printed."
-        )
+        enough = "No change of protocol is needed to explain what is printed."
+        lines.append("The default protocol gives such numbers." if found.warnings else enough)
         for before, after in (sign.cells for sign in truncated):  # gains that nothing but chance explains
             printed = found.target.cells
             gain = printed[after].value - printed[before].value
@@ -271,12 +247,11 @@ def _percent(share: float) -> str:
 def _explained(found: Exploration) -> list[str]:
     best, *others = found.explanations
     cells, together = len(found.target.cells), len(best.changes) > 1
-    s = "" if together else "s"
-    told = f"{best.line()} explain{s} it{' together' if together else ''}"
+    explains = "explain it together" if together else "explains it"
     if found.warnings:  # nothing here can say why they were printed
-        told = f"{best.line()} would give such numbers{' together' if together else ''}"
+        explains = f"would give such numbers{' together' if together else ''}"
     lines = [
-        f"{told}: {found.meaning(best)}. All {cells} cells come within {_percent(found.tolerance)} "
+        f"{best.line()} {explains}: {found.meaning(best)}. All {cells} cells come within {_percent(found.tolerance)} "
         f"({_percent(best.mean_error)} off on average, {len(best.exact)} of {cells} to the printed digit)."
     ]
     if together:
@@ -316,16 +291,15 @@ def _unexplained(found: Exploration, truncated: bool) -> list[str]:
     ]
     if found.out_of_reach:
         lines.append(f"No variant comes within tolerance of {', '.join(found.out_of_reach)}.")
+    remains = (
+        "What remains is not the protocol as far as these axes go: other weights, data or preprocessing."
+    )
     if truncated and found.default.get("k_test") == "none":
-        lines.append(
+        remains = (
             "The digits look like those of a few re-ranked candidates (below), which can be tried with contrastive "
             "and matching scores, not with one of them."
         )
-    else:
-        lines.append(
-            "What remains is not the protocol as far as these axes go: other weights, data or preprocessing."
-        )
-    return lines
+    return [*lines, remains]
 
 
 def _exactly(found: Exploration) -> list[str]:
@@ -339,11 +313,11 @@ def _exactly(found: Exploration) -> list[str]:
         told = f"Every cell is printed alike under {best.line()}: {found.meaning(best)}"
     if also:
         told += f" (and under {'; '.join(one.line() for one in also[:_NAMED])})"
-    if found.exact_luck is None:
-        return [f"{told}."]
-    if found.exact_luck > _LUCKY:
-        return [f"{told}; with so few digits that says little."]
-    return [f"{told}; of made-up targets {_percent(found.exact_luck)} are met to the digit."]
+    if found.exact_luck is not None and found.exact_luck > _LUCKY:
+        told += "; with so few digits that says little"
+    elif found.exact_luck is not None:
+        told += f"; of made-up targets {_percent(found.exact_luck)} are met to the digit"
+    return [f"{told}."]
 
 
 def _tried(found: Exploration) -> str:
@@ -351,11 +325,12 @@ def _tried(found: Exploration) -> str:
     text = f"{len(found.variants):,} variants were tried, {explaining:,} of them are within tolerance"
     if found.luck is None or not found.explanations[0].changes:
         return f"{text}."
-    near = found.explanations[0].is_near and found.near_luck is not None
     text += (
         f"; of made-up targets between two tried variants {_percent(found.luck)} would be explained as simply"
     )
-    text += f" and {_percent(found.near_luck or 0.0)} as nearly" if near else ""
-    says_little = (found.near_luck if near else found.luck) or 0.0
-    text += ", so that something fits says little by itself. " if says_little > _LUCKY else ". "
-    return text + "What is printed is consistent with the explanation, which is no proof of it."
+    luck = found.luck
+    if found.explanations[0].is_near and found.near_luck is not None:
+        luck = found.near_luck
+        text += f" and {_percent(luck)} as nearly"
+    text += ", so that something fits says little by itself" if luck > _LUCKY else ""
+    return f"{text}. What is printed is consistent with the explanation, which is no proof of it."

@@ -21,17 +21,11 @@ from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, R
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
 
-# Luck: how easily something fits, when so many variants are tried.
-#
-# Targets are made up halfway between two tried variants that differ by more than the tolerance: numbers of the
-# same height as the real ones, and nobody's. The share of them that some variant meets all the same is how much
-# a fit says: little where it is large.
-
 _PAIRS = 4_000  # made-up targets at most
 
 
 def distinct(variants: Sequence[Variant]) -> list[Variant]:
-    """The first of those with the same values."""
+    """Return the first of those with the same values."""
     found: dict[tuple[float, ...], Variant] = {}
     for one in variants:
         found.setdefault(tuple(round(value, 9) for value in one.values.values()), one)
@@ -39,13 +33,11 @@ def distinct(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str) -> float | None:
-    """Return the share of made-up targets that some variant meets too; None where nothing meets the real one.
+    """Return the share of made-up targets that some variant meets too: where it is large, a fit says little.
 
-    None also where no two variants are far enough apart. Halfway is the geometric mean, cell by cell.
-
-    Args:
-        met: how: ``explains`` and ``is_near`` of :class:`Variant`, with as few changes as the simplest that does,
-            or ``is_exact``.
+    They lie halfway (geometric mean, cell by cell) between two tried variants that differ by more than the
+    tolerance. They meet as ``explains`` or ``is_near`` of :class:`Variant` says, with as few changes as the simplest
+    that does, or as ``is_exact`` does. None where nothing meets the real one, or no two variants are far apart.
     """
     meeting = [one for one in variants if getattr(one, met)]
     if not meeting:
@@ -69,9 +61,10 @@ def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str
     return float(np.mean(hits))
 
 
-TOLERANCE = 0.05
-"""Relative distance within which the thesis (ch. 2) counts a number as reproduced."""
+TOLERANCE = 0.05  # relative distance within which the thesis (ch. 2) counts a number as reproduced
 
+_EXHAUSTIVE = 2  # changes up to which everything is tried
+_BEAM = 16  # of the nearest that are changed further
 _Option = tuple[str, Choice]
 
 
@@ -80,9 +73,7 @@ def explore(
     *,
     tolerance: float = TOLERANCE,
     axes: Iterable[str | Axis] | None = None,
-    exhaustive: int = 2,
     changes: int = 4,
-    beam: int = 16,
     threads: int | None = None,
 ) -> Exploration:
     """Try variants and say which bring what was printed within tolerance.
@@ -97,7 +88,7 @@ def explore(
     chosen = [
         AXES.get(axis) if isinstance(axis, str) else axis for axis in (list(AXES) if axes is None else axes)
     ]
-    search = _Search(inputs, chosen, tolerance, threads)
+    search, exhaustive = _Search(inputs, chosen, tolerance, threads), max(1, min(_EXHAUSTIVE, changes))
     with task("variants", unit="variants") as bar:
         search.bar = bar
         for count in range(exhaustive + 1):
@@ -105,18 +96,15 @@ def explore(
         for _ in range(exhaustive, changes):
             if any(one.is_exact for one in search.found.values()):
                 break
-            search.widen(beam)
+            search.widen()
         search.complete()
     return search.result(exhaustive)
 
 
 class _Search:
-    """What has been tried so far."""
-
     def __init__(self, inputs: Inputs, axes: Sequence[Axis], tolerance: float, threads: int | None) -> None:
         self._target: Target = inputs.target.independent
-        self._tolerance = tolerance
-        self._inputs = inputs
+        self._inputs, self._tolerance = inputs, tolerance
         self._default = Settings(inputs.first)
         self._defaults: dict[str, Choice] = {}
         self._options: dict[str, list[Choice]] = {}
@@ -128,19 +116,15 @@ class _Search:
         deepest = inputs.sources[inputs.first].most_matched
         most = max(DEPTHS) if deepest is None else min(deepest, max(DEPTHS)) if deepest else 16
         depth = self._default.depth
-        self._recompute = Recompute(
-            inputs.sources,
-            self._target.cells,
-            most if depth == "everything" else max(most, depth),
-            threads,
-        )
+        most = most if depth == "everything" else max(most, depth)
+        self._recompute = Recompute(inputs.sources, self._target.cells, most, threads)
         self.found: dict[tuple[Change, ...], Variant] = {}
         self._refused: dict[str, list[tuple[Change, ...]]] = {}
         self._seen: set[tuple[Change, ...]] = set()
         self.bar: Any = None
 
     def try_all(self, count: int) -> None:
-        """Every variant of ``count`` changes; those of one view together, so that its candidates serve all."""
+        """Try every variant of ``count`` changes; those of one view together, so that its candidates serve all."""
         self._try(
             [
                 tuple(zip(names, choices, strict=True))
@@ -149,14 +133,12 @@ class _Search:
             ]
         )
 
-    def widen(self, beam: int) -> None:
-        """One more change for the nearest, and for those with most cells printed alike."""
+    def widen(self) -> None:
+        """Try one more change for the nearest, and for those with most cells printed alike."""
         tried = [one for one in self.found.values() if one.changes]
         near = sorted(tried, key=lambda one: (one.mean_error, len(one.changes), one.changes))
-        alike = sorted(
-            tried, key=lambda one: (-len(one.exact), one.mean_error, len(one.changes), one.changes)
-        )
-        kept = {one.changes: one for some in (near, alike) for one in distinct(some)[:beam]}
+        alike = sorted(near, key=lambda one: -len(one.exact))
+        kept = {one.changes: one for some in (near, alike) for one in distinct(some)[:_BEAM]}
         self._try(
             [
                 (*self._choices_of(changes), (name, choice))
@@ -219,22 +201,16 @@ class _Search:
         return Variant(changes, values, errors, within, near, exact)
 
     def result(self, exhaustive: int) -> Exploration:
-        """What was tried, sorted."""
         some = list(self.found.values())
         near_luck = luck(some, self._target, self._tolerance, "is_near")
         telling = is_telling(some, near_luck, exhaustive)
-        variants = sorted(
-            some,
-            key=lambda one: (
-                not one.explains,
-                telling and not one.is_near,
-                len(one.changes) if one.explains else 0,
-                -len(one.exact) if one.explains else 0,
-                round(one.mean_error, 12),
-                len(one.changes),
-                one.changes,
-            ),
-        )
+
+        def order(one: Variant) -> tuple[Any, ...]:
+            simplest = (len(one.changes), -len(one.exact)) if one.explains else (0, 0)
+            nearest = (round(one.mean_error, 12), len(one.changes), one.changes)
+            return not one.explains, telling and not one.is_near, *simplest, *nearest
+
+        variants = sorted(some, key=order)
         words = {(name, choice.name): choice.words for name, choice in self._defaults.items()}
         words |= {(name, one.name): one.words for name, options in self._options.items() for one in options}
         refused = [
@@ -259,7 +235,7 @@ class _Search:
 
 
 def _words(settings: Settings) -> tuple[str, ...]:
-    """A key that puts variants of one view next to each other."""
+    """Return a key that puts variants of one view next to each other."""
     keep = "" if settings.keep is None else settings.keep.name
     relevance = "" if settings.relevance is None else settings.relevance.name
     return settings.source, keep, settings.partition, relevance, str(settings.depth).rjust(12)

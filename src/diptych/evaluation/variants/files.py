@@ -23,21 +23,20 @@ from diptych.evaluation.variants.recompute import RowScores, Scored
 from diptych.evaluation.variants.settings import Inputs
 from diptych.metrics.candidates import Reranked
 
-Embedded = tuple[EncodedCollection, Origin, Path]
-"""Embeddings, their origin and their folder."""
+Embedded = tuple[EncodedCollection, Origin, Path]  # embeddings, their origin and their folder
+
+
+_Opened = Callable[[str, DataSpec, str | None, Path | None], Embedded]
+_Warnings = Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]]
 
 
 def explore_named(
-    options: ProtocolOptions,
-    target: Target,
-    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
-    warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
+    options: ProtocolOptions, target: Target, opened: _Opened, warnings: _Warnings
 ) -> tuple[Exploration | None, list[str]]:
     """Explore what was named, and say what it is; None where the digits alone are read.
 
-    Args:
-        opened: from a name, data, its split and a folder for what is embedded to embeddings.
-        warnings: from metadata and number of images of every test set to what is said before any verdict.
+    ``opened`` returns the embeddings of a name, data, its split and a folder for what is embedded; ``warnings``,
+    from metadata and number of images of every test set, what is said before any verdict.
     """
     if options.source is None:
         return None, []
@@ -49,7 +48,6 @@ def explore_named(
 
 
 def _explore_files(scores: Path, options: ProtocolOptions, target: Target) -> tuple[Exploration, list[str]]:
-    """Explore (n_images, n_texts) contrastive scores, as ``numpy.save`` writes them."""
     files: dict[str, Path] = {}
     for text in options.matching:
         side, _, file = text.partition("=")
@@ -62,11 +60,11 @@ def _explore_files(scores: Path, options: ProtocolOptions, target: Target) -> tu
         )
     home = None if options.caption_image is None else _loaded(options.caption_image)
     matrix = _loaded(scores)
-    truth, assumed = as_ground_truth(home, matrix.shape)
+    truth, metadata = as_ground_truth(home, matrix.shape)
     sides = {side: _loaded(file) for side, file in files.items()}
     marks = ", ".join(f"{file} ({fingerprint_file(file)})" for file in (scores, *files.values()))
     lines = [f"scores of {truth.n_images:,} images and {truth.n_texts:,} captions: {marks}"]
-    lines += [f"captions: {assumed}"] if assumed else []
+    lines += [f"captions: {assumed}" for assumed in metadata.values()]
     how = options.model_dump(include={"tolerance", "changes"})
     return explore_scores(matrix, truth, target, matching=sides.get("", sides or None), **how), lines
 
@@ -76,31 +74,24 @@ def _loaded(file: Path) -> np.ndarray:
 
 
 def _explore_embedded(
-    first: Embedded,
-    options: ProtocolOptions,
-    target: Target,
-    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
-    warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
+    first: Embedded, options: ProtocolOptions, target: Target, opened: _Opened, warnings: _Warnings
 ) -> tuple[Exploration, list[str]]:
-    """Explore embeddings, and others of the same model beside them."""
     sets = {first[1].split or "all": first}
     for text in options.also:
-        key, _, folder = text.partition("=")
-        if not key or not folder:
+        key, _, place = text.partition("=")
+        if not key or not place:
             raise UsageError(f"--also {text!r} is not LABEL=FOLDER", "e.g. --also val=embedded/val")
         if key in sets:
             raise UsageError(f"--also: two sets of embeddings are called {key!r}", "give each its own label")
-        sets[key] = opened(folder, DataSpec(), None, None)
+        sets[key] = opened(place, DataSpec(), None, None)
     label, encoded = next(iter(sets)), first[0]
     lines: list[str] = []
     sources: dict[str, Scored] = {}
-    for key, (more, _, place) in sets.items():
-        sources[key] = _scored(key, more, place, lines, options.reranked if key == label else None)
+    for key, (more, _, folder) in sets.items():
+        sources[key] = _scored(key, more, folder, lines, options.reranked if key == label else None)
         if more.similarity != encoded.similarity:
-            raise MismatchError(
-                f"{label} is compared by {encoded.similarity}, {key} by {more.similarity}",
-                "give embeddings of the same model",
-            )
+            text = f"{label} is compared by {encoded.similarity}, {key} by {more.similarity}"
+            raise MismatchError(text, "give embeddings of the same model")
         encoders = (more.images.encoder, encoded.images.encoder)
         if encoders[0] != encoders[1]:
             lines.append(
@@ -109,16 +100,13 @@ def _explore_embedded(
     known = {key: (one.about, one.truth.n_images) for key, one in sources.items()}
     inputs = Inputs(sources, target, warnings(known))
     how = options.model_dump(include={"tolerance", "changes"})
-    return explore(inputs, exhaustive=min(2, options.changes), **how), lines
+    return explore(inputs, **how), lines
 
 
 def _scored(
     label: str, encoded: EncodedCollection, folder: Path, lines: list[str], reranked: Path | None
 ) -> RowScores:
-    """Return a test set; ``lines`` say what it is.
-
-    Candidates that lie in ``folder`` need not belong to it, those in ``reranked`` must.
-    """
+    """Return a test set; ``lines`` say what it is. Candidates of ``reranked`` must belong to it, others need not."""
     about = encoded.about
     split, marks = about["split"] or "all", {"encoder": encoded.images.encoder, "data": about["data"]}
     place, candidates, more = reranked or folder / "reranked", None, ""

@@ -3,16 +3,10 @@
 A ranking depends on the view alone (which embeddings, texts, galleries and relevance), a re-ranking on the
 view and how many candidates; ties, counting and columns cost next to nothing after that. The candidates of
 the last few views are kept, ranks of positives (a few numbers per query) of all.
-
-A test set with its scores: rows or a matrix, and matching scores where there are any.
-
-Everything is asked for parts of the test set: some images by some texts, as a protocol with fewer captions
-or smaller galleries sees them.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -21,7 +15,7 @@ import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
+from diptych.evaluation.printed.target import SUM_PARTS, cell_parts, sum_cells
 from diptych.evaluation.reranking import CandidateRanks, FirstStage, check_candidates, first_stages
 from diptych.evaluation.result import Fold, neighbours, partition
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
@@ -35,15 +29,7 @@ from diptych.metrics.topk import best_of
 
 
 class Scored:
-    """A test set with contrastive scores, and matching scores as a matrix or of stored candidates.
-
-    Attributes:
-        truth: which texts are relevant to which images.
-        about: what the scores depend on; JSON-able.
-        most_matched: of how many candidates per query matching scores are there: 0 for none, None for all.
-        image_keys: (n_images,) whole numbers that follow the images wherever they stand: of their ids where
-            these are known, else their rows.
-    """
+    """A test set with contrastive scores, and matching scores as a matrix or of stored candidates."""
 
     def __init__(
         self,
@@ -66,10 +52,12 @@ class Scored:
         if reranked is not None:
             check_candidates(reranked, truth)
         self.truth = truth
-        self.about: Mapping[str, Any] = dict(about or {})
+        self.about: Mapping[str, Any] = dict(about or {})  # what the scores depend on; JSON-able
+        # Whole numbers that follow the images wherever they stand: of their ids, else their rows.
         self.image_keys = np.arange(truth.n_images) if image_ids is None else keys_of(image_ids)
         self._source, self._matching, self._reranked = source, matching, reranked
         self._adds = adds_contrastive
+        # Candidates per query with matching scores: 0 for none, None for all.
         self.most_matched: int | None = 0 if reranked is None else reranked.k
         if matching is not None:
             self.most_matched = None
@@ -132,11 +120,8 @@ class MatrixScores(Scored):
 
 
 def _in_order(items: np.ndarray, scores: np.ndarray) -> Candidates:
-    """Return candidates that the contrastive score itself ranks.
-
-    Their final score is minus how many different scores stand above: float32 cannot tell all of float64
-    apart, small whole numbers it can.
-    """
+    """Return candidates that the contrastive score itself ranks."""
+    # The final score is minus how many different scores stand above: float32 cannot tell all of float64 apart.
     steps = np.zeros(scores.shape, dtype=np.float32)
     np.cumsum(scores[:, 1:] < scores[:, :-1], axis=1, out=steps[:, 1:])
     return Candidates(items, scores.astype(np.float32), -steps)
@@ -166,53 +151,40 @@ def _stored(
     return Candidates(*(np.take_along_axis(one, order, axis=1) for one in arrays)), reranked.adds_contrastive
 
 
-_RECALL = "R@"
 _KEPT = 6  # views whose candidates are kept
 _Both = dict[Direction, Ranks]
 
 
 class Recompute:
-    """Cells of variants."""
-
     def __init__(
         self, sources: Mapping[str, Scored], cells: Iterable[str], most: int, threads: int | None = None
     ) -> None:
         self._sources, self._most, self._threads = dict(sources), most, threads
         self._wanted = tuple(cells)
         kinds = [kind for _, kind in map(cell_parts, self._wanted) if kind != "rsum"]
-        self._measures: list[Measure] = [
-            member
-            for member in map(measure, dict.fromkeys([*SUM_PARTS, *kinds]))
-            if isinstance(member, Measure)
-        ]
+        self._measures = [cast(Measure, measure(name)) for name in dict.fromkeys([*SUM_PARTS, *kinds])]
         self._every = any(member.positives == "all" for member in self._measures)
         self._parts: dict[View, list[Fold]] = {}
         self._ranks: dict[tuple[View, bool, bool], list[_Both]] = {}
         self._second: dict[tuple[View, int, bool, bool, str], list[_Both]] = {}
-        self._candidates: OrderedDict[tuple[View, bool], list[dict[Direction, tuple[Candidates, bool]]]]
-        self._candidates = OrderedDict()
+        self._candidates: dict[tuple[View, bool], list[dict[Direction, tuple[Candidates, bool]]]] = {}
         self._values: dict[Settings, dict[str, float]] = {}
 
     def cells(self, settings: Settings) -> dict[str, float]:
-        """The wanted cells, shares in per cent, with all their digits."""
+        """Return the wanted cells, shares in per cent, with all their digits."""
         key = replace(settings, rewrite=None, rule="round")
         if key not in self._values:
             self._values[key] = self._compute(key)
         values = self._values[key]
         if settings.rewrite is not None:
             values = settings.rewrite.of(values)
-        found = {}
-        for name in self._wanted:
-            direction, kind = cell_parts(name)
-            if kind != "rsum":
-                found[name] = values[f"{direction} {kind}"]
-                continue
-            sides = DIRECTIONS if direction is None else (direction,)
-            found[name] = sum(values[f"{side} {part}"] for side in sides for part in SUM_PARTS)
-        return found
+        return {
+            name: sum(values[part] for part in sum_cells(name)) if name.endswith("rsum") else values[name]
+            for name in self._wanted
+        }
 
     def sizes(self, settings: Settings) -> dict[Direction, tuple[int, float, int]]:
-        """Per direction: size of one gallery, mean positives of a query, number of queries."""
+        """Return per direction the size of one gallery, mean positives of a query, number of queries."""
         parts = self._view(settings.view)
         found: dict[Direction, tuple[int, float, int]] = {}
         for name in DIRECTIONS:
@@ -233,7 +205,7 @@ class Recompute:
                     member = printed
                     if settings.precision is not None:  # the measure that the printed name stands for
                         member = cast(Measure, measure(settings.precision.of(printed.name)))
-                    if settings.counting is not None and member.name.startswith(_RECALL):
+                    if settings.counting is not None and member.name.startswith("R@"):
                         values = settings.counting.of(groups, member.cutoff or 1)
                     else:
                         values = member.values(groups)
@@ -272,29 +244,25 @@ class Recompute:
         if key not in self._second:
             parts, chosen = self._view(view), self._chosen(view, settings.matched)
             least = min(LEAST_SHRUNK, depth) if settings.shrinks else depth
-            for part, both in zip(parts, chosen, strict=True):
-                for name in DIRECTIONS:
-                    if both[name][0].k < min(least, part.ground_truth.positives(name).gallery):
-                        raise NotPossible(
-                            "some query has too few stored candidates left in the smaller gallery",
-                            "re-rank more candidates",
-                        )
-            first = self._first_stages(view) if settings.unranked_rule == "contrastive" else None
-            self._second[key] = [
-                {
-                    name: CandidateRanks(
-                        both[name][0].first(min(depth, both[name][0].k)),
-                        both[name][1],
-                        part.ground_truth.positives(name),
-                    ).ranks(settings.unranked_rule, True, None if first is None else first[number][name])
-                    for name in DIRECTIONS
-                }
-                for number, (part, both) in enumerate(zip(parts, chosen, strict=True))
-            ]
+            first: list[dict[Direction, FirstStage]] = [{}] * len(parts)
+            if settings.unranked_rule == "contrastive":
+                first = self._first_stages(view)
+            second: list[_Both] = []
+            for part, both, stage in zip(parts, chosen, first, strict=True):
+                ranks: _Both = {}
+                for name, (candidates, adds) in both.items():
+                    positives = part.ground_truth.positives(name)
+                    if candidates.k < min(least, positives.gallery):
+                        text = "some query has too few stored candidates left in the smaller gallery"
+                        raise NotPossible(text, "re-rank more candidates")
+                    held = CandidateRanks(candidates.first(min(depth, candidates.k)), adds, positives)
+                    ranks[name] = held.ranks(settings.unranked_rule, True, stage.get(name))
+                second.append(ranks)
+            self._second[key] = second
         return self._second[key]
 
     def _whole(self, view: View, matched: bool, every: bool) -> list[_Both]:
-        """Ranks of everything by one score; those of all positives serve where the best are wanted."""
+        """Return ranks of everything by one score; those of all positives serve where the best are wanted."""
         for complete in (True, every):
             if (view, matched, complete) in self._ranks:
                 return self._ranks[view, matched, complete]
@@ -311,7 +279,7 @@ class Recompute:
         return self._ranks[view, matched, every]
 
     def _chosen(self, view: View, matched: bool) -> list[dict[Direction, tuple[Candidates, bool]]]:
-        """The candidates of every gallery, as many as any variant wants."""
+        """Return the candidates of every gallery, as many as any variant wants."""
         key = ((*view[:3], None), matched)  # candidates do not depend on what is relevant
         if key not in self._candidates:
             source = self._sources[view[0]]
@@ -322,9 +290,9 @@ class Recompute:
                 }
                 for part in self._view(view)
             ]
-        self._candidates.move_to_end(key)
+        self._candidates[key] = self._candidates.pop(key)  # the last one used
         while len(self._candidates) > _KEPT:
-            self._candidates.popitem(last=False)
+            del self._candidates[next(iter(self._candidates))]
         return self._candidates[key]
 
     def _first_stages(self, view: View) -> list[dict[Direction, FirstStage]]:

@@ -27,22 +27,21 @@ class Verdict:
 
     @cached_property
     def digits(self) -> DigitReport:
-        """What the digits say of the galleries that are known."""
         return read_digits(self.target, None if self.found is None else self.found.galleries)
 
     @property
     def warnings(self) -> list[str]:
-        """What has to be said before any verdict."""
         return [] if self.found is None else [f"{one}." for one in self.found.warnings]
 
     @property
     def explained(self) -> list[str]:
-        """The verdict, what speaks for it and what it leaves open."""
         return [] if self.found is None else explain(self.found)
 
     def tables(self) -> list[Table]:
         """Return the printed cells, with the nearest variants where there are any."""
-        return [printed_table(self.target) if self.found is None else variants_table(self.found, _ROWS)]
+        if self.found is None:
+            return [Table("Printed", ("", *self.target.cells), [_printed(self.target)])]
+        return [variants_table(self.found, _ROWS)]
 
     def lines(self) -> list[str]:
         """Return the verdict without its warnings, what the digits say, and what it was computed from."""
@@ -57,16 +56,10 @@ class Verdict:
         return [*verdict, head, *(f"  {sign}" for sign in signs), *hints, *self.of]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         content = {"format": 1, "target": self.target.to_dict(), "of": list(self.of), "says": self.explained}
         content |= {"digits say": self.digits.sentences()}
         content |= {} if self.found is None else {"exploration": self.found.to_dict()}
         return {**content, "digits": self.digits.to_dict()}
-
-
-def printed_table(target: Target) -> Table:
-    """Return the printed cells alone."""
-    return Table("Printed", ("", *target.cells), [_printed(target)])
 
 
 def _printed(target: Target) -> list[Cell]:
@@ -97,19 +90,15 @@ def variants_table(found: Exploration, most: int) -> Table:
             mark = " =" if name in one.exact else " ✓" if name in one.within else ""
             text, is_in = f"{one.values[name]:.{cell.decimals}f}{mark}", name in one.within
             row.append(Cell(text, shade=0.4 if is_in else 0.0, colour="green", value=one.values[name]))
-        rows.append(
-            [
-                *row,
-                Cell.number(100 * one.mean_error),
-                Cell(found.meaning(one) or "nothing is changed", words=True),
-            ]
-        )
-    return Table(
-        found.target.label or "Variants",
-        ("variant", *cells, "off, %", "what it means"),
-        rows,
-        after=f"✓ within {100 * found.tolerance:g} % of what is printed, = printed alike; off: mean relative distance.",
-    )
+        rows.append([*row, Cell.number(100 * one.mean_error), _meaning(found, one)])
+    within = f"✓ within {100 * found.tolerance:g} % of what is printed"
+    after = f"{within}, = printed alike; off: mean relative distance."
+    columns = ("variant", *cells, "off, %", "what it means")
+    return Table(found.target.label or "Variants", columns, rows, after=after)
+
+
+def _meaning(found: Exploration, one: Variant) -> Cell:
+    return Cell(found.meaning(one) or "nothing is changed", words=True)
 
 
 def changes_table(found: Exploration) -> Table:
@@ -119,15 +108,7 @@ def changes_table(found: Exploration) -> Table:
         within = Cell(f"{len(one.within)} of {len(found.target.cells)}", value=len(one.within))
         choices = Cell(f"{tried:,}" if tried else "–", value=tried)
         distances = Cell.number(100 * one.mean_error), Cell.number(100 * one.worst_error)
-        rows.append(
-            [
-                Cell(one.line()),
-                choices,
-                within,
-                *distances,
-                Cell(found.meaning(one) or "nothing is changed", words=True),
-            ]
-        )
+        rows.append([Cell(one.line()), choices, within, *distances, _meaning(found, one)])
     cells = f"cells within {100 * found.tolerance:g} %"
     columns = ("best single change", "choices", cells, "off, %", "worst, %", "what it means")
     return Table("Single changes", columns, rows)
@@ -136,19 +117,15 @@ def changes_table(found: Exploration) -> Table:
 def axes_tables(found: Exploration) -> list[Table]:
     """Return what was varied and what each choice means, the default first, and what could not be tried."""
     descriptions = {axis.name: axis.description for axis in AXES}
-    rows = [
-        [Cell(axis), Cell(name, "default" if found.default[axis] == name else "", words=True), Cell(words, words=True),
-         Cell(descriptions.get(axis, ""), words=True)]
-        for (axis, name), words in found.words.items()
-    ]  # fmt: skip
+    rows = []
+    for (axis, name), words in found.words.items():
+        choice = Cell(name, "default" if found.default[axis] == name else "", words=True)
+        description = Cell(descriptions.get(axis, ""), words=True)
+        rows.append([Cell(axis), choice, Cell(words, words=True), description])
     columns = ("name", "choice", "what it means", "what is left open")
     tables = [Table("What was tried", columns, rows)]
     refused = [
-        [
-            Cell(", ".join(map(str, one.first))),
-            Cell.number(one.count, 0),
-            Cell(one.reason, words=True),
-        ]
+        [Cell(", ".join(map(str, one.first))), Cell.number(one.count, 0), Cell(one.reason, words=True)]
         for one in found.refused
     ]
     if refused:

@@ -12,7 +12,6 @@ from diptych.studies.formulas import Finding
 from diptych.studies.papers import judged
 
 _BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}  # by η
-_ENDS = ("contrastive", "reconstruction", "rsum")
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
 
 
@@ -31,8 +30,7 @@ def rises_again(evidence: Evidence) -> list[Finding]:
 def converges(evidence: Evidence) -> list[Finding]:
     """Judge observation (3); what has converged to a bound is at most a tenth away."""
     checks = [f"0.9 <= [{row}: reconstruction] / {eta} <= 1.1" for eta, row in _BOUNDED.items()]
-    checks[0] = "[ltd-eta-0.05: reconstruction] / 0.05 > 1.1"
-    return judged(_ends(evidence), checks)
+    return judged(_ends(evidence), ["[ltd-eta-0.05: reconstruction] / 0.05 > 1.1", *checks[1:]])
 
 
 def lower_loss_no_better(evidence: Evidence) -> list[Finding]:
@@ -60,12 +58,10 @@ def _ends(evidence: Evidence) -> Evidence:
         return evidence
     figures: dict[str, dict[str, Figure]] = {}
     for row, runs in evidence.trajectories.items():
-        each = {name: [getattr(run, name) for run in runs] for name in _ENDS}
-        figures[row] = {
-            name: Figure.of([max(one) if name == "rsum" else _final(one) for one in values])
-            for name, values in each.items()
-            if values and all(values)
-        }
+        each = {name: [getattr(run, name) for run in runs] for name in ("contrastive", "reconstruction")}
+        ends = {name: list(map(_final, losses)) for name, losses in each.items() if all(losses)}
+        ends["rsum"] = [max(run.rsum) for run in runs if run.rsum]
+        figures[row] = {name: Figure.of(values) for name, values in ends.items() if values}
     return Evidence(figures)
 
 

@@ -22,8 +22,7 @@ def more_is_worse(evidence: Evidence) -> list[Finding]:
             findings.append(Finding.missing(what, f"{_LEAST} rows, of which {len(negatives)} are there"))
             continue
         pairs = [(figure.mean, scores[row].mean) for row, figure in negatives.items()]
-        found = spearmanr(*zip(*pairs, strict=True), alternative="two-sided")
-        rho, p = float(found.statistic), float(found.pvalue)
+        rho, p = (float(one) for one in spearmanr(*zip(*pairs, strict=True)))
         detail = f"ρ = {rho:+.2f} over {len(pairs)} losses, p = {p:.2g}"
         status: Status = "undecided" if p >= LEVEL else "holds" if rho < 0 else "fails"
         findings.append(Finding(what, status, detail, -rho))

@@ -8,87 +8,75 @@ ones (RQ1.3). Claims count such comparisons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any, NamedTuple
 
 from diptych.core.table import Cell, Table
+from diptych.studies.claims import combinations as combinations_of
+from diptych.studies.claims import lists_of
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
-from diptych.studies.formulas import Finding, Formula
-from diptych.studies.papers import judged
+from diptych.studies.formulas import Finding, Formula, Status
 from diptych.studies.published import PublishedTable, document, published_table
 from diptych.studies.study import Study
 from diptych.studies.verdict import printed_by
 
 _LISTS, _FURTHER = (document("reproducibility")[name] for name in ("lists", "further"))
-_RECALLS, _SCORES = _LISTS["recalls"], _LISTS["scores"]
-_WAYS, _KINDS = ("t2i", "i2t"), ("object", "scene")
-_LEAVES = {name: (place, title) for place, (name, title) in enumerate(_FURTHER["leaves"].items())}
+_RECALLS, _SCORES, _LEAVES = _LISTS["recalls"], _LISTS["scores"], _FURTHER["leaves"]
+_PRINTED = ("original", "thesis")
 _DIGITS = 9  # of a difference: sums of the same recalls in another order are no order
 _Z = 1.96
 
-Orders = Mapping[tuple[str, str], tuple[str, float, bool]]
-"""Of one source, by collection (in small letters) and column: who is ahead, or ``tie``; by how much; whether so many
-queries cannot tell."""
+Place = tuple[str, str, str]  # source, collection in small letters, column
+Pairs = Mapping[str, Iterable[tuple[tuple[str, str], tuple[str, str]]]]  # by source: sources and collections
 
-Pairs = Mapping[str, list[tuple[str, str]]]
-"""Of each source, the collections whose orders are compared."""
+
+class _Order(NamedTuple):
+    ahead: str  # a model, or ``tie``
+    apart: float
+    near: bool  # so many queries cannot tell
 
 
 # Claims ----------------------------------------------------------------------------------------------
 
 
-def larger_gains(evidence: Evidence) -> list[Finding]:
-    """Judge X-VLM's gains over CLIP on MS COCO: most are above the original ones, that of i2t R@1 is the largest."""
-    gains = {name: f"[x-vlm: coco {name}] / [clip: coco {name}]" for name in _RECALLS}
-    larger = [f"{gain} > {gain.replace(':', '@original:')}" for gain in gains.values()]
-    found = [Formula.parse(one).judge(evidence) for one in larger]
-    best = gains.pop("i2t R@1")
-    (largest,) = judged(evidence, [f"{best} > max({', '.join(gains.values())})"])
-    return [
-        _share("X-VLM's gains over CLIP on coco tend to be larger than originally", found, above=0.5),
-        replace(largest, what="X-VLM's largest gain over CLIP on coco is that of i2t R@1"),
-    ]
-
-
-def found_again(
-    evidence: Evidence, what: str, objects: Sequence[str], scenes: Sequence[str], source: str = ""
-) -> list[Finding]:
-    """Judge whether some orders on scene-centric collections, but not all, are those on object-centric ones."""
-    found = []
-    for one, other, name in product(objects, scenes, _RECALLS):
-        here = f"[x-vlm: {one} {name}] - [clip: {one} {name}]"
-        there = f"[x-vlm{source}: {other} {name}] - [clip{source}: {other} {name}]"
-        found.append(Formula.parse(f"({here}) * ({there}) > 0").judge(evidence))
-    return [_share(f"{what}, but not all", found, above=0, below=1)]
+def share(
+    evidence: Evidence,
+    what: str,
+    formula: str,
+    each: Mapping[str, Any],
+    above: float = 0,
+    below: float = math.inf,
+) -> Iterator[Finding]:
+    """Judge whether the share of comparisons that hold is between two bounds, both excluded."""
+    named = combinations_of(each, {**_LISTS, **lists_of(evidence)})
+    found = [Formula.parse(formula.format(**values)).judge(evidence) for values in named]
+    holds, fails = (sum(one.status == status for one in found) for status in ("holds", "fails"))
+    missing = next((one for one in found if one.status == "not tested"), None)
+    if missing is not None:
+        yield replace(missing, what=what)
+    elif not found:
+        yield Finding.missing(what, "a scene-centric and an object-centric collection")
+    else:
+        least, most = holds / len(found), 1 - fails / len(found)
+        margin = min(least - above, below - most)
+        is_open = above < most and least < below
+        status: Status = "holds" if margin > 0 else "undecided" if is_open else "fails"
+        yield Finding(what, status, f"{holds} of {len(found)} comparisons", margin)
 
 
 def odd_one_out(evidence: Evidence) -> list[Finding]:
     """Judge whether X-VLM is ahead in every recall on MS COCO, and CLIP on every other collection."""
-    if len({name.lower() == "coco" for name in evidence.centric}) < 2:
-        return [Finding.missing("coco is the odd one out", "coco", "another collection")]
-    signs = {
+    ahead = {
         name: "[x-vlm] > [clip]" if name.lower() == "coco" else "[clip] > [x-vlm]"
         for name in evidence.centric
     }
-    asked = [Formula.parse(sign, f"{name} {recall}") for name, sign in signs.items() for recall in _RECALLS]
-    return [one.judge(evidence, len(asked)) for one in asked]
-
-
-def _share(what: str, found: Sequence[Finding], above: float, below: float = math.inf) -> Finding:
-    """Return whether the share of comparisons that hold is between two bounds, both excluded."""
-    if not found:
-        return Finding.missing(what, "a scene-centric and an object-centric collection")
-    for one in found:
-        if one.status == "not tested":
-            return replace(one, what=what)
-    statuses = [one.status for one in found]
-    least, most = statuses.count("holds") / len(found), 1 - statuses.count("fails") / len(found)
-    margin = min(least - above, below - most)
-    fails = most <= above or least >= below
-    detail = f"{statuses.count('holds')} of {len(found)} comparisons"
-    return Finding(what, "holds" if margin > 0 else "fails" if fails else "undecided", detail, margin)
+    if len(set(ahead.values())) < 2:
+        return [Finding.missing("coco is the odd one out", "coco", "another collection")]
+    formulas = [Formula.parse(ahead[name], f"{name} {recall}") for name, recall in product(ahead, _RECALLS)]
+    return [one.judge(evidence, len(formulas)) for one in formulas]
 
 
 # Tables ----------------------------------------------------------------------------------------------
@@ -97,14 +85,13 @@ def _share(what: str, found: Sequence[Finding], above: float, below: float = mat
 def orders(study: Study, evidence: Evidence) -> Further:
     """Return relative results per collection and up the tree, and what speaks against them."""
     tables = [published_table(study.paper.key, name) for name in ("table-2.1", "table-2.2")]
-    numbers = {by: printed_by(tables, by) for by in ("original", "thesis")} | {"here": evidence}
-    doubt = _doubt(tables)
-    found = {by: _orders(one, by, doubt) for by, one in numbers.items()}
-    sources = {by: of for by, of in found.items() if of or by != "here"}
+    sources = {by: printed_by(tables, by) for by in _PRINTED} | {"here": evidence}
+    found = _orders(sources, _doubt(tables))
+    if not any(by == "here" for by, *_ in found):
+        del sources["here"]
+    printed = {name: kind for by in _PRINTED for name, kind in sources[by].centric.items()}
     ours = {name.lower() for name in evidence.centric}
-    printed = {**numbers["original"].centric, **numbers["thesis"].centric}
     shows = {name: printed[name] for name in _LEAVES if name not in ours} | dict(evidence.centric)
-    centric = {by: numbers[by].centric for by in sources}
     remarks = [
         f"Rows were not given the same task on {name}, and their order says little: "
         + "; ".join(f"{row}: {task}" for row, task in tasks.items())
@@ -117,12 +104,12 @@ def orders(study: Study, evidence: Evidence) -> Further:
         for name, kind in evidence.centric.items()
         if not kind
     ]
-    return Further([_relative(sources, shows), _tree(sources, shows, centric)], remarks=remarks)
+    return Further([_relative(found, sources, shows), _tree(found, sources, shows)], remarks=remarks)
 
 
-def _doubt(tables: Sequence[PublishedTable]) -> dict[tuple[str, str, str], float]:
+def _doubt(tables: Sequence[PublishedTable]) -> dict[Place, float]:
     """Return how far apart two printed recalls of independent queries have to be, by source, collection and column."""
-    variances: dict[tuple[str, str, str], float] = {}
+    variances: dict[Place, float] = {}
     for row in (row for table in tables for row in table.rows):
         for column, cell in row.cells.items():
             if "R@" in column:
@@ -132,81 +119,76 @@ def _doubt(tables: Sequence[PublishedTable]) -> dict[tuple[str, str, str], float
     return {place: _Z * math.sqrt(variance) for place, variance in variances.items()}
 
 
-def _orders(evidence: Evidence, by: str, doubt: Mapping[tuple[str, str, str], float]) -> Orders:
+def _orders(sources: Mapping[str, Evidence], doubt: Mapping[Place, float]) -> dict[Place, _Order]:
     found = {}
-    for name, column in product(evidence.centric, _SCORES):
-        first, second = (evidence.figure(row, f"{name} {column}") for row in ("x-vlm", "clip"))
-        if first is None or second is None:
-            continue
-        apart = round(first.mean - second.mean, _DIGITS)
-        if evidence.exact:
+    for by, evidence in sources.items():
+        for name, column in product(evidence.centric, _SCORES):
+            x_vlm, clip = (evidence.figure(row, f"{name} {column}") for row in ("x-vlm", "clip"))
+            if x_vlm is None or clip is None:
+                continue
+            apart = round(x_vlm.mean - clip.mean, _DIGITS)
             near = abs(apart) <= doubt.get((by, name, column), -1.0)
-        else:
-            formula = Formula.parse("[x-vlm] > [clip]", f"{name} {column}")
-            near = formula.judge(evidence, seeded=False).status == "undecided"
-        ahead = "X-VLM" if apart > 0 else "CLIP" if apart < 0 else "tie"
-        found[name.lower(), column] = (ahead, abs(apart), near)
+            if not evidence.exact:
+                formula = Formula.parse("[x-vlm] > [clip]", f"{name} {column}")
+                near = formula.judge(evidence, seeded=False).status == "undecided"
+            ahead = "X-VLM" if apart > 0 else "CLIP" if apart < 0 else "tie"
+            found[by, name.lower(), column] = _Order(ahead, abs(apart), near)
     return found
 
 
-def _relative(sources: Mapping[str, Orders], names: Iterable[str]) -> Table:
+def _relative(found: Mapping[Place, _Order], sources: Iterable[str], names: Iterable[str]) -> Table:
     rows = []
-    for name, (source, found) in product(names, sources.items()):
+    for name, by in product(names, sources):
         cells = []
-        for place in ((name.lower(), column) for column in _SCORES):
-            before = sources["original"].get(place) if source != "original" else None
-            if place not in found:
+        for column in _SCORES:
+            order = found.get((by, name.lower(), column))
+            original = None if by == "original" else found.get(("original", name.lower(), column))
+            if order is None:
                 cells.append("–")
                 continue
-            ahead, apart, near = found[place]
-            mark = "" if before is None else " ✓" if ahead == before[0] else " ✗"
-            cells.append(f"{ahead} {'~' if near else ''}{apart:.2f}{mark}")
+            mark = "" if original is None else " ✓" if order.ahead == original.ahead else " ✗"
+            cells.append(f"{order.ahead} {'~' if order.near else ''}{order.apart:.2f}{mark}")
         if set(cells) != {"–"}:
-            rows.append((name, source, *cells))
+            rows.append((name, by, *cells))
     return Table.of("Relative results", _FURTHER["relative"], ("collection", "source", *_SCORES), rows)
 
 
-def _tree(
-    sources: Mapping[str, Orders], shows: Mapping[str, str], centric: Mapping[str, Mapping[str, str]]
-) -> Table:
+def _tree(found: Mapping[Place, _Order], sources: Mapping[str, Evidence], shows: Mapping[str, str]) -> Table:
     """Return of how many comparisons a statement holds, leaf by leaf, then up the tree; ``shows``: of all."""
-    original, rows = sources["original"], []
-    kinds: dict[
-        str, dict[str, list[str]]
-    ] = {}  # of each source the collections of each kind that have an order
-    for by, found in sources.items():
-        known = {name.lower(): kind for name, kind in centric[by].items()}
-        there = [name for name in known if any(name == of for of, _ in found)]
-        kinds[by] = {kind: [name for name in there if known[name] == kind] for kind in _KINDS}
+    rows = []
+    of_kind = {
+        (by, kind): [(by, name.lower()) for name, shown in one.centric.items() if shown == kind]
+        for by, one in sources.items()
+        for kind in ("object", "scene")
+    }
 
-    def add(number: str, title: str, question: str, ways: Sequence[str], pairs: Pairs, again: bool) -> None:
+    def add(number: str, title: str, question: str, ways: Sequence[str], pairs: Pairs) -> None:
         cells = []
-        columns = [name for name in _RECALLS if name.startswith(tuple(ways))]
-        for by, found in sources.items():
-            then = original if again else found
-            places = [((a, name), (b, name)) for a, b in pairs.get(by, ()) for name in columns]
-            same = [found[a][0] == then[b][0] for a, b in places if a in found and b in then]
+        for by in sources:
+            columns = [name for name in _RECALLS if name.startswith(tuple(ways))]
+            places = [((*a, name), (*b, name)) for a, b in pairs.get(by, ()) for name in columns]
+            same = [found[a].ahead == found[b].ahead for a, b in places if a in found and b in found]
             sign, colour = ("✓", "right") if all(same) else ("◐", "orange") if any(same) else ("✗", "wrong")
             cell = Cell(f"{sign} {sum(same)} of {len(same)}", shade=0.35, colour=colour)
             cells.append(cell if same else Cell("–"))
         if any(cell.shade for cell in cells):
             rows.append([Cell(number), Cell(title, words=True), Cell(question, words=True), *cells])
 
-    for row, (way, kind) in enumerate(product(_WAYS, _KINDS)):
-        leaves = [
-            (_LEAVES.get(name.lower(), (99, name)), name.lower()) for name in shows if shows[name] == kind
-        ]
-        for (place, title), name in sorted(leaves, key=lambda leaf: leaf[0][0]):
-            question, others = "the original's order", [name]
-            if (name, f"{way} R@1") not in original:
-                question = "the originals' orders on scene-centric collections"
-                others = kinds["original"]["scene"]
-            pairs = {by: [(name, one) for one in others] for by in sources if by != "original"}
-            number = str(7 + 5 * (row // 2) + place) if name in _LEAVES else ""
-            add(number, f"{title} ({way})", question, [way], pairs, again=True)
+    number_of = {name: number for number, name in enumerate(_LEAVES)}
+    leaves = sorted(filter(shows.get, shows), key=lambda one: (shows[one], number_of.get(one.lower(), 99)))
+    for (way, first), title in product((("t2i", 7), ("i2t", 12)), leaves):
+        name = title.lower()
+        question, others = "the original's order", [("original", name)]
+        if ("original", name, f"{way} R@1") not in found:
+            question = "the originals' orders on scene-centric collections"
+            others = of_kind["original", "scene"]
+        pairs = {by: [((by, name), one) for one in others] for by in sources if by != "original"}
+        number = str(first + number_of[name]) if name in number_of else ""
+        add(number, f"{_LEAVES.get(name, title)} ({way})", question, [way], pairs)
     for node in _FURTHER["nodes"]:
-        pairs = {by: list(product(of["scene"], of["object"])) for by, of in kinds.items()}
         if "kind" in node:
-            pairs = {by: list(combinations(of[node["kind"]], 2)) for by, of in kinds.items()}
-        add(node["number"], node["title"], node["question"], node["ways"], pairs, again=False)
+            pairs = {by: list(combinations(of_kind[by, node["kind"]], 2)) for by in sources}
+        else:
+            pairs = {by: list(product(of_kind[by, "scene"], of_kind[by, "object"])) for by in sources}
+        add(node["number"], node["title"], node["question"], node["ways"], pairs)
     return Table("Up the tree", ("node", "", "is found again", *sources), rows, after=_FURTHER["tree"])

@@ -85,10 +85,7 @@ def _blurred(picture: Image, draws: Draws, options: Any) -> Image:
     le=255,
 )
 def _lit(picture: Image, draws: Draws, options: Any) -> Image:
-    """Multiply values as exposure does it, so that half of the images become darker; the five factors are ours.
-
-    Hendrycks and Dietterich add to the value of every pixel, which makes all images brighter and black ones grey.
-    """
+    """Multiply as exposure does; Hendrycks and Dietterich add, which makes all brighter and black ones grey."""
     factor = draws.choice((1 / options.factor, options.factor))
     values = [min(255, round(value * factor)) for value in range(256)]
     return picture.point(values * 3)
@@ -105,10 +102,7 @@ def _lit(picture: Image, draws: Draws, options: Any) -> Image:
     le=1,
 )
 def _cropped(picture: Image, draws: Draws, options: Any) -> Image:
-    """Keep a part of the image's own proportions; what a caption describes may be cut away.
-
-    Training crops images as well, to between 8 % and all of their area; the five shares here are ours.
-    """
+    """Keep a part of the image's own proportions; what a caption describes may be cut away."""
     width, height = (max(1, round(side * math.sqrt(options.keep))) for side in picture.size)
     left, top = draws.below(picture.width - width + 1), draws.below(picture.height - height + 1)
     return picture.crop((left, top, left + width, top + height))
@@ -174,7 +168,6 @@ def _saved_again(picture: Image, draws: Draws, options: Any) -> Image:
     le=1,
 )
 def _occluded(picture: Image, draws: Draws, options: Any) -> Image:
-    """Hide a rectangle of drawn place and proportions, exact but for the rounding of its sides to pixels."""
     from PIL import ImageStat
 
     colour = _GREY

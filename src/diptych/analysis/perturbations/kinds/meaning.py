@@ -30,9 +30,7 @@ def _declare(
     )
 
 
-_SIZES = english.listed(
-    "big enormous giant gigantic huge large little massive medium medium-sized miniature small tiny"
-)
+_SIZES = english.listed(english.WORDS["sizes"])
 _KIND_OF = dict.fromkeys(phrases.COLOURS, "colour") | dict.fromkeys(_SIZES, "size")
 _SPELT = {"gray": "grey", "little": "small", "big": "large"}  # another word for the same would change nothing
 _MOST_ATTRIBUTES = 100  # attributes of one caption that are looked at: pairs are many
@@ -40,8 +38,6 @@ _BETWEEN = ADJECTIVE_TAGS | NOUN_TAGS | {"VBG", "VBN", "CD"}
 
 
 class AttributeSwapOptions(NoOptions):
-    """Options of attribute-swap."""
-
     any: bool = Field(default=False, description="any two adjectives, not only two colours or two sizes")
 
 
@@ -54,10 +50,9 @@ class AttributeSwapOptions(NoOptions):
 def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     """``a red star left of a blue heart`` → ``a blue star left of a red heart``.
 
-    Every word stays, and with it every attribute and every noun; what is whose is changed. Exchanged are attributes of
-    one kind, a colour with a colour or a size with a size, of two different nouns: before them, or, as colours do,
-    behind them (``a man in red``). Not exchanged are two of one noun (``a black and white dog``), those that would say
-    what was said, and those that would leave a noun with one attribute twice.
+    Exchanged are attributes of one kind, a colour with a colour or a size with a size, of two different nouns:
+    before them, or, as colours do, behind them (``a man in red``). Not exchanged are those that would say what
+    was said, or leave a noun with one attribute twice.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     heads = _nouns_of(caption, tags)
@@ -116,14 +111,9 @@ _COUNTED = frozenset(
 def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
     """``a dog is running`` → ``a dog is not running``, ``two dogs in the grass`` → ``no dogs in the grass``.
 
-    - ``there is a dog`` → ``there is no dog``;
-    - else the first verb that agrees with a subject is negated: ``not`` behind ``is``, ``are``, ``can`` and the like,
-      ``does not`` or ``do not`` before every other (``runs`` → ``does not run``);
-    - where there is none, as in half of all captions, ``no`` takes the place of the first article, number or quantity
-      that stands with a noun, or comes before the first noun that has none.
-
-    What is negated already is left alone. Verbs of the past other than ``was`` and ``were`` are not read, for a tagger
-    mistakes participles for them.
+    ``there is a dog`` → ``there is no dog``; else the first verb that agrees with a subject is negated; else
+    ``no`` takes the place of the first article, number or quantity of a noun, or comes before the first noun that
+    has none.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     if any(word in _NEGATIVE or word.endswith(_NEGATIVE_ENDINGS) for word in words):
@@ -169,9 +159,7 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
 
 
 Change = dict[Span, str]
-_NO_COUNT = english.listed(  # a lot of: no number of anything
-    "bit couple day dozen few half hundred kind little lot number pair sort thousand time type variety while"
-)
+_NO_COUNT = english.listed(english.WORDS["not-counted"])
 _REFERRING = frozenset({"PRP", "PRP$", "WDT", "WP", "WP$", "WRB"})
 _CLAUSE = english.listed("and as because but or so that when where which while who")
 _RELATIVE = (["who"], ["that"], ["which"], ["whose"])
@@ -183,18 +171,11 @@ _MOST = 99
 def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
     """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``.
 
-    One noun phrase of a caption is changed, drawn among those where the result is sure to be English:
-
-    - a number with a plural becomes its neighbour, two or more;
-    - ``a``, ``an`` or ``one`` with a noun for one becomes ``two`` with its plural;
-    - a plural without an article, or behind ``several``, ``some`` and the like, becomes one, with its article (not
-      behind ``of`` and ``between``, and not where it may be a verb);
-    - where the phrase is the caption's subject, or stands in ``there is …``, the one verb that agrees with it is
-      changed with it (``is``/``are``, ``was``/``were``, ``has``/``have``, ``runs``/``run``).
-
-    A subject is passed over where more than one verb, a relative clause or a pronoun (``its``) would have to agree, and
-    so is a phrase that may be the subject of a later clause. Phrases with ``the`` or a possessive are left alone, for
-    what can be counted cannot be told (``the snow``).
+    One noun phrase is changed, drawn among those where the result is sure to be English: a number becomes its
+    neighbour, two or more; ``a``, ``an`` or ``one`` becomes ``two``; a plural without an article, or behind
+    ``several`` and the like, becomes one. The verb that agrees with the phrase is changed with it. Passed over
+    are subjects with which more than one verb, a relative clause or a pronoun would have to agree, and phrases
+    with ``the`` or a possessive, for what can be counted cannot be told (``the snow``).
     """
     sentence = _Sentence(caption)
     candidates = [
@@ -208,8 +189,6 @@ def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
 
 
 class _Sentence:
-    """A caption as far as agreement goes."""
-
     def __init__(self, caption: Caption) -> None:
         self.caption = caption
         self.words = caption.lower

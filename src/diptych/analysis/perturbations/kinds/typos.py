@@ -1,10 +1,9 @@
 """Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
 
-Only letters and digits of words slip, and a letter keeps the case of its place. A letter is a letter or digit with the
-accents and vowel signs that follow it as characters of their own, so that no slip parts them; marks, blanks and emoji
-are never touched. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key, so
-letters that the keyboard does not have (``ж`` on all three, ``é`` on qwerty) are passed over. The place of a single
-slip is drawn evenly among those where it changes the text.
+Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs
+that follow it. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key,
+so letters that the keyboard does not have are passed over. The place of a slip is drawn evenly among those where
+it changes the text.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged, with_changes
 from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.english import WORDS
 from diptych.analysis.perturbations.published import letter_change, published_form, published_slip
 from diptych.core.draws import Draws
 from diptych.data.language import Word
@@ -60,10 +60,7 @@ _HANGUL_PARTS = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7ff"))
 
 
 def in_case_of(letter: str, model: str) -> str:
-    """Return ``letter`` as large or small as ``model``; as it is where one of them has no case.
-
-    A letter whose other case is two (``ß``) stays too, so that one letter stays one.
-    """
+    """Return ``letter`` as large or small as ``model``, where it can be and stays one letter (not ``ß``)."""
     changed = letter.upper() if model.isupper() else letter.lower() if model.islower() else letter
     return changed if len(changed) == len(letter) else letter
 
@@ -81,36 +78,12 @@ def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> lis
 
 KeyboardName = Literal["qwerty", "azerty", "qwertz"]
 
-KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {
-    "qwerty": (
-        (0.0, "` 1 2 3 4 5 6 7 8 9 0 - ="),
-        (1.5, "q w e r t y u i o p [ ]"),
-        (1.75, "a s d f g h j k l ; '"),
-        (2.25, "z x c v b n m , . /"),
-    ),
-    "azerty": (
-        (0.0, "² &1 é2 \"3 '4 (5 -6 è7 _8 ç9 à0 ) ="),
-        (1.5, "a z e r t y u i o p ^ $"),
-        (1.75, "q s d f g h j k l m ù *"),
-        (1.25, "< w x c v b n , ; : !"),
-    ),
-    "qwertz": (
-        (0.0, "^ 1 2 3 4 5 6 7 8 9 0 ß ´"),
-        (1.5, "q w e r t z u i o p ü +"),
-        (1.75, "a s d f g h j k l ö ä #"),
-        (1.25, "< y x c v b n m , . -"),
-    ),
-}
-"""United States, France, Germany: of each row, where its first key begins, in widths of a key, and its keys; a
-key of two characters has both."""
+KEYBOARDS: Mapping[KeyboardName, Sequence[tuple[float, str]]] = WORDS["keyboards"]
 
 
 @cache
 def neighbours(keyboard: KeyboardName) -> Mapping[str, str]:
-    """Return for every letter and digit of ``keyboard``, in lower case, the letters or the digits on touching keys.
-
-    A slip of a letter is a letter and that of a digit a digit: what a word is made of stays a word.
-    """
+    """Return for every letter and digit, in lower case, the letters or the digits on touching keys."""
     keys = [
         (height, left + place, key)
         for height, (left, row) in enumerate(KEYBOARDS[keyboard])
@@ -140,7 +113,6 @@ def key_of(letter: str) -> str:
 
 
 def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
-    """Register a function of a caption, its draws and options."""
     source = source or "thesis §5.4.1; published with the package typo 0.1.7"
     return registering(
         TextPerturbation,
@@ -154,16 +126,12 @@ def _declare(name: str, description: str, source: str = "", **declared: Any) -> 
 
 
 class Slips(NoOptions):
-    """How many slips."""
-
     edits: int = Field(
         1, ge=1, description="slips per caption, each in another word, as many as there is room for"
     )
 
 
 class SlipsToKeys(Slips):
-    """How many slips, and on what."""
-
     keyboard: KeyboardName = "qwerty"
 
 
@@ -207,7 +175,6 @@ def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
 
 
 def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Letter, str]]:
-    """Letters of the keyboard that were drawn, each with a touching one in its case."""
     near = neighbours(options.keyboard)
     words = enumerate(map(letters_of, caption.words))
     places = [(number, one) for number, letters in words for one in letters if key_of(one.text) in near]
@@ -234,8 +201,6 @@ def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
 
 
 class LetterChange(NoOptions):
-    """How often."""
-
     rate: float = Field(0.1, gt=0, le=1, description="the chance of each word with a letter a–z")
 
 
@@ -268,18 +233,15 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 class TypingErrors(NoOptions):
     """How many errors, of which kinds and where.
 
-    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong; their
-    errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100. That gives the rate and
-    three weights. The fourth of Damerau's kinds, two neighbours in each other's place, is none of theirs; its weight,
-    a tenth of a wrong character's, is a choice.
+    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong;
+    their errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100: the rate and
+    three weights. That of transpositions is a choice, and so is that first letters, which have few errors
+    (Yannakoudakis and Fawthrop; Kukich), are a quarter as likely. An extra letter is as likely the letter once
+    more, the most important cause (Pollock and Zamora).
 
-    Few errors are in the first letter of a word (Yannakoudakis and Fawthrop; Kukich); that one there is a quarter as
-    likely as elsewhere is a choice too. An extra letter is as likely the letter once more, for doubling is the most
-    important cause of extra letters (Pollock and Zamora), as that of a touching key beside it.
-
-    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM 7(3),
-    1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing & Management
-    19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
+    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM
+    7(3), 1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing &
+    Management 19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
     """
 
     rate: float = Field(0.0117, gt=0, le=0.5, description="expected errors per letter or digit")
@@ -313,11 +275,6 @@ def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
 
 
 def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: float) -> list[Edit]:
-    """Return what is changed in one word, apart from each other.
-
-    A letter after the first is hit with chance ``unit``. Where it is hit and no kind of error is possible, as
-    in a word of one letter that the keyboard does not have, there is none.
-    """
     near, changes, left, free = neighbours(options.keyboard), list[Edit](), len(letters), 0
     for number, letter in enumerate(letters):
         chance = unit * (1.0 if number else options.first_letter)
@@ -348,7 +305,6 @@ def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: fl
 
 
 def _drawn(weights: Mapping[str, float], draws: Draws) -> str | None:
-    """One of the names, as likely as its weight; None where all are 0."""
     place = draws.uniform() * sum(weights.values())
     for name, weight in weights.items():
         if place < weight:
@@ -357,23 +313,15 @@ def _drawn(weights: Mapping[str, float], draws: Draws) -> str | None:
     return None
 
 
-CONFUSIONS = (
-    *("rn m", "nn m", "cl d", "vv w", "VV W", "ri n", "li h", "ii u", "tl d"),
-    *("l 1", "l I", "1 I", "i l", "O 0", "o 0", "O Q", "O D", "S 5", "B 8", "Z 2", "z 2", "g 9", "q 9"),
-    *("b 6", "G 6", "T 7", "e c", "o c", "o e", "a o", "a e", "h b", "n h", "u n", "v y", "f t", "i j"),
-    *("C G", "E F", "P R", "M N", "U V", "s 8", "w v", "k x"),
-)
-"""What is read for what, either way."""
+CONFUSIONS: Sequence[str] = WORDS["confusions"]
 
 
 class RecognitionErrors(NoOptions):
     """How often characters are misread in print.
 
-    The table holds shapes that lie close in common type: strokes that touch (``rn`` and ``m``), an opening that is
-    closed (``c`` and ``e``), round and straight strokes (``O`` and ``0``), a bar or a tail that is lost, as Nagy,
-    Nartker and Rice show (Optical Character Recognition, 1999) and Kukich names. Case is not kept, for shapes decide.
-    Holley (D-Lib Magazine 15(3/4), 2009) calls one to two characters wrong of a hundred good recognition of
-    newspapers; the default is the worse of the two.
+    The table holds shapes that lie close in common type, as Nagy, Nartker and Rice (Optical Character
+    Recognition, 1999) and Kukich name them; shapes decide, not case. Holley (D-Lib Magazine 15(3/4), 2009) calls
+    one to two characters wrong of a hundred good recognition of newspapers; the default is the worse of the two.
     """
 
     rate: float = Field(
@@ -419,5 +367,4 @@ def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
 
 
 def _accent_at(text: str, place: int) -> bool:
-    """Whether what stands there is drawn on the character before it, which so has another shape."""
     return place < len(text) and not text[place].isascii() and unicodedata.category(text[place])[0] == "M"

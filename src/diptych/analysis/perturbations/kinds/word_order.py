@@ -1,21 +1,15 @@
 """The same words in another order.
 
-Words change places among the places of words; marks and blanks stay where they are, and so does the case of
-each word. So the words of a caption are exactly those it had, and a model that adds words up is exactly
-indifferent. The arrangement is drawn evenly among those that change the text, and where there is none, as in
-a caption of one word, it is unchanged. Trigrams are of words, marks left out.
+Words change places among the places of words; marks and blanks stay where they are, and so does the case of each
+word. The arrangement is drawn evenly among those that change the text. Trigrams are of words, marks left out.
+None keeps the meaning, for order says who does what to whom: a good model prefers the caption as it was.
 
-None keeps the meaning, for order says who does what to whom and which adjective is whose: a good model prefers
-the caption as it was. A model that does not is what the thesis and ARO look for.
-
-The published forms are ARO's ``TextShuffler``, whose shuffles may leave everything where it was; tokens are joined with
-blanks, marks among them. NumPy's and Python's global generators were never seeded there, so published captions cannot
-be made again; here each caption begins generators of its own with the seed, so that what a seed gives is what the
-published functions give after ``numpy.random.seed(seed)`` and ``random.seed(seed)``, and captions of as many tokens
-are permuted alike. The published code took spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of
-speech, what stands between blanks for all words, and NLTK's tokens for trigrams. The last two are the same here; in
-the place of spaCy's tokens are words and marks, cut where spaCy cuts them, and in that of its tags those of the
-language's tagger.
+The published forms are ARO's ``TextShuffler``, whose shuffles may leave everything where it was; tokens are
+joined with blanks, marks among them. NumPy's and Python's global generators were never seeded there, so published
+captions cannot be made again; here a caption's generators are begun with the seed. The published code took
+spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what stands between blanks for
+all words, and NLTK's tokens for trigrams. In the place of spaCy's tokens are words and marks, cut where spaCy
+cuts them, with the language's tags.
 
 Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words, ICLR 2023.
 """
@@ -34,8 +28,8 @@ from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
+# from a number of words and their tags to the places that change among each other
 Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
-"""From a number of words and their tags to the places that change among each other."""
 
 
 def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
@@ -78,8 +72,7 @@ _SHUFFLES: dict[str, tuple[Groups, str, str]] = {
         "each three words in turn stay together, and the threes change places",
         "no two different trigrams",
     ),
-}
-"""Name → the groups of places, the description, and why a caption is unchanged."""
+}  # name → the groups of places, the description, and why a caption is unchanged
 
 _TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 

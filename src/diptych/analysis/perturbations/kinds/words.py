@@ -1,22 +1,20 @@
 """Other words of a WordNet: synonyms, hypernyms and hyponyms of a caption's nouns and adjectives; and a distraction.
 
-A noun is looked up as a noun and an adjective as an adjective, by the base form, in its usual sense; form and capital
-stay, and ``a`` and ``an`` follow the new word.
+A noun is looked up as a noun and an adjective as an adjective, by the base form, in its usual sense; form and
+capital stay, and ``a`` and ``an`` follow the new word.
 
-- Nouns that are one lemma together (``hot dog``, ``tennis player``) are one; an adjective inside is none.
-- A noun right before another noun says of what kind that is (``brick wall``); it is left alone, and so are a noun
-  that is half of a preposition (``in front of``) and proper nouns. A capital at the beginning of a caption makes
-  no proper noun.
+- Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
+- Left alone are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
+  nouns. A capital at the beginning of a caption makes no proper noun.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
-- A lemma with a capital where the word has none (``Canis familiaris``, ``H2O``) is no word for the same thing
-  that people type; it is passed over, and so is one that cannot be counted where the word can (``equipment``).
+- Passed over are lemmas with a capital where the word has none (``H2O``), and those that cannot be counted where the
+  word can (``equipment``).
 
-Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that has
-any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
-``pierce`` ears. Nothing is inflected, and tokens are joined with blanks, so that a caption is changed even where no
-word is. Tokens, their tags and the order of lemmas are NLTK's, so that a capital at the beginning is a name:
-``Young`` girls became ``offspring`` girls. It looked words up in Princeton's WordNet 3.0; lemmas of Open English
-WordNet differ in places.
+Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that
+has any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
+``pierce`` ears. Nothing is inflected, and tokens are joined with blanks. Tokens, their tags and the order of
+lemmas are NLTK's, so that a capital at the beginning is a name. Lemmas of Open English WordNet differ in places
+from Princeton's 3.0.
 """
 
 from __future__ import annotations
@@ -49,15 +47,12 @@ Form = Literal["base", "plural", "comparative", "superlative"]
 
 @dataclass(frozen=True)
 class Term:
-    """A noun or an adjective of a caption."""
-
     span: Span  # the places of its words
     base: str  # the lemma it is a form of, in lower case
     part: PartOfSpeech
     form: Form = "base"
 
     def inflected(self, lemma: str) -> str:
-        """Another lemma in the same form."""
         if self.form == "base":
             return lemma
         if self.form == "plural":
@@ -67,7 +62,6 @@ class Term:
 
 
 def nouns(caption: Caption) -> list[Term]:
-    """The nouns that can be looked up, in order."""
     wordnet = caption.language.need_wordnet("looking nouns up")
     tags = mended_tags(caption)
     found: list[Term] = []
@@ -87,7 +81,6 @@ def nouns(caption: Caption) -> list[Term]:
 
 
 def adjectives(caption: Caption) -> list[Term]:
-    """The adjectives that can be looked up, in order."""
     wordnet = caption.language.need_wordnet("looking adjectives up")
     tags = caption.tags
     if ADJECTIVE_TAGS.isdisjoint(tags):
@@ -155,7 +148,6 @@ def _written(lemma: str, part: PartOfSpeech, wordnet: WordNet) -> list[str]:
 
 
 def _next_to(caption: Caption, place: int) -> bool:
-    """Whether only blanks part a word from the next."""
     return caption.text[caption.words[place].end : caption.words[place + 1].start].isspace()
 
 
@@ -178,7 +170,6 @@ def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool
 
 
 def usual_senses(term: Term, wordnet: WordNet, count: int) -> Sequence[str]:
-    """The ``count`` most usual senses of a term, in its part of speech."""
     return (_written(term.base, term.part, wordnet) or wordnet.senses(term.base, term.part))[:count]
 
 
@@ -227,8 +218,6 @@ def _declare(
 
 
 class SynonymOptions(NoOptions):
-    """Options of synonym-noun and synonym-adjective."""
-
     k: int = Field(default=1, ge=1, description="how many words are replaced")
     senses: int = Field(default=1, ge=1, description="how many of a word's senses, the usual one first")
     choice: Literal["first", "any"] = Field(
@@ -259,7 +248,6 @@ def _published(name: str, tags: frozenset[str]) -> Callable[[Caption, int, Synon
 
 
 def _published_synonym(word: str, wordnet: WordNet) -> str | None:
-    """The first lemma of all senses of all parts of speech that is not the word itself."""
     parts: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
     lemmas = (
         lemma
@@ -288,10 +276,7 @@ for _part, _terms, _tags in (("noun", nouns, NOUN_TAGS), ("adjective", adjective
 
 
 class HypernymOptions(NoOptions):
-    """How many nouns become what they are a kind of, and how deep that has to lie.
-
-    Synsets too near the root (``organism``, ``abstraction``) say nothing that people type, and are passed over.
-    """
+    """Synsets too near the root (``organism``, ``abstraction``), which nobody types, are passed over."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     depth: int = Field(
@@ -310,10 +295,7 @@ def _hypernyms(term: Term, wordnet: WordNet, options: HypernymOptions) -> list[s
 
 
 class HyponymOptions(NoOptions):
-    """How many nouns become a kind of themselves, which the image may or may not show.
-
-    People are left alone: the kinds of a man or a woman in a WordNet are what no image shows, or insults.
-    """
+    """The kinds of a man or a woman in a WordNet are what no image shows, or insults: people are left alone."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     people: bool = Field(default=False, description="people too")
@@ -333,7 +315,6 @@ _PEOPLE = frozenset({"person", "people", "social group"})
 
 
 def _are_people(synset: str, wordnet: WordNet) -> bool:
-    """Whether a synset is of people, or of groups of them."""
     seen, left = {synset}, [synset]
     while left:
         one = left.pop()
@@ -374,10 +355,9 @@ _LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
 
 
 def _declare_distraction(name: str, statement: str, printed: str) -> None:
-    """Declare a statement at the end that says nothing of the image, English whatever the caption's language.
+    """Declare a statement that says nothing of the image, before the last full stop, exclamation or question mark.
 
-    It comes before the caption's last full stop, exclamation or question mark. The published code took full stops
-    off both ends, put the statement behind all else, with a full stop, and wrote the first "and true it true".
+    The published code took full stops off both ends and put the statement and a full stop behind all else.
     """
 
     def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:

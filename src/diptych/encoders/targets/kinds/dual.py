@@ -52,9 +52,8 @@ class DualTexts(TargetModel):
     def fingerprint(self) -> str:
         return self.encoder.fingerprint
 
-    def describe(self) -> dict[str, Any]:
-        own = {"kind": self.kind, "model": self.source, "width": self.width, "fingerprint": self.fingerprint}
-        return own | {"encoder": self.encoder.describe()}
+    def _about(self) -> dict[str, Any]:
+        return {"encoder": self.encoder.describe()}
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         return self.encoder.encode_texts(texts, batch_size=len(texts))

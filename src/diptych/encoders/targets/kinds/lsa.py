@@ -1,13 +1,7 @@
 """Latent semantic analysis: targets learned from the training captions alone.
 
-Captions are counted as bags of words, weighted by inverse document frequency, divided by their
-length, and projected on the leading right singular vectors of the training captions' matrix. It
-needs no other model, no network and no image.
-
-Products' titles and categories are read otherwise (``tokens="titles"``, see :mod:`diptych.data.title_words`): names
-of categories are plural where titles are singular.
-
-A caption without a word that the training captions have gets a row of zeros. Its cosine loss is 1, with no gradient.
+Bags of words, weighted by inverse document frequency and divided by their length, are projected on the leading right
+singular vectors of the training captions' matrix. A caption without a known word gets a row of zeros.
 
 Sources: Deerwester et al., Indexing by Latent Semantic Analysis, 1990, with scikit-learn's smoothed TF-IDF.
 """
@@ -33,7 +27,7 @@ from diptych.data.vocabulary import words
 from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
-Tokens = Literal["captions", "titles"]
+Tokens = Literal["captions", "titles"]  # names of categories are plural where titles are singular
 _READERS = {"captions": words, "titles": folded_by("plural")}
 
 _SEED = 0
@@ -51,14 +45,16 @@ class LatentSemanticAnalysis(TargetModel):
         vocabulary: Sequence[str],
         inverse_frequencies: np.ndarray,
         components: np.ndarray,
-        about: dict[str, Any],
+        settings: dict[str, Any],
     ) -> None:
         self._vocabulary = list(vocabulary)
         self._ids = {word: number for number, word in enumerate(self._vocabulary)}
         self._weights = np.ascontiguousarray(inverse_frequencies, dtype=np.float32)
         self._components = np.ascontiguousarray(components, dtype=np.float32)
-        self._about = about
-        self._words = _READERS[about.get("tokens", "captions")]
+        self._settings = settings
+        self._words = _READERS[settings.get("tokens", "captions")]
+        what = "texts" if "tokens" in settings else "captions"
+        self.source = f"LSA of {settings['captions']} {what}, {len(self._vocabulary)} words"
 
     @classmethod
     def learn(
@@ -91,12 +87,12 @@ class LatentSemanticAnalysis(TargetModel):
         largest = np.abs(components).argmax(axis=0)
         components = components * np.sign(components[largest, np.arange(rank)])
         explained = float(svd.explained_variance_ratio_[:rank].sum())
-        about: dict[str, Any] = {"captions": len(captions), "explained_variance": explained}
+        settings: dict[str, Any] = {"captions": len(captions), "explained_variance": explained}
         if rank < asked:
-            about["asked_width"] = asked
+            settings["asked_width"] = asked
         if tokens != "captions":
-            about["tokens"] = tokens
-        return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, about)
+            settings["tokens"] = tokens
+        return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, settings)
 
     @classmethod
     def make(cls, options: TargetOptions, captions: Sequence[str]) -> LatentSemanticAnalysis:
@@ -121,14 +117,11 @@ class LatentSemanticAnalysis(TargetModel):
     @cached_property
     def fingerprint(self) -> str:
         arrays = {"inverse_frequencies": self._weights, "components": self._components}
-        tokens = [self._about["tokens"]] if "tokens" in self._about else []  # without it, names are as before
+        tokens = [self._settings["tokens"]] if "tokens" in self._settings else []
         return fingerprint(self.kind, self._vocabulary, fingerprint_arrays(arrays), *tokens)
 
-    def describe(self) -> dict[str, Any]:
-        what = "texts" if "tokens" in self._about else "captions"
-        model = f"LSA of {self._about['captions']} {what}, {len(self._vocabulary)} words"
-        own = {"kind": self.kind, "model": model, "width": self.width, "fingerprint": self.fingerprint}
-        return own | self._about
+    def _about(self) -> dict[str, Any]:
+        return self._settings
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         # Caption by caption, so that a row does not depend on what else is in the batch.
@@ -151,7 +144,7 @@ class LatentSemanticAnalysis(TargetModel):
         save_tensors(
             {name: torch.from_numpy(array) for name, array in arrays.items()}, folder / "lsa.safetensors"
         )
-        return self._about
+        return self._settings
 
 
 def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:

@@ -1,7 +1,4 @@
-"""Targets of a sentence encoder: any model of the sentence-transformers library.
-
-Code shipped with a model is never run, weights that its files lack are an error (the library would make them up), and
-a folder without ``modules.json`` too (the library would make up the pooling).
+"""Targets of a sentence encoder: any model of the sentence-transformers library, of which nothing is made up.
 
 Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
 """
@@ -22,10 +19,9 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import file_errors, read_json
 from diptych.encoders.hub import (
-    LOADING_ERRORS,
     NO_EFFECT,
     check_complete,
-    loading_failure,
+    loading,
     quiet,
     sentence_model_folder,
     tokenizer_content,
@@ -65,12 +61,9 @@ class SentenceEncoder(TargetModel):
             "trust_remote_code": False,
             "model_kwargs": {"dtype": torch.float32},
         }
-        try:
-            with quiet(bars=False):
-                model = library.SentenceTransformer(str(folder), **options)
-                unused = _random_weights(model, folder, source)
-        except LOADING_ERRORS as error:
-            raise loading_failure(source, folder, error, "download the model again, all files") from error
+        with loading(source, folder, "download the model again, all files"), quiet(bars=False):
+            model = library.SentenceTransformer(str(folder), **options)
+            unused = _random_weights(model, folder, source)
         name = str(given.resolve()) if given.is_dir() else source
         return cls(model, name, unused, precision)
 
@@ -106,17 +99,9 @@ class SentenceEncoder(TargetModel):
             fingerprint_arrays(weights),
         )
 
-    def describe(self) -> dict[str, Any]:
-        library = require("sentence_transformers", *_EXTRA)
-        return {
-            "kind": self.kind,
-            "model": self.source,
-            "width": self.width,
-            "fingerprint": self.fingerprint,
-            "longest": self.model.max_seq_length,
-            "precision": self.precision,
-            "library": f"sentence-transformers {library.__version__}",
-        }
+    def _about(self) -> dict[str, Any]:
+        library = f"sentence-transformers {require('sentence_transformers', *_EXTRA).__version__}"
+        return {"longest": self.model.max_seq_length, "precision": self.precision, "library": library}
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         device = self.model.device.type
