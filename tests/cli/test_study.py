@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from commands import Command
 
+from diptych.cli.study import RunOptions, StudyData, run_chosen
 from diptych.core.errors import DiptychError
 from diptych.core.options import command_line
 from diptych.data.several import DataChoices
 from diptych.studies import STUDIES
 from diptych.studies.page import PLANTED
 from diptych.studies.plan import needs_of
-from diptych.studies.runner import RunOptions, StudyData, run_chosen
 
 SMALL = (
     "model.width=16",
@@ -254,7 +254,7 @@ def test_files_that_are_named_are_found_from_anywhere(
     """A value that is a path from here is kept whole; a name stays one."""
     monkeypatch.chdir(tmp_path)
     seen = {}
-    monkeypatch.setattr("diptych.studies.runner.run_study", lambda *given, **_: seen.update(given[2].values))
+    monkeypatch.setattr("diptych.cli.study.run_study", lambda *given, **_: seen.update(given[2].values))
     for value, whole in ((tmp_path.name, tmp_path.name), (f"../{tmp_path.name}", str(tmp_path))):
         options = RunOptions(quick=True, set_=[f"{key}={value}" for key in keys])
         run_chosen(STUDIES.get(study), tmp_path / "out", StudyData(), options)

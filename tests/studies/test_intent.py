@@ -20,7 +20,7 @@ from study_runs import run_study
 
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UsageError
-from diptych.studies import STUDIES, Choices, Evidence, Figure, LogData, compare, judge
+from diptych.studies import STUDIES, Choices, Evidence, Figure, compare, judge
 from diptych.studies.counted import Statistics, Values, middle
 from diptych.studies.logs import sampled
 from diptych.studies.page import study_page
@@ -65,7 +65,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def choices(log: Path, **values: Any) -> Choices:
-    return Choices(log=LogData(log), values={f"measure.{key}": value for key, value in values.items()})
+    return Choices(data={"path": log}, values={f"measure.{key}": value for key, value in values.items()})
 
 
 def run(study: Study, log: Path, **values: Any) -> Results:
@@ -231,8 +231,8 @@ def test_the_middle_is_that_of_repeated_sessions(given_lengths: list[int]) -> No
         ({"values": {"measure.sessions": [5]}}, "measure: sessions"),
         ({"targets": "lsa"}, "--targets lsa"),
         ({"setting": "everything"}, r"setting of intent\.figure-6\.7"),
-        ({"log": None, "setting": "data"}, "no log given.*--data LOG"),
-        ({"log": LogData(Path("nowhere"))}, "nowhere is not there.*diptych intent ingest"),
+        ({"data": None, "setting": "data"}, "no log given.*--data LOG"),
+        ({"data": {"path": "nowhere"}}, "nowhere is not there.*diptych intent ingest"),
     ],
 )
 def test_what_cannot_be(log: Path, tmp_path: Path, changed: Any, said: str) -> None:

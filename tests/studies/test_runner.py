@@ -84,6 +84,7 @@ def test_a_study_is_run_and_kept(made: Made) -> None:
     assert len(measured.trajectory.rsum) == 1
     assert "--measure mAP-hits@5" in measured.commands[0]
     assert entry.cpu_seconds > 0
+    assert {one.data.partition(",")[0] for one in results.entries} == {"scenes: 80 images"}  # of fewer too
     assert "batches.size" in entry.changed
 
 

@@ -12,7 +12,7 @@ __getattr__, __dir__ = lazy_names(
         ".claims": "Claim judge",
         ".compare": "compare judged_in_the_paper",
         ".evidence": "Evidence Figure Trajectory",
-        ".plan": "Choices LogData",
+        ".plan": "Choices",
         ".published": "published_papers published_table",
         ".results": "Entry Measurement Results collect",
         ".runner": "run_study",
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from diptych.studies.evidence import Figure as Figure
     from diptych.studies.evidence import Trajectory as Trajectory
     from diptych.studies.plan import Choices as Choices
-    from diptych.studies.plan import LogData as LogData
     from diptych.studies.published import published_papers as published_papers
     from diptych.studies.published import published_table as published_table
     from diptych.studies.results import Entry as Entry

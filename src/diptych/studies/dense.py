@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
@@ -100,7 +99,7 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
         collection = plan.collections.of(run.recipe.data)
         encoded = partial(encoded_split, Subject(run, collection, plan.features), kept=True)
         return DenseRows(run.folder, collection, run.recipe.data, "", encoded)
-    data, source, target = _data_of(plan, row), given_name(plan, row), plan.target(row)
+    data, source, target = plan.data_of(row), given_name(plan, row), plan.target(row)
     collection, path = plan.collections.of(data), Path(source).expanduser()
     folders = (path, *(path / safe_name(split) for split in (data.train, data.validation, data.test)))
     if any(_holds_embeddings(folder) for folder in folders):
@@ -128,16 +127,6 @@ def given_rows(plan: Plan, row: Row, what: str) -> Subject:
         state=tuple(marks.values()),
         given=rows.source,
     )
-
-
-def _data_of(plan: Plan, row: Row) -> Data:
-    from diptych.training.sections import Data
-
-    if row.recipe in plan.setting.recipes:
-        return plan.recipe_of(row).data
-    if plan.choices.data is None:
-        raise UsageError("no data given", "give a dataset with --data")
-    return Data.model_validate(plan.choices.data)
 
 
 def _holds_embeddings(folder: Path) -> bool:

@@ -29,7 +29,7 @@ from diptych.core.options import Options
 from diptych.data.logs import Log, ingest
 from diptych.data.scenes import make_shop_log
 from diptych.studies.evidence import Evidence
-from diptych.studies.plan import MEASURE, LogData, Plan
+from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement
 from diptych.studies.runner import setting_for
 from diptych.studies.sources import Captions, Subject, logger
@@ -158,32 +158,33 @@ def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) 
     return replace(features, about=about, view=features.view.take(rows), **taken)
 
 
-def open_log(beside: Path, given: LogData | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
+def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
     """Return the folder for what is made of a log, and the log: raw events are imported, or generated, once."""
+    path, options = Path((given or {}).get("path", "")), (given or {}).get("options", {})
     if given is None:
         name, key = "scenes", fingerprint(dict(generated))
-    elif Log.is_at(given.path):
-        log = Log.open(given.path)
+    elif Log.is_at(path):
+        log = Log.open(path)
         return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:_KEY]}", log
-    elif not given.path.exists():
+    elif not path.exists():
         fix = "give a folder that diptych intent ingest wrote, or raw events"
-        raise DataError(f"{given.path} is not there", fix)
+        raise DataError(f"{path} is not there", fix)
     else:
-        for option in given.options:
+        for option in options:
             if option not in _IMPORTS:
                 raise UnknownNameError("option of an import", option, _IMPORTS)
         # Files that have changed, or are read otherwise, are another log.
-        files = sorted(file for file in given.path.rglob("*") if file.is_file()) or [given.path]
+        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
         found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        name = safe_name(given.path.name.partition(".")[0])
-        key = fingerprint(found, given.importer, dict(given.options))
+        name = safe_name(path.name.partition(".")[0])
+        key = fingerprint(found, given.get("reader"), dict(options))
 
     def make(target: Path) -> None:
         if given is None:
             logger.info("scenes: generating a shop log")
-        raw = given or LogData(make_shop_log(**generated), options={"name": "scenes"})
-        logger.info(f"{raw.options.get('name', raw.path.name)}: importing events")
-        ingest(raw.path, target, format=raw.importer, **raw.options)
+        raw, named = (make_shop_log(**generated), {"name": "scenes"}) if given is None else (path, options)
+        logger.info(f"{named.get('name', raw.name)}: importing events")
+        ingest(raw, target, format=(given or {}).get("reader"), **named)
 
     folder = beside / f"{name}-{key[:_KEY]}"
     return folder, cached(folder / "log", Log.open, make)
@@ -220,7 +221,7 @@ class LogRows(Captions):
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open the log and choose the setting: the paper's log is recognised by its name."""
-        study, given, chosen = plan.study, plan.choices.log, plan.measuring()
+        study, given, chosen = plan.study, plan.choices.data, plan.measuring()
         self.check(plan, rows[0])
         LogOptions.read(chosen, MEASURE)  # before a long import
         if study.of == "nothing":

@@ -25,35 +25,17 @@ if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
     from diptych.training.sections import Data
 
-BASE_SEED = 0
-"""The seed of a row that others start from: it is made once, whatever seeds they have."""
-
-FINE_TUNE = "fine_tune"
-"""The recipe key of a pretrained encoder to go on from."""
-
-POSITIVES_OPTION = " --positives-option "
-"""Stands before each option of further judgements, after their ``NAME:PATH``: as ``diptych evaluate`` has it."""
-
-MEASURE = "measure"
-"""What the keys of measuring begin with in --set."""
-
+BASE_SEED = 0  # of a row that others start from: it is made once, whatever seeds they have
+FINE_TUNE = "fine_tune"  # the recipe key of a pretrained encoder to start from
+MEASURE = "measure"  # the section of --set about measuring
+# Kind of row that is made with options of its own → their section in --set.
 SECTIONS = {"head": "sparsify", "search": "search", "adapt": "adapt"}
-"""Kinds of rows that are made with options of their own, and what their keys begin with in --set."""
-
+# Kind of row that a user may give → what.
 GIVEN = {"pretrained": "RUN or ENCODER", "recipe": "RUN, ENCODER or EMBEDDINGS"}
-"""Kinds of rows that a user may give, and what."""
-
+# Stands before each option of further judgements, after their NAME:PATH, as in diptych evaluate.
+POSITIVES_OPTION = " --positives-option "
+# Sections that some rows of a study have and others lack.
 _OPTIONAL = ("reconstruction", "model.projection")
-"""Sections that some rows of a study have and others lack."""
-
-
-@dataclass(frozen=True)
-class LogData:
-    """What ``--data`` names, of a study of a log."""
-
-    path: Path  # a folder that ``diptych intent ingest`` wrote, or a file or folder of raw events
-    importer: str | None = None  # the format of raw events, where it is not recognised
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the import
 
 
 @dataclass(frozen=True)
@@ -61,21 +43,19 @@ class Choices:
     """What the user chooses; what is not given is the setting's own."""
 
     setting: SettingName | None = None  # the one that fits the data when not given
-    data: Mapping[str, Any] | None = None  # the recipes' data section
+    data: Mapping[str, Any] | None = None  # the recipes' data section; of a log, its path, reader and options
     regions: str | None = None  # an .npy file of region features
     targets: str | None = None  # a sentence-transformers model, or ``lsa``, for rows with latent targets
     values: Mapping[str, Any] = field(default_factory=dict)  # --set: dotted keys, for rows that have them
     positives: str | None = None  # further judgements, ``NAME:PATH``, with options after POSITIVES_OPTION
     # Of studies of several: a name (empty: the collection's own) and a recipe's data section for each.
     collections: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    log: LogData | None = None
 
     def below(self, section: str) -> dict[str, Any]:
         """Return what was set in a section, by the rest of the keys."""
         if section in self.values:
-            raise UsageError(
-                f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE"
-            )
+            fix = f"set its keys: --set {section}.KEY=VALUE"
+            raise UsageError(f"{section} is a section, not a value", fix)
         start = f"{section}."
         return {key.removeprefix(start): value for key, value in self.values.items() if key.startswith(start)}
 
@@ -107,18 +87,15 @@ class Collections:
             collection = self.of(section)
             own, called = known_by_name(collection.name), known_by_name(given)
             if own is not None and called is not None and own is not called:  # its numbers would be another's
-                raise UsageError(
-                    f"the collection called {given!r} calls itself {collection.name!r}: {own.title}, not "
-                    f"{called.title}",
-                    f"call it {own.name}=…, or as no known dataset is called",
-                )
+                calls = f"the collection called {given!r} calls itself {collection.name!r}"
+                fix = f"call it {own.name}=…, or as no known dataset is called"
+                raise UsageError(f"{calls}: {own.title}, not {called.title}", fix)
             name = given or collection.name
             same = next((one for one in found if safe_name(one).lower() == safe_name(name).lower()), None)
             if same is not None:
                 both = repr(name) if same == name else f"{same!r} and {name!r}, which are one"
-                raise UsageError(
-                    f"two collections are called {both}", f"name them: --data NAME={section.get('path')}"
-                )
+                fix = f"name them: --data NAME={section.get('path')}"
+                raise UsageError(f"two collections are called {both}", fix)
             centric = collection.centric or centric_of(None, name)
             found[name] = replace(collection, name=name, centric=centric)
         return found
@@ -151,11 +128,10 @@ class Plan:
 
     @property
     def setting(self) -> Setting:
-        """How all rows are made."""
         return self.study.setting(self.name)
 
     def target(self, row: Row, seed: int = BASE_SEED) -> Path:
-        """Return where a row and seed is kept: in the folder of its home, which may be the one beside."""
+        """Return the folder of a row and seed."""
         return self.study.row_folder(row, self.folder) / f"seed-{seed}"
 
     def elsewhere(self, row: Row) -> str:
@@ -164,8 +140,6 @@ class Plan:
             return "choose another folder with --out"
         home = self.target(row).parents[2]
         return f"its runs are in {home}: choose a folder in another parent folder with --out"
-
-    # Which rows ------------------------------------------------------------------------------------
 
     def is_given(self, row: Row) -> bool:
         """Return whether a user gives a row instead of having it trained."""
@@ -195,7 +169,7 @@ class Plan:
             return why
         if row.kind in SECTIONS:  # it can be made of whatever its base is, where its engine is installed
             return _missing_engine(row) or self.why_not(self.study.row(row.base))
-        if row.kind not in ("recipe", "pretrained") or self.is_given(row):
+        if row.kind not in GIVEN or self.is_given(row):
             return None
         if row.recipe not in self.setting.recipes:
             if row.given:
@@ -208,11 +182,11 @@ class Plan:
         if row.regions and self.choices.regions is None and not holds_regions:
             return "needs region features: --regions FILE.npy, or --data FOLDER of SPLIT_ims.npy and SPLIT_caps.txt"
         recipe = self.recipe_of(row)
-        if _reads_random_words(recipe):
-            return (
-                "needs word vectors, which its first stage does not train: give them with "
-                "--set model.text.word_vectors=FILE.npz"
-            )
+        text, trained = recipe.model.text, recipe.stages[0].train
+        reads_random_words = text.kind == "gru" and text.word_vectors is None
+        if reads_random_words and not any(fnmatch.fnmatch("text.embed.weight", one) for one in trained):
+            fix = "give them with --set model.text.word_vectors=FILE.npz"
+            return f"needs word vectors, which its first stage does not train: {fix}"
         shortcuts = recipe.shortcuts
         digits = shortcuts is not None and shortcuts.on_images and not Path(shortcuts.digits).exists()
         if self.name in AS_PAPER and digits:
@@ -227,29 +201,34 @@ class Plan:
                 shown.setdefault((base.name, BASE_SEED), False)
             fixed = row.name in once or self.is_given(row)
             shown |= {(row.name, seed): True for seed in ([BASE_SEED] if fixed else seeds)}
-        seeds_of: dict[str, list[int]] = {}
-        for name, seed in shown:
-            seeds_of.setdefault(name, []).append(seed)
-        places = {name: f"row {number} of {len(seeds_of)}" for number, name in enumerate(seeds_of, 1)}
-        units = []
+        names, units = list(dict.fromkeys(name for name, _ in shown)), []
         for (name, seed), is_shown in shown.items():
-            place, of_row = places[name], seeds_of[name]
+            place = f"row {names.index(name) + 1} of {len(names)}"
+            of_row = [one for other, one in shown if other == name]
             if len(of_row) > 1:
                 place += f", seed {of_row.index(seed) + 1} of {len(of_row)}"
             units.append(Unit(self.study.row(name), seed, is_shown, place))
         return units
 
-    # How a row is made -----------------------------------------------------------------------------
+    def data_of(self, row: Row) -> Data:
+        """Return the data section of a row, or of what it starts from."""
+        from diptych.training.sections import Data
+
+        if row.kind in SECTIONS:
+            return self.data_of(self.study.row(row.base))
+        if row.recipe in self.setting.recipes:
+            return self.recipe_of(row).data
+        if self.choices.data is None:
+            raise UsageError("no data given", "give a dataset with --data")
+        return Data.model_validate(self.choices.data)
 
     def options_of(self, row: Row) -> dict[str, Any]:
         """Return the dotted options of a head, a search or an adaptation."""
         section = SECTIONS[row.kind]
         given = self.choices.below(section)
         for key in given.keys() & row.options.keys():
-            raise UsageError(
-                f"{section}.{key} is what sets {row.name} apart: {row.options[key]}",
-                "leave it out, and choose rows with --rows",
-            )
+            what = f"{section}.{key} is what sets {row.name} apart: {row.options[key]}"
+            raise UsageError(what, "leave it out, and choose rows with --rows")
         of_kind = self.setting.options.get(row.kind, {})
         return {**of_kind, **row.options, **self.setting.changes_of(row.name), **given}
 
@@ -258,7 +237,8 @@ class Plan:
         changes: dict[str, Any] = {"name": f"{self.study.paper.key}.{row.name}", "seed": seed}
         if self.choices.data is not None:
             changes["data"] = dict(self.choices.data)
-        fine_tuned = row.recipe in self.setting.fine_tunes
+        fine_tunes = self.setting.fine_tunes
+        fine_tuned = row.recipe in fine_tunes
         if base is not None:
             base = base.resolve()
             changes |= {FINE_TUNE: str(base / "best")} if fine_tuned else {"warm_start": str(base)}
@@ -270,12 +250,10 @@ class Plan:
         if self.choices.targets is not None and of_row == "sentence" and not row.targets:
             changes |= _targets(plain, self.choices.targets)
         for key, value in self.choices.values.items():
-            if not self.is_of_recipes(key) or (
-                key == FINE_TUNE and self.setting.fine_tunes and not fine_tuned
-            ):
-                continue
+            of_others = key == FINE_TUNE and fine_tunes and not fine_tuned
             brought = fine_tuned and key.startswith("model.")  # with the encoder that it starts from
-            if not brought and _concerns(plain, row.without, key, value):
+            is_its_own = self.is_of_recipes(key) and not of_others and not brought
+            if is_its_own and _concerns(plain, row.without, key, value):
                 changes[key] = value
         return self._recipe(row, changes)
 
@@ -315,7 +293,7 @@ def needs_of(study: Study, row: Row) -> str:
         return ""
     plan = Plan(study, Path(), "paper", Choices(), {}, Collections(), Path())
     needs = [plan.why_not(row) or ""]
-    if row.kind in ("recipe", "pretrained") and row.recipe in plan.setting.recipes:
+    if row.kind in GIVEN and row.recipe in plan.setting.recipes:
         recipe = plan.recipe_of(row)
         image = recipe.model.image
         if getattr(image, "pretrained", False) and recipe.fine_tune is None and plan.base_of(row) is None:
@@ -327,7 +305,6 @@ def needs_of(study: Study, row: Row) -> str:
 
 
 def _missing_engine(row: Row) -> str:
-    """Return what a way of searching needs and is not installed, with its pip line; empty when nothing is."""
     engine = str(row.options.get("engine", ""))
     library = {"pisa": "pyterrier_pisa", "seismic": "seismic"}.get(engine)
     if row.kind != "search" or library is None or importlib.util.find_spec(library) is not None:
@@ -335,16 +312,8 @@ def _missing_engine(row: Row) -> str:
     return str(MissingExtraError(library, "engines", f"the {engine} engine"))
 
 
-def _reads_random_words(recipe: Recipe) -> bool:
-    """Return whether a first stage reads captions through random word embeddings that it does not train."""
-    text = recipe.model.text
-    if text.kind != "gru" or text.word_vectors is not None:
-        return False
-    return not any(fnmatch.fnmatch("text.embed.weight", pattern) for pattern in recipe.stages[0].train)
-
-
 def _targets(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Return what makes a recipe have the latent targets that a user names; nothing where it has none."""
+    """Return the changes that give a recipe's latent targets another model; nothing where it has none."""
     options = {"kind": "lsa"} if name == "lsa" else {"kind": "sentence", "model": name}
     having = ["reconstruction"] if recipe.reconstruction and recipe.reconstruction.kind == "latent" else []
     having += ["model.text"] if recipe.model.text.kind == "targets" else []
@@ -371,12 +340,14 @@ def _concerns(recipe: Recipe, without: Sequence[str], key: str, value: Any) -> b
             return of_setups.get(name, True)
         case ["model", ("image" | "text") as tower, name, *_]:
             kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
-            fitting = [kind for kind in kinds if name in kind.model_fields and _takes(kind, name, value)]
+            fitting = [kind for kind in kinds if _takes(kind, name, value)]
             return not fitting or type(getattr(recipe.model, tower)) in fitting
     return True
 
 
 def _takes(kind: type[Options], name: str, value: Any) -> bool:
-    """Return whether a key, of the names that it may have, takes a value; others are not looked at."""
+    """Return whether a section has a key and takes a value, which is looked at where only some are allowed."""
+    if name not in kind.model_fields:
+        return False
     annotation = kind.model_fields[name].annotation
     return get_origin(annotation) is not Literal or value in get_args(annotation)

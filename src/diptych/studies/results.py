@@ -43,7 +43,7 @@ class Measuring:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run; JSON-able."""
+        """Return what the measurement depends on besides the run; JSON-able."""
         return {"kind": type(self).__name__, **asdict(self)}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
@@ -58,7 +58,7 @@ class Measuring:
         raise NotImplementedError
 
 
-MEASURES = {
+MEASURES = {  # by the names that studies have in papers' files
     "retrieval": "diptych.studies.retrieval:Retrieval",
     "counting": "diptych.studies.retrieval:Counting",
     "shortcuts": "diptych.studies.retrieval:ShortcutRetrieval",
@@ -75,11 +75,9 @@ MEASURES = {
     "declared": "diptych.studies.predicting:Declared",
     "catalogue": "diptych.studies.catalogues:OfCatalogue",
 }
-"""Ways of measuring, by the names that studies have in papers' files."""
 
 
 def measure_of(study: Study) -> Measuring:
-    """Return how a study's columns are measured."""
     options = {key: value for key, value in study.measure.items() if key != "kind"}
     found: Measuring = named_function(MEASURES[study.measure["kind"]])(**options)
     return found
@@ -106,17 +104,11 @@ class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
 
     @property
     def dataset(self) -> str:
-        """The name of the collection that was measured on."""
         return self.measurements[0].on.dataset
 
     def measured(self, positives: str = "own") -> Measurement | None:
         """Return the measurement by one kind of judgements."""
         return next((one for one in self.measurements if one.on.positives == positives), None)
-
-    def kept(self, positives: str = "own") -> Path | None:
-        """Return the folder of values per query; None where nothing is kept."""
-        measured = self.measured(positives)
-        return None if measured is None or not measured.kept else Path(self.run) / measured.kept
 
 
 @dataclass(frozen=True)
@@ -132,10 +124,8 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         for part in map(self.on, self.datasets) if self.several else [self]:
             kinds = sorted({f"{entry.setting} on {entry.data!r}" for entry in part.entries})
             if len(kinds) > 1:
-                raise UsageError(
-                    f"runs of {self.study} differ: {kinds[0]} and {kinds[1]}",
-                    "give runs of one setting and one collection",
-                )
+                differ = f"runs of {self.study} differ: {kinds[0]} and {kinds[1]}"
+                raise UsageError(differ, "give runs of one setting and one collection")
 
     @property
     def datasets(self) -> list[str]:
@@ -144,7 +134,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
     @property
     def setting(self) -> SettingName | None:
-        """How all were made; None of nothing."""
         return self.entries[0].setting if self.entries else None
 
     @property
@@ -171,21 +160,20 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         fixed = frozenset(entry.row for entry in self.entries if entry.fixed)
         if self.several:
             each = {name: self.on(name).evidence(positives) for name in self.datasets}
-            tasks: dict[str, dict[str, str]] = {name: {} for name in each}
-            for entry in self.entries:
-                tasks[entry.dataset][entry.row] = entry.measurements[0].on.task
-            centric = {entry.dataset: entry.measurements[0].on.centric for entry in self.entries}
+            ons = {(entry.dataset, entry.row): entry.measurements[0].on for entry in self.entries}
+            centric = {name: on.centric for (name, _), on in ons.items()}
+            tasks = {name: {row: ons[name, row].task for row in each[name].figures} for name in each}
             return replace(side_by_side(each, centric), tasks=tasks, fixed=fixed)
         figures: dict[str, dict[str, Figure]] = {}
         trajectories: dict[str, Sequence[Trajectory]] = {}
         kept: dict[str, Sequence[Path]] = {}
         for row in dict.fromkeys(entry.row for entry in self.entries):
-            entries = self.of(row)
-            measured = [one for entry in entries if (one := entry.measured(positives)) is not None]
+            found = [(entry, one) for entry in self.of(row) if (one := entry.measured(positives)) is not None]
+            measured = [one for _, one in found]
             columns = dict.fromkeys(column for one in measured for column in one.values)
             figures[row] = {column: Figure.of(self.values(row, column, positives)) for column in columns}
             trajectories[row] = [one.trajectory for one in measured if one.trajectory is not None]
-            kept[row] = [folder for entry in entries if (folder := entry.kept(positives)) is not None]
+            kept[row] = [Path(entry.run) / one.kept for entry, one in found if one.kept]
         return Evidence(figures, trajectories, kept, fixed=fixed)
 
 
@@ -203,17 +191,16 @@ def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"
 
 
-def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
+def mark_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
     """Write study.json, or see that the one there is of the same study and setting."""
-    file = folder / StudyFolder.marker()
+    file, fix = folder / StudyFolder.marker(), "choose another folder with --out"
     if file.is_file():
         there = StudyFolder.open(file)
-        for key, have, value in (("study", there.study, study.name), ("setting", there.setting, setting)):
-            if have != value:
-                stay = f", or stay with --setting {have}" if key == "setting" else ""
-                raise UsageError(
-                    f"{folder} holds {key} {have!r}, not {value!r}", f"choose another folder with --out{stay}"
-                )
+        if there.study != study.name:
+            raise UsageError(f"{folder} holds study {there.study!r}, not {study.name!r}", fix)
+        if there.setting != setting:
+            fix += f", or stay with --setting {there.setting}"
+            raise UsageError(f"{folder} holds setting {there.setting!r}, not {setting!r}", fix)
     StudyFolder(study.name, setting, command).save(file)
 
 
@@ -226,9 +213,8 @@ def entries_in(study: Study, folder: Path) -> Iterator[Entry]:
 
 
 def _entries(run: Path, pattern: str) -> Iterator[Entry]:
-    """Yield what a run gave to studies; entries say where it is today."""
     for file in sorted((run / "studies").glob(pattern)):
-        yield replace(Entry.open(file), run=str(run))
+        yield replace(Entry.open(file), run=str(run))  # where it is today
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
@@ -245,15 +231,13 @@ def collect(folders: Sequence[Path]) -> list[Results]:
         else:
             entries = list(_entries(folder, "*.json"))
         if not entries:
-            raise UsageError(
-                f"{folder} holds nothing that a study has measured",
-                "give folders that diptych study run has written, or runs inside them",
-            )
+            fix = "give folders that diptych study run has written, or runs inside them"
+            raise UsageError(f"{folder} holds nothing that a study has measured", fix)
         for entry in entries:
             found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
     # A run may be of a study that this version does not have.
     several = {study.name for study in declared.STUDIES if study.several}
     return [
-        Results(name, tuple(entries.values()), left_out.get(name, {}), name in several)
-        for name, entries in found.items()
+        Results(name, tuple(by_run.values()), left_out.get(name, {}), name in several)
+        for name, by_run in found.items()
     ]

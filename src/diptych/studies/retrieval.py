@@ -229,7 +229,7 @@ class ShortcutRetrieval(Measuring):
             encoded = encode_collection(began, part, Path(subject.features) / "zero-shot" / shared, data.test)
             zero_shot = evaluate_split(subject, encoded, safe_name(f"{name}-zero-shot"))
             values["zero-shot rsum"] = zero_shot.values["rsum"]
-            protocol += f"; {start.line()}, zero-shot: {zero_shot.protocol}"
+            protocol += f"; {start.how} {start.name}, zero-shot: {zero_shot.protocol}"
         counts = test.without.protocol.n_images, test.without.protocol.n_texts
         on, kept = Measured(collection.name, data.test, *counts), f"evaluation/{safe_name(name)}"
         return (Measurement(values, on, protocol, ("diptych evaluate {run}",), kept=kept),)

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
 
-logger = logging.getLogger("diptych.studies")
-"""Gets one line before each training and measurement."""
+logger = logging.getLogger("diptych.studies")  # gets one line before each training and measurement
 
 _COST, _GIVEN = "cost.json", "given.json"
 _STARTS = {FINE_TUNE: "fine-tuned from", "warm_start": "begun with"}
@@ -65,8 +64,7 @@ class Subject:
 class Source:
     """A kind of row. There is one per call of a study, which may keep what its rows share."""
 
-    nothing = ""
-    """Why a row without any measurement is left out; empty where that is not said."""
+    nothing = ""  # why a row without any measurement is left out; empty where it is not left out
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open what the rows share; return those that cannot be made, and why."""
@@ -114,35 +112,26 @@ def cpu_seconds(folder: Path) -> float:
     return float(read_json(file)["cpu_seconds"]) if file.is_file() else 0.0
 
 
-# What is trained -----------------------------------------------------------------------------------
-
-
 class Recipes(Source):
     """A training of a recipe, or dense rows that a user gives in its place."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        """Check that what is given has a name."""
         if plan.is_given(row):
             given_name(plan, row)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return its recipe."""
-        if plan.is_given(row) or row.recipe not in plan.setting.recipes:
-            return {}
-        return plan.recipe_of(row).model_dump(mode="json")
+        is_trained = not plan.is_given(row) and row.recipe in plan.setting.recipes
+        return plan.recipe_of(row).model_dump(mode="json") if is_trained else {}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Train it, or take what the user gives."""
         if plan.is_given(row):
             from diptych.studies.dense import given_rows
 
             return given_rows(plan, row, what)
         base, file = plan.base_of(row), plan.target(row, seed) / _GIVEN
         if row.given and file.is_file():  # of an earlier call
-            raise UsageError(
-                f"{file.parent} has {read_json(file)['source']}, not a training",
-                f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}",
-            )
+            fix = f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}"
+            raise UsageError(f"{file.parent} has {read_json(file)['source']}, not a training", fix)
         recipe = plan.recipe_of(row, seed, None if base is None else plan.target(base))
         collection = plan.collections.of(recipe.data)
         run = _trained(plan, row, seed, recipe, collection, what)
@@ -160,7 +149,7 @@ class Recipes(Source):
 
 
 def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collection, what: str) -> Run:
-    """Return the finished run of ``recipe``, which no other process trains in meanwhile."""
+    """Return the finished run of ``recipe``: trained, resumed or found."""
     from diptych.training.fit import fit
     from diptych.training.run import Run
 
@@ -190,12 +179,12 @@ def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collec
 def _fit_on_devices(run: Run, plan: Plan) -> None:
     """Train a run in a command of its own, which its further processes can repeat."""
     recipe = run.folder.with_name(f"recipe-{run.folder.name}.toml")
-    words: list[object] = ["train", "--resume", run.folder]
+    start = ["--resume", str(run.folder)]
     if not run.begun:  # nothing is in its folder before its first step
         write_text(recipe, run.recipe.to_toml())
-        words = ["train", recipe, "--out", run.folder]
-    words += ["--devices", plan.devices, "--accelerator", plan.accelerator]
-    command = [sys.executable, "-m", "diptych", *map(str, words), "--features", str(plan.features)]
+        start = [str(recipe), "--out", str(run.folder)]
+    words = ["train", *start, "--devices", str(plan.devices), "--accelerator", plan.accelerator]
+    command = [sys.executable, "-m", "diptych", *words, "--features", str(plan.features)]
     process = subprocess.Popen(command, start_new_session=True)  # it is told to stop here alone
     while process.poll() is None:
         if stopping():
@@ -206,18 +195,19 @@ def _fit_on_devices(run: Run, plan: Plan) -> None:
         recipe.unlink(missing_ok=True)
     check_stop(f"stopped while {run.folder} was training; nothing is lost")
     if process.returncode:
-        fix = f"see what it says above, or run it alone: {shlex.join(['diptych', *map(str, words)])}"
+        fix = f"see what it says above, or run it alone: {shlex.join(['diptych', *words])}"
         raise UsageError(f"{run.folder} was not trained (exit code {process.returncode})", fix)
 
 
 def _differences(run: Run, recipe: Recipe, collection: Collection) -> Iterator[str]:
-    """Yield what a run has that is not wanted."""
     from diptych.training.fine_tune import open_fine_tune
 
     have, want = (one.model_dump(mode="json", exclude=_APART) for one in (run.recipe, recipe))
     for key in want:
         if have[key] != want[key]:
-            yield f"was trained with {key} = {_short(have[key])}, not {_short(want[key])}"
+            texts = str(have[key]), str(want[key])
+            short = [text if len(text) <= 120 else text[:119] + "…" for text in texts]
+            yield f"was trained with {key} = {short[0]}, not {short[1]}"
     if run.recipe.fine_tune != recipe.fine_tune:  # an encoder under another name may be the same
         began = run.begun_with.get("fine_tune")
         now = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
@@ -228,35 +218,25 @@ def _differences(run: Run, recipe: Recipe, collection: Collection) -> Iterator[s
         yield f"was trained on captions {run.begun_with['data']}, those of {collection.name} are {data}"
 
 
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 120 else text[:119] + "…"
-
-
 @dataclass(frozen=True)
 class Start:
     """An encoder that a training started from, by its folder or name and the fingerprint of its weights."""
 
-    how: str
+    how: str  # fine-tuned from, begun with
     source: str
     fingerprint: str
 
     @property
     def name(self) -> str:
-        """``SOURCE (fingerprint F)``."""
         return f"{self.source} (fingerprint {self.fingerprint})"
-
-    def line(self) -> str:
-        """Return it for protocols."""
-        return f"{self.how} {self.name}"
 
     def open(self) -> DualEncoder:
         """Load the encoder; another one in its place is refused."""
         encoder = load_encoder(self.source)
         if encoder.fingerprint != self.fingerprint:
+            fix = "put the old encoder back, or train the row again in another folder"
             raise MismatchError(
-                f"training began with {self.name}, which now holds {encoder.fingerprint}",
-                "put the old encoder back, or train the row again in another folder",
+                f"training began with {self.name}, which now holds {encoder.fingerprint}", fix
             )
         return encoder
 
@@ -267,9 +247,6 @@ def start_of(run: Run, now: str | None = None) -> Start | None:
         if (source := getattr(run.recipe, key)) is not None:
             return Start(how, now or source, str(run.begun_with[key]))
     return None
-
-
-# What is given -------------------------------------------------------------------------------------
 
 
 def load_encoder(source: str, device: str | None = None) -> DualEncoder:
@@ -291,25 +268,22 @@ def given_name(plan: Plan, row: Row) -> str:
 def mark_given(plan: Plan, row: Row, source: str, metadata: Mapping[str, Any], what: str) -> None:
     """Keep what was given for a row; refuse another one, and a training."""
     for key in filter(plan.is_of_recipes, plan.choices.values):
-        raise UsageError(
-            f"{key} is about the training of {row.name}, which is given ({row.given}={source})",
-            f"leave {key} out, or leave {row.given} out to have {row.name} trained",
-        )
+        wrong = f"{key} is about the training of {row.name}, which is given ({row.given}={source})"
+        raise UsageError(wrong, f"leave {key} out, or leave {row.given} out to have {row.name} trained")
     folder = plan.target(row)
     if (folder / "run.json").is_file():
         raise UsageError(f"{folder} has a training, not {source}", plan.elsewhere(row))
     file = folder / _GIVEN
-    is_there = file.is_file()
-    if not is_there:
+    if not file.is_file():
         write_json(file, {"source": source, **metadata})
+        logger.info(f"{what}: given")
+        return
     there = read_json(file)
     for key, value in metadata.items():
         if there.get(key) != value:
-            raise UsageError(
-                f"{folder} has {there['source']} ({key} {there.get(key)}), not {source} ({value})",
-                plan.elsewhere(row),
-            )
-    logger.info(f"{what}: {'there already' if is_there else 'given'}")
+            has = f"{there['source']} ({key} {there.get(key)})"
+            raise UsageError(f"{folder} has {has}, not {source} ({value})", plan.elsewhere(row))
+    logger.info(f"{what}: there already")
 
 
 @dataclass(frozen=True)
@@ -322,8 +296,11 @@ class GivenEncoder:
 
     @cached_property
     def encoder(self) -> DualEncoder:
-        """The encoder."""
         return load_encoder(self.source, self.device)
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} (fingerprint {self.encoder.fingerprint})"
 
 
 def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
@@ -346,39 +323,32 @@ class Pretrained(Recipes):
             load_encoder(given_name(plan, row), "cpu")
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Take the encoder, or train what stands for it."""
         if not plan.is_given(row):
             trained = super().make(plan, row, seed, what)
             return replace(trained, stands_for=str(trained.run.recipe.description))
         given = given_encoder(plan, row)
-        mark = given.encoder.fingerprint
-        mark_given(plan, row, given.source, {"fingerprint": mark}, what)
-        name = f"{given.source} (fingerprint {mark})"
-        return Subject(given, None, plan.features, plan.choices.positives, state=("given", mark), given=name)
+        state = "given", given.encoder.fingerprint
+        mark_given(plan, row, given.source, {"fingerprint": given.encoder.fingerprint}, what)
+        return Subject(given, None, plan.features, plan.choices.positives, state=state, given=given.name)
 
 
 class Captions(Source):
     """Nothing is made: what is measured are the captions themselves."""
 
     def is_fixed(self, row: Row) -> bool:
-        """Return that captions are the same with every seed."""
         return True
 
     def check(self, plan: Plan, row: Row) -> None:
-        """Check that nothing is set about a training."""
         for key in filter(plan.is_of_recipes, plan.choices.values):
             known = ", ".join(f"measure.{name}" for name in plan.study.measured_by) or "nothing"
-            raise UsageError(
-                f"{key} is about a training, and {plan.study.name} trains nothing",
-                f"leave it out; what can be set: {known}",
-            )
+            what = f"{key} is about a training, and {plan.study.name} trains nothing"
+            raise UsageError(what, f"leave it out; what can be set: {known}")
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Return the folder where the row's measurements go."""
         return Subject(SimpleNamespace(folder=plan.target(row)), None, plan.features, state=("captions",))
 
 
-SOURCES = {
+SOURCES = {  # by kind of row; heavy ones are imported where there is one
     "recipe": "diptych.studies.sources:Recipes",
     "pretrained": "diptych.studies.sources:Pretrained",
     "captions": "diptych.studies.sources:Captions",
@@ -388,4 +358,3 @@ SOURCES = {
     "log": "diptych.studies.logs:LogRows",
     "catalogue": "diptych.studies.catalogues:CatalogueRows",
 }
-"""Kinds of rows: heavy ones are imported where there is one."""

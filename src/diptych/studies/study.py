@@ -20,7 +20,7 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -39,12 +39,10 @@ from diptych.studies.published import (
     published_table,
 )
 
+# Ends the name of a value that was counted as the paper counts, where that is not the right way.
 PUBLISHED = "|published"
-"""Ends the name of a value that was counted as the paper counts, where that is not the right way."""
-
 SettingName = Literal["published", "paper", "data", "quick"]
-AS_PAPER: tuple[SettingName, ...] = ("published", "paper")
-"""Settings whose numbers can get a verdict."""
+AS_PAPER: tuple[SettingName, ...] = ("published", "paper")  # settings whose numbers can get a verdict
 
 T = TypeVar("T")
 
@@ -84,25 +82,20 @@ class Setting:
     # Recipes that start from a pretrained encoder: --set fine_tune=ENCODER, or their base where it has a recipe.
     fine_tunes: tuple[str, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)  # key of a row that may be given → an encoder
-    collections: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # name → a recipe's data section
+    collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name → data section
     measure: Mapping[str, Any] = field(default_factory=dict)  # what --set measure.KEY changes
     generated: Mapping[str, Any] | None = None  # options of the log or products that are generated
     deviations: tuple[str, ...] = ()  # what is not as the paper says it
 
     @property
     def duration(self) -> str:
-        """How long all of it takes, in a few words."""
         return self.time.partition(";")[0]
 
     def changes_of(self, row: str, dataset: str = "") -> dict[str, Any]:
         """Return what it changes of a row, on any data and on a dataset."""
-        found: dict[str, Any] = {}
-        for pattern, values in self.changes.items():
-            if any(fnmatch.fnmatchcase(name, pattern) for name in (row, f"{row}@{dataset.lower()}")):
-                found |= values
-        return found
+        names = row, f"{row}@{dataset.lower()}"
+        of_row = [values for pattern, values in self.changes.items() if fnmatch.filter(names, pattern)]
+        return {key: value for values in of_row for key, value in values.items()}
 
     def why_not(self, row: str) -> str:
         """Return why a row cannot be run like this; empty where it can."""
@@ -131,7 +124,6 @@ class Study:
     published: tuple[PublishedTable, ...]  # its own table, then those whose rows its claims need too
     claims: tuple[Claim, ...]
     settings: Mapping[SettingName, Setting]
-    recipes: Mapping[str, Mapping[str, Any]]  # of the paper, without what they inherit
     measure: Mapping[str, Any]  # kind and options of diptych.studies.results.MEASURES
     bases: tuple[Row, ...] = ()  # rows that are made only because others start from them
     notes: tuple[str, ...] = ()  # where it differs from the paper, or the paper from its code
@@ -147,28 +139,23 @@ class Study:
 
     @property
     def description(self) -> str:
-        """For the registry."""
         return self.asks
 
     @property
     def paper(self) -> Paper:
-        """Who printed it."""
         return self.published[0].paper
 
     @property
     def all_rows(self) -> tuple[Row, ...]:
-        """Its rows and bases."""
         return *self.rows, *self.bases
 
     def row(self, name: str) -> Row:
-        """Return a row or base by its name."""
         found = {row.name: row for row in self.all_rows}
         if name not in found:
             raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
         return found[name]
 
     def setting(self, name: SettingName) -> Setting:
-        """Return a setting by its name."""
         if name not in self.settings:
             raise UnknownNameError(f"setting of {self.name}", name, self.settings)
         return self.settings[name]
@@ -177,12 +164,9 @@ class Study:
         """Return rows by their names or the paper's numbers, in the table's order; all when not given."""
         if not names:
             return list(self.rows)
-        # The study's own table last: its numbers go before another's.
-        own = {row.name: row.name for row in self.rows}
-        numbers = {
-            row.row: row.config for table in reversed(self.published) for row in table.rows if row.config
-        }
-        known = own | {number: name for number, name in numbers.items() if name in own and number not in own}
+        known = {row.name: row.name for row in self.rows}
+        for table in self.published:  # its own numbers go before another table's
+            known = {one.row: one.config for one in table.rows if one.config in known} | known
         for name in names:
             if name not in known:
                 raise UnknownNameError(f"row of {self.name}", name, known)
@@ -198,8 +182,7 @@ class Study:
 
     def printed(self, row: str, key: str) -> PublishedRow | None:
         """Return what the paper prints for a row on ``key``; the study's own table goes first."""
-        found = (table.of(row, key) for table in self.published)
-        return next((printed for printed in found if printed is not None), None)
+        return next((found for table in self.published if (found := table.of(row, key)) is not None), None)
 
     def printed_keys(self, dataset: str | None = None) -> list[str]:
         """Return what its own table was measured on, of several collections all its tables; or on one dataset."""
@@ -207,8 +190,6 @@ class Study:
         on = [one for table in tables for one in table.evaluated_on]
         return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
 
-
-# From a paper's file -----------------------------------------------------------------------------
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _CLAIM = {"check": "checks", "in": "columns"}
@@ -228,17 +209,18 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _declared(kind: type[T], given: Mapping[str, Any]) -> T:
-    """Return a dataclass of what TOML says, whose lists are tuples here."""
-    known = sorted(one.name for one in fields(kind))  # type: ignore[arg-type]
-    for key in given:
-        if key not in known:
-            raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, known)
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    """Return a dataclass of what TOML says: lists are tuples, and a value alone may stand for a list of one."""
+    types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in types:
+            raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, sorted(types))
+        is_alone = types[key].startswith("tuple") and not isinstance(value, list)
+        values[key] = (value,) if is_alone else tuple(value) if isinstance(value, list) else value
+    return kind(**values)
 
 
 class _File:
-    """A paper's file, read."""
-
     def __init__(self, paper: str) -> None:
         self.paper, self.file = paper, document(paper)
         self.lists: dict[str, list[Any]] = self.file.get("lists", {})
@@ -277,40 +259,31 @@ class _File:
             given["rows"] = [row.name for row in self._rows(given["rows"])]
         return _declared(Setting, given)
 
-    def _columns(self, given: Sequence[Any], decimals: int) -> Iterator[Column]:
-        for one in given:
-            options = {"name": one} if isinstance(one, str) else one
-            for name in members(options["name"], self.lists):
-                yield Column(**{"decimals": decimals, **options, "name": name})
-
     def _claim(self, name: str, given: Mapping[str, Any]) -> Claim:
-        options: dict[str, Any] = {_CLAIM.get(key, key): value for key, value in given.items()}
-        for key in ("checks", "columns"):
-            if isinstance(options.get(key), str | Mapping):
-                options[key] = [options[key]]
+        options = {_CLAIM.get(key, key): value for key, value in given.items()}
         return _declared(Claim, {"name": name, "lists": self.lists, **options})
 
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
         shared = {key: given[key] for key in _OF_CLAIMS if key in given}
         changes, measure, notes = given.get("settings", {}), given["measure"], self.file.get("notes", {})
-        named = given.get("published", [name])
-        settings = {
-            key: self._setting(key, changes.get(key, {}))
-            for key in self.file.get("settings", {})
-            if key in get_args(SettingName) and changes.get(key) is not False
-        }
+        columns = [{"name": one} if isinstance(one, str) else one for one in given["columns"]]
+        tables = [one.rpartition(":") for one in given.get("published", [name])]
         declared = {
             "name": f"{self.paper}.{name}",
             "rows": self._rows(given["rows"]),
             "bases": self._rows(given.get("bases", [])),
-            "columns": list(self._columns(given["columns"], given.get("decimals", 1))),
-            "published": [
-                published_table(paper or self.paper, table)
-                for paper, _, table in (one.rpartition(":") for one in named)
+            "columns": [
+                Column(**{"decimals": given.get("decimals", 1), **column, "name": one})
+                for column in columns
+                for one in members(column["name"], self.lists)
             ],
+            "published": [published_table(paper or self.paper, table) for paper, _, table in tables],
             "claims": [self._claim(key, {**shared, **one}) for key, one in given.get("claims", {}).items()],
-            "settings": settings,
-            "recipes": self.file.get("recipes", {}),
+            "settings": {
+                key: self._setting(key, changes.get(key, {}))
+                for key in self.file.get("settings", {})
+                if key in get_args(SettingName) and changes.get(key) is not False
+            },
             "figures": self.file.get("figures", {}).get(name, {}),
             "measure": {"kind": measure} if isinstance(measure, str) else measure,
             "notes": [notes.get(note.removeprefix("$"), note) for note in given.get("notes", [])],
@@ -355,6 +328,5 @@ def __getattr__(name: str) -> Any:
 
 
 def named_function(name: str) -> Any:
-    """Return what ``MODULE:NAME`` is."""
     module, _, own = name.partition(":")
     return getattr(importlib.import_module(module), own)
