@@ -122,7 +122,7 @@ def test_one_run_of_the_suite_is_both_tables(scenes: Collection, tmp_path: Path)
     assert "seeds 0, 1;" in found.protocol
     result = StressResult.open(folder)
     assert values["typos"] == pytest.approx(np.mean([values[name] for name in THIRTEEN[-4:]]))
-    assert values["character-swap"] == pytest.approx(result.row("character-swap").drop("rsum").perturbed)
+    assert abs(values["character-swap"] - result.row("character-swap").drop("rsum").perturbed) < 1e-11
     assert similar.values == {name: getattr(result.agreement["t2i"], name) for name in LISTS["groups"]}
     kept = {name: queries_in(folder, name)[0] for name in ("none", *KINDS, *THIRTEEN)}
     for name, (each, cluster) in kept.items():
