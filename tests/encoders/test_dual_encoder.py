@@ -69,6 +69,7 @@ def test_save_and_load(tmp_path: Path) -> None:
         pass
 
     refused(MismatchError, "holds a LengthEncoder, not a Other", Other.load, folder)
+    refused(UsageError, "length reads texts in one way", DualEncoder.load, f"{folder}#characters=5")
 
 
 @pytest.mark.usefixtures("declared")

@@ -202,7 +202,7 @@ def test_bad_items_are_named(kind: str, encoders: Encoders) -> None:
 
 @pytest.mark.parametrize("kind", PRETRAINED)
 def test_prefix_and_cut_are_applied_once(
-    kind: str, encoders: Encoders, caplog: pytest.LogCaptureFixture
+    kind: str, encoders: Encoders, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """The cut is of the caption; the prefix comes before what is left, and counts among the tokens."""
     encoder = encoders(kind)
@@ -221,6 +221,12 @@ def test_prefix_and_cut_are_applied_once(
     assert cut == 1
     assert ended[0].endswith(" red cube")
     assert ended[1] == "a cat"
+    saved = encoder.save(tmp_path / "kept#1")
+    named = DualEncoder.load(f"{saved}#characters=5&prefix=a ball ", device="cpu")
+    assert named.fingerprint == photo.fingerprint
+    assert DualEncoder.load(f"{saved}#characters=5", device="cpu").fingerprint == short.fingerprint
+    for wrong in ("character=5", "characters=", "characters=0", "characters=-1"):
+        refused(UsageError, "characters", DualEncoder.load, f"{saved}#{wrong}")
     refused(UsageError, "cut to 0", encoder.cut_texts_at, 0)
     refused(CaptionError, "text 0 is a NoneType", encoder.prefix_texts_with, None)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from diptych.core.errors import StorageError, UsageError, nearest_path
 from diptych.core.reading import read_json
@@ -194,8 +195,34 @@ def _of_folder(folder: Path) -> Family:
     return fitting[0]
 
 
+def _reading(declared: Family, options: str) -> Family:
+    """Return a family whose encoders read texts as ``characters=150&prefix=a photo of a `` says."""
+    given = dict(parse_qsl(options, keep_blank_values=True))
+    if not given or given.keys() - {"characters", "prefix"} or not given.get("characters", "1").isdigit():
+        raise UsageError(f"#{options} does not say how to read texts", "#characters=150&prefix=a photo of a ")
+
+    def load(source: str, device: str | None) -> DualEncoder:
+        from diptych.encoders.pretrained import PretrainedEncoder
+
+        encoder = declared.load(source, device)
+        if not isinstance(encoder, PretrainedEncoder):
+            raise UsageError(f"#{options}: {declared.name} reads texts in one way", f"leave #{options} out")
+        if "characters" in given:
+            encoder = encoder.cut_texts_at(int(given["characters"]))
+        return encoder.prefix_texts_with(given["prefix"]) if "prefix" in given else encoder
+
+    return replace(declared, load=load, load_texts=None)
+
+
 def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
-    """Find the family of a source, and the source without its prefix; a run stands for its best encoder."""
+    """Find the family of a source, and the source without its prefix; a run stands for its best encoder.
+
+    After a ``#`` stands how texts are read: ``hf:openai/clip-vit-large-patch14#characters=150``.
+    """
+    source, mark, options = str(name_or_folder).rpartition("#")
+    if mark and "=" in options:
+        declared, found = resolve(source, family)
+        return _reading(declared, options), found
     source = str(name_or_folder)
     if (Path(source) / "run.json").is_file():
         if not (Path(source) / "best").is_dir():
@@ -228,5 +255,6 @@ def rooted(source: str) -> str:
     'hf:openai/clip-vit-base-patch32'
     """
     prefix, colon, rest = source.rpartition(":")
+    rest, mark, options = rest.partition("#")
     place = Path(rest).expanduser()
-    return f"{prefix}{colon}{place.resolve()}" if rest and place.exists() else source
+    return f"{prefix}{colon}{place.resolve()}{mark}{options}" if rest and place.exists() else source
