@@ -22,7 +22,7 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -227,10 +227,10 @@ class _File:
         defaults = self.file.get("defaults", {})
         studies = {name: {**defaults, **given} for name, given in self.file.get("studies", {}).items()}
         self.rows: dict[str, Row] = {}
-        for name, given in self.file.get("rows", {}).items():
-            for values in combinations(given.get("each", {}), self.lists):
-                options = {key: value for key, value in given.items() if key != "each"}
-                declared = _declared(Row, _filled({"name": name, **options}, values))
+        for name, parts in self.file.get("rows", {}).items():
+            given = {"name": name, **_joined(parts)}
+            for values in combinations(given.pop("each", {}), self.lists):
+                declared = _declared(Row, _filled(given, values))
                 self.rows[declared.name] = declared
         for study, given in studies.items():
             for row in (*self._rows(given["rows"]), *self._rows(given.get("bases", []))):
@@ -259,14 +259,15 @@ class _File:
             given["rows"] = [row.name for row in self._rows(given["rows"])]
         return _declared(Setting, given)
 
-    def _claim(self, name: str, given: Mapping[str, Any]) -> Claim:
-        options = {_CLAIM.get(key, key): value for key, value in given.items()}
+    def _claim(self, name: str, given: Any, shared: Mapping[str, Any]) -> Claim:
+        options = {_CLAIM.get(key, key): value for key, value in {**shared, **_joined(given)}.items()}
         return _declared(Claim, {"name": name, "lists": self.lists, **options})
 
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
         shared = {key: given[key] for key in _OF_CLAIMS if key in given}
         changes, measure, notes = given.get("settings", {}), given["measure"], self.file.get("notes", {})
-        columns = [{"name": one} if isinstance(one, str) else one for one in given["columns"]]
+        printed = given.get("columns") or published_table(self.paper, name).columns
+        columns = [{"name": one} if isinstance(one, str) else one for one in printed]
         tables = [one.rpartition(":") for one in given.get("published", [name])]
         declared = {
             "name": f"{self.paper}.{name}",
@@ -278,7 +279,7 @@ class _File:
                 for one in members(column["name"], self.lists)
             ],
             "published": [published_table(paper or self.paper, table) for paper, _, table in tables],
-            "claims": [self._claim(key, {**shared, **one}) for key, one in given.get("claims", {}).items()],
+            "claims": [self._claim(key, one, shared) for key, one in given.get("claims", {}).items()],
             "settings": {
                 key: self._setting(key, changes.get(key, {}))
                 for key in self.file.get("settings", {})
@@ -313,6 +314,11 @@ def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
         both = isinstance(found.get(key), Mapping) and isinstance(value, Mapping)
         found[key] = _merged(found[key], value) if both else value
     return found
+
+
+def _joined(given: Any) -> dict[str, Any]:
+    """Return a row or claim that may be a list of tables, ``[{ text = … }, { check = … }]``, for several lines."""
+    return reduce(_merged, given) if isinstance(given, list) else given
 
 
 def __getattr__(name: str) -> Any:
