@@ -227,8 +227,8 @@ class _File:
         defaults = self.file.get("defaults", {})
         studies = {name: {**defaults, **given} for name, given in self.file.get("studies", {}).items()}
         self.rows: dict[str, Row] = {}
-        for name, parts in self.file.get("rows", {}).items():
-            given = {"name": name, **_joined(parts)}
+        for name, options in self.file.get("rows", {}).items():
+            given = {"name": name, **options}
             for values in combinations(given.pop("each", {}), self.lists):
                 declared = _declared(Row, _filled(given, values))
                 self.rows[declared.name] = declared
@@ -317,7 +317,7 @@ def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def _joined(given: Any) -> dict[str, Any]:
-    """Return a row or claim that may be a list of tables, ``[{ text = … }, { check = … }]``, for several lines."""
+    """Return a claim that may be a list of tables, ``[{ text = … }, { check = … }]``: TOML breaks no single one."""
     return reduce(_merged, given) if isinstance(given, list) else given
 
 
