@@ -84,21 +84,23 @@ def _of_features(encoder: DualEncoder, part: Collection, split: str, features: P
     return EncodedCollection(images, texts, part.caption_image, metadata)
 
 
-def dense_of(subject: Subject, split: str) -> EncodedCollection:
-    """Return a split's embeddings of whatever a dense row is: a run, or embeddings that were given."""
-    return subject.run.encoded(split) if isinstance(subject.run, DenseRows) else encoded_split(subject, split)
+def rows_of(subject: Subject) -> DenseRows:
+    """Return the embeddings of a dense row: those that were given, or by its run, which are kept."""
+    if isinstance(run := subject.run, DenseRows):
+        return run
+    return DenseRows(
+        run.folder, subject.collection, run.recipe.data, "", partial(encoded_split, subject, kept=True)
+    )
 
 
 def dense_rows(plan: Plan, row: Row) -> DenseRows:
     """Return the embeddings of a row: those of its finished run, or those that a user gives."""
     from diptych.training.run import Run
 
-    encoded: Callable[[str], EncodedCollection]
     if not plan.is_given(row):
         run = Run.open(plan.target(row))
-        collection = plan.collections.of(run.recipe.data)
-        encoded = partial(encoded_split, Subject(run, collection, plan.features), kept=True)
-        return DenseRows(run.folder, collection, run.recipe.data, "", encoded)
+        return rows_of(Subject(run, plan.collections.of(run.recipe.data), plan.features))
+    encoded: Callable[[str], EncodedCollection]
     data, source, target = plan.data_of(row), given_name(plan, row), plan.target(row)
     collection, path = plan.collections.of(data), Path(source).expanduser()
     folders = (path, *(path / safe_name(split) for split in (data.train, data.validation, data.test)))

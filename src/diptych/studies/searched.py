@@ -29,7 +29,7 @@ from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Source, Subject
-from diptych.studies.sparse import Head, dense_base, head_of, refuse_positives
+from diptych.studies.sparse import Head, dense_base, head_of
 from diptych.studies.study import PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
@@ -76,7 +76,6 @@ class Searches(Source):
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that the options exist."""
-        refuse_positives(plan.choices.positives)
         search_options(plan, row)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:

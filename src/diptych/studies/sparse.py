@@ -21,11 +21,11 @@ from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.static import StaticEmbedding
-from diptych.studies.dense import DenseRows, dense_of, dense_rows
-from diptych.studies.evidence import keep
+from diptych.studies.dense import DenseRows, dense_rows, rows_of
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Source, Subject, cost_of, logger
+from diptych.studies.sources import Source, Subject, cost_of, tell_of
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
@@ -80,19 +80,11 @@ def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
     return Head(folder, dense_base(plan, row), Sparsifier.load(folder / "training" / "head"))
 
 
-def refuse_positives(named: str | None) -> None:
-    """Refuse further judgements."""
-    if named is not None:
-        what = f"--positives {named}: heads are measured on the collection's own pairs"
-        raise UsageError(what, "leave --positives out")
-
-
 class Heads(Source):
     """A head that is trained on the dense rows of its base."""
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that the options exist, and that word vectors can be opened."""
-        refuse_positives(plan.choices.positives)
         _options(plan, row)
         words = MeasureOptions.read(plan.choices.below(MEASURE), MEASURE).words
         if words is not None:
@@ -109,8 +101,7 @@ class Heads(Source):
 
         target, dense, options = plan.target(row, seed), dense_base(plan, row), _options(plan, row, seed)
         folder = HeadFolder(target / "training")
-        state = "there already" if folder.finished else "goes on" if folder.begun else "training"
-        logger.info(f"{what}: {state}")
+        tell_of(folder, what)
         train, validation = (  # embedding them is no part of the head's cost
             PairedRows.of(dense.encoded(split), dense.collection.split(split).captions)
             for split in dense.splits[:2]
@@ -148,20 +139,18 @@ class SparseRetrieval(Measuring):
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure; values per caption are kept in the row's folder."""
-        refuse_positives(subject.positives)
         if isinstance(subject.run, Head):
             return (_of_head(subject.run, MeasureOptions.read(subject.measuring, MEASURE).words),)
         return (_of_dense(subject),)
 
 
 def _of_dense(subject: Subject) -> Measurement:
-    run, is_given = subject.run, isinstance(subject.run, DenseRows)
-    split = (run if is_given else run.recipe).data.test
-    encoded = dense_of(subject, split)
+    rows = rows_of(subject)
+    encoded, split = rows.encoded(rows.data.test), rows.data.test
     result = evaluate_encoded(encoded, None, _MEASURES, samples=0, trec=False)
-    keep(run.folder / _FOLDER, _per_caption(result), encoded.caption_image)
-    on = Measured(subject.collection.name, split, result.protocol.n_images, result.protocol.n_texts)
-    commands = () if is_given else ("diptych evaluate {run}",)
+    Kept(_per_caption(result), encoded.caption_image).save(rows.folder / _FOLDER / KEPT)
+    on = Measured(rows.collection.name, split, result.protocol.n_images, result.protocol.n_texts)
+    commands = () if rows.source else ("diptych evaluate {run}",)
     return Measurement(_retrieval(result), on, result.protocol_line(), commands, kept=_FOLDER)
 
 
@@ -193,7 +182,7 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
     examples = [_example(head, rows, part, place) for place in places.tolist()]
     per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
-    keep(head.folder / kept, per_caption, encoded.caption_image, examples)
+    Kept(per_caption, encoded.caption_image, examples).save(head.folder / kept / KEPT)
     on = Measured(part.name, split, part.n_images, part.n_captions)
     return Measurement(values, on, found.line(), kept=kept)
 

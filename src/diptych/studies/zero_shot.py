@@ -141,20 +141,17 @@ class Adaptations(Source):
 
         base, options = plan.base_of(row), plan.options_of(row)
         assert base is not None  # what is adapted has a base, or its row is wrong
-        run: Any
         if plan.is_given(base):
-            run = given_encoder(plan, base)
-            state: tuple[Any, ...] = (run.encoder.fingerprint,)
-            given, stands_for = f"{run.source} (fingerprint {run.encoder.fingerprint})", ""
+            run: Any = given_encoder(plan, base)
+            state, about = [run.encoder.fingerprint], {"given": run.name}
         else:
             run = Run.open(plan.target(base))
-            state = run.numbers["step"], run.numbers["best"]
-            given, stands_for = "", f"{run.recipe.description}, adapted"
-        adapted, state = (
-            Adapted(plan.target(row, seed), run, seed, options),
-            ("adapted", *state, seed, options),
-        )
-        return Subject(adapted, None, plan.features, state=state, given=given, stands_for=stands_for)
+            state, about = (
+                [run.numbers["step"], run.numbers["best"]],
+                {"stands_for": f"{run.recipe.description}, adapted"},
+            )
+        adapted = Adapted(plan.target(row, seed), run, seed, options)
+        return Subject(adapted, None, plan.features, state=("adapted", *state, seed, options), **about)
 
 
 def _defaults() -> dict[str, Any]:
