@@ -112,11 +112,11 @@ class Granularity(Measuring):
         options: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
         right = granularity(part, folder=folder, **options)
         published = granularity(part, compat="published", **options)
-        queries, images = dict[str, np.ndarray](), dict[str, np.ndarray]()
-        for feature in right.features:
-            column = right.column(feature.name)
-            defined = ~np.isnan(column)  # not of every caption
-            queries[feature.name], images[feature.name] = column[defined], right.caption_image[defined]
+        columns = {one.name: right.column(one.name) for one in right.features}
+        queries = {
+            name: column[~np.isnan(column)] for name, column in columns.items()
+        }  # not of every caption
+        images = {name: right.caption_image[~np.isnan(column)] for name, column in columns.items()}
         Kept(queries, images).save(folder / KEPT)
         means = {one.name: one.mean for one in right.features}
         means |= {one.name + PUBLISHED: one.mean for one in published.features if one.compat == "published"}

@@ -75,15 +75,12 @@ class Searches(Source):
     """A search over the rows of its base; nothing is trained."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that the options exist."""
         search_options(plan, row)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how it is searched."""
         return {"search": search_options(plan, row).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Open the rows of its base."""
         base, options = plan.study.row(row.base), search_options(plan, row)
         head = head_of(plan, base) if base.kind == "head" else None
         dense = head.dense if head else dense_base(plan, row)

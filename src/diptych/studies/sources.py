@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.studies.plan import GIVEN, Plan
-from diptych.studies.study import Row, named_function
+from diptych.studies.study import Row
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
@@ -81,7 +82,7 @@ class Source:
 
 def source_of(row: Row) -> Source:
     """Return a new source of a row's kind."""
-    found: Source = named_function(SOURCES[row.kind])()
+    found: Source = resolve_name(SOURCES[row.kind])()
     return found
 
 

@@ -91,11 +91,9 @@ class Heads(Source):
             _open_embedding(words)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how it is trained."""
         return {"sparsify": _options(plan, row).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Train it, resume it, or find it there."""
         from diptych.sparse.task import HeadFolder, PairedRows
         from diptych.sparse.training import train_sparsifier
 
@@ -116,12 +114,11 @@ class Heads(Source):
             raise UsageError(error.message, plan.elsewhere(row)) from None
         head, epochs = head_of(plan, row, seed), options.training.epochs
         best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
-        measuring = plan.choices.below(MEASURE)
         return Subject(
             head,
             dense.collection,
             plan.features,
-            measuring=measuring,
+            measuring=plan.choices.below(MEASURE),
             state=(head.sparsifier.fingerprint,),
             epochs=(epochs, best),
             given=dense.source,
@@ -138,7 +135,6 @@ class SparseRetrieval(Measuring):
     means, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure; values per caption are kept in the row's folder."""
         if isinstance(subject.run, Head):
             return (_of_head(subject.run, MeasureOptions.read(subject.measuring, MEASURE).words),)
         return (_of_dense(subject),)

@@ -252,6 +252,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Values of nested sections under dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            value = {str(place): one for place, one in enumerate(value)}
         flat |= _flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {before + name: value}
     return flat
 
