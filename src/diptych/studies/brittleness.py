@@ -34,7 +34,7 @@ from diptych.studies.plan import MEASURE
 from diptych.studies.published import document
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS
-from diptych.studies.sources import Subject, encoder_of, load_encoder
+from diptych.studies.sources import Subject, encoder_of
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
 
@@ -133,7 +133,7 @@ class _OfEncoders(Measuring):
             chosen.part(collection)
             chosen.open(collection)
         if chosen.relevance is not None:
-            load_encoder(chosen.relevance, "cpu")
+            DualEncoder.load(chosen.relevance, device="cpu")
 
 
 _GAIN, _GAIN_PRINTED = "DCG_CM@10", "DCG_CM-published@10"
@@ -153,7 +153,7 @@ class Clean(_OfEncoders):
 
         kept, encoded, relevant = f"clean/{name}", encode(encoder_of(subject.run), "embeddings"), None
         if chosen.relevance is not None:
-            relevant = encode(load_encoder(chosen.relevance), "relevance")
+            relevant = encode(DualEncoder.load(chosen.relevance), "relevance")
         measures = [*RECALLS, RSUM, *([_GAIN] if encoded.similarity == "cosine" else [])]
         queries, published = dict[str, np.ndarray](), dict[str, float]()
         sides = queries_of(part, encoded, relevant)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection, metadata_of, stored_collection
 from diptych.studies.plan import Plan
-from diptych.studies.sources import Subject, given_name, load_encoder, mark_given
+from diptych.studies.sources import Subject, given_name, mark_given
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.sections import Data
 
 
@@ -54,7 +54,7 @@ def encoded_split(
     run, part = subject.run, subject.collection.split(split)
     name = f"{part.name}-{split}" if encoder is None else f"{part.name}-{split}-{encoder.fingerprint}"
     folder = run.folder / "embeddings" / safe_name(name)
-    encoder = encoder or load_encoder(str(run.best))
+    encoder = encoder or DualEncoder.load(run.best)
     if run.recipe.features is None:
         return encode_collection(encoder, part, folder, split)
     if not kept:
@@ -108,7 +108,7 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
         encoded = partial(_given_split, path, collection)
         mark = encoded(data.test).images.encoder
     else:
-        encoder = load_encoder(source)
+        encoder = DualEncoder.load(source)
         encoded = partial(encode_split, encoder, collection, target)
         mark = encoder.fingerprint
     return DenseRows(target, collection, data, f"{source} (fingerprint {mark})", encoded)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.studies.plan import GIVEN, Plan
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
-    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.run import Run, TrainingFolder
 
 logger = logging.getLogger("diptych.studies")  # gets one line before each training and measurement
@@ -152,14 +152,6 @@ def tell_of(folder: TrainingFolder, what: str) -> None:
     logger.info(f"{what}: {state}")
 
 
-def load_encoder(source: str, device: str | None = None) -> DualEncoder:
-    """Load an encoder by its name or folder; of a run, its best."""
-    from diptych.encoders.dual_encoder import DualEncoder
-
-    best = Path(source).expanduser() / "best"
-    return DualEncoder.load(best if (best / "diptych.json").is_file() else source, device=device)
-
-
 def given_name(plan: Plan, row: Row) -> str:
     """Return what a user gives for a row."""
     given = plan.choices.values[row.given]
@@ -200,7 +192,7 @@ class GivenEncoder:
 
     @cached_property
     def encoder(self) -> DualEncoder:
-        found = load_encoder(self.source, self.device)
+        found = DualEncoder.load(self.source, device=self.device)
         if self.began not in ("", found.fingerprint):
             holds = f"training began with {self.name}, which now holds {found.fingerprint}"
             raise MismatchError(holds, "put the old encoder back, or train the row again in another folder")
@@ -213,7 +205,7 @@ class GivenEncoder:
 
 def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
     """Return the encoder that a row is: a run's best, or the one that is given."""
-    return run.encoder if isinstance(run, GivenEncoder) else load_encoder(str(run.best))
+    return run.encoder if isinstance(run, GivenEncoder) else DualEncoder.load(run.best)
 
 
 def start_of(run: Run) -> GivenEncoder:
@@ -235,7 +227,7 @@ class Pretrained(Recipes):
     def check(self, plan: Plan, row: Row) -> None:
         """Check that what is given can be loaded: the rows before it may be measured for hours."""
         if plan.is_given(row):
-            load_encoder(given_name(plan, row), "cpu")
+            DualEncoder.load(given_name(plan, row), device="cpu")
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         if not plan.is_given(row):
