@@ -94,7 +94,7 @@ analyse granularity {scenes} --compat publish => 'publish' is not one of
 analyse granularity {scenes} --language none => needs a part-of-speech tagger
 analyse granularity {scenes} --split tset => did you mean 'test'
 analyse granularity {scenes} --captions last => last
-analyse granularity {scenes} {scenes} => both collections are called 'scenes'
+analyse granularity {scenes} {scenes} => two collections are called 'scenes'
 analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
 analyse granularity a={scenes} b={scenes} --pairing captions => 'captions' is not one of
 data perturb => no captions given

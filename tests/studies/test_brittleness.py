@@ -73,7 +73,7 @@ def test_the_published_way_is_counted_beside_the_right_one(
     scenes: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words, part = Reader("words"), scenes.split("test")
-    monkeypatch.setattr("diptych.studies.brittleness.load_encoder", lambda source, device=None: words)
+    monkeypatch.setattr("diptych.studies.brittleness.DualEncoder.load", lambda source: words)
     found = measured(Clean(), row_of(tmp_path), scenes, compat="published", relevance="words").values
     own = part.caption_image == np.arange(part.n_images)[:, None]
     scores, gains = (

@@ -178,18 +178,18 @@ def test_nothing_is_overwritten(small_study: Study, choices: Choices, copied: Pa
         return caught.value.fix
 
     wider = replace(choices, values={**choices.values, "model.width": 32})
-    assert refused(small_study, copied, wider, "was trained with model") == "choose another folder with --out"
+    assert refused(small_study, copied, wider, "begun with model.width") == "choose another folder with --out"
     # A run in the home of another study: another folder beside it would have the same home.
     other = replace(small_study, name="made-up.table-2")
     guest = replace(other, rows=tuple(replace(row, home=copied.name) for row in small_study.rows))
-    fix = refused(guest, copied.parent / "guest", wider, "was trained with model")
+    fix = refused(guest, copied.parent / "guest", wider, "begun with model.width")
     assert fix == f"its runs are in {copied}: choose a folder in another parent folder with --out"
     refused(other, copied, choices, "holds study 'made-up.table-1'")
     more = replace(small_study, settings={name: small_study.settings["quick"] for name in ("quick", "data")})
     fix = refused(more, copied, replace(choices, setting="data"), "holds setting 'quick', not 'data'")
     assert fix.endswith("or stay with --setting quick")
-    pictures = make_scenes(copied.parent / "other", 48, 16, 16, size=32, seed=1, workers=1)
-    refused(small_study, copied, replace(choices, data={"path": str(pictures)}), "was trained on captions")
+    pictures = {"path": str(make_scenes(copied.parent / "other", 48, 16, 16, size=32, seed=1, workers=1))}
+    refused(small_study, copied, replace(choices, data=pictures), "begun with captions of scenes")
 
 
 def test_a_study_without_a_row_that_can_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:

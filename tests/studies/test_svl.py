@@ -140,7 +140,7 @@ def test_the_whole_way_in_small(scenes_folder, tmp_path, monkeypatch):
     # The same encoder under another name is the same training, another encoder is not.
     best = [run.parents[1] / row / "seed-0" / "best" for row in ("pretrained", "vse-unique")]
     shutil.copytree(best[0], tmp_path / "same")
-    begun = start_of(Run.open(run), str(tmp_path / "same"))
+    begun = replace(start_of(Run.open(run)), source=str(tmp_path / "same"))
     same, other = ({**tiny.values, "fine_tune": str(place)} for place in (begun.source, best[1]))
     file.unlink()
     run_study(FIGURE, new, replace(tiny, values=same), **some)
@@ -148,7 +148,7 @@ def test_the_whole_way_in_small(scenes_folder, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="was begun with"):
         run_study(FIGURE, new, replace(tiny, values=other), **some)
     with pytest.raises(MismatchError, match="training began with"):
-        replace(begun, source=str(best[1])).open()
+        _ = replace(begun, source=str(best[1])).encoder
 
 
 def evidence(rows, second):

@@ -18,7 +18,7 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import command_line, parameter
 from diptych.data.language.open import LanguageSpec
-from diptych.data.several import DataChoices
+from diptych.data.several import DataChoices, named_apart
 from diptych.data.source import CaptionsOption, OutOption, SplitOption
 from diptych.evaluation.options import AuditOptions, ProtocolOptions, StressOptions
 
@@ -105,8 +105,7 @@ class Collections(DataChoices, CaptionsOption, SplitOption, LanguageSpec, OutOpt
             whole = read_data(section)
             part, split = whole.part(self.split)
             parts.append((replace(choose_captions(part, self.captions), name=name or whole.name), split))
-        if len({part.name for part, _ in parts}) < len(parts):
-            raise UsageError(f"both collections are called {parts[0][0].name!r}", "name them: NAME=DATASET")
+        named_apart(part for part, _ in parts)
         return parts
 
 
@@ -164,7 +163,7 @@ def cocos(source: Source, options: CocosOptions) -> None:
     if split is None and embedded is None:
         split = "train" if run is None else run.recipe.data.train
     kept = None if out is None else out / "embeddings"
-    found = count_contributing(run, options, partial(encoded_of, source, options, split, kept))
+    found = count_contributing(run, options, lambda: encoded_of(source, options, split, kept)[0])
     counted = "" if options.compat == "none" else f"-{options.compat}"
     about = found.protocol.about
     name = safe_name(f"{about['dataset']}-{about['split']}-{found.protocol.objective}{counted}")

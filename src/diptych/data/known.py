@@ -6,7 +6,7 @@ What is known of them stands in ``known.toml``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
-from diptych.data.collection import Centric
+from diptych.data.collection import Centric, Collection
 
 
 def captions_text(captions: Mapping[int, str]) -> str:
@@ -162,6 +162,20 @@ def centric_of(given: Any, name: str) -> Centric | None:
             f"centric is {given!r}, it is scene or object", "e.g. --reader-option centric=object"
         )
     return given  # type: ignore[no-any-return]
+
+
+def called(collection: Collection, given: str) -> Collection:
+    """Return a collection under the name that it was given (empty: its own), with what its images show.
+
+    Raises:
+        UsageError: the name is that of another known dataset: its numbers would be another's.
+    """
+    own, known, name = known_by_name(collection.name), known_by_name(given), given or collection.name
+    if own is not None and known is not None and own is not known:
+        calls = f"the collection called {given!r} calls itself {collection.name!r}"
+        fix = f"call it {own.name}=…, or as no known dataset is called"
+        raise UsageError(f"{calls}: {own.title}, not {known.title}", fix)
+    return replace(collection, name=name, centric=collection.centric or centric_of(None, name))
 
 
 def _plain(name: str) -> str:

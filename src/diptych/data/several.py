@@ -7,12 +7,14 @@ about all without a name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.options import Options, parameter
+from diptych.data.collection import Collection
 from diptych.data.source import DataSpec
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
@@ -68,6 +70,18 @@ class DataChoices(Options):
         for key in ("data", "images", "reader"):
             if len(given := getattr(self, key)) > 1:
                 raise UsageError(f"--{key} is given {len(given)} times: {', '.join(given)}", why)
+
+
+def named_apart(collections: Iterable[Collection]) -> dict[str, Collection]:
+    """Return collections by their names; two that are called alike, or would share a folder, are refused."""
+    found: dict[str, Collection] = {}
+    for one in collections:
+        folder = safe_name(one.name).lower()
+        if same := next((name for name in found if safe_name(name).lower() == folder), None):
+            both = repr(same) if same == one.name else f"{same!r} and {one.name!r}, which are one"
+            raise UsageError(f"two collections are called {both}", "name them: NAME=DATASET")
+        found[one.name] = one
+    return found
 
 
 def _split(text: str) -> tuple[str, str]:

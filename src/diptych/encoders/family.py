@@ -223,11 +223,11 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
     if mark and "=" in options:
         declared, found = resolve(source, family)
         return _reading(declared, options), found
-    source = str(name_or_folder)
-    if (Path(source) / "run.json").is_file():
-        if not (Path(source) / "best").is_dir():
+    source, folder = str(name_or_folder), Path(name_or_folder).expanduser()
+    if (folder / "run.json").is_file():
+        if not (folder / "best").is_dir():
             raise UsageError(f"{source} has no trained encoder yet", f"diptych train --resume {source}")
-        source = str(Path(source) / "best")
+        source = str(folder / "best")
     if family is not None:
         declared = FAMILIES.get(family)
         return declared, _strip(source, declared)

@@ -29,12 +29,12 @@ from diptych.evaluation.stress.conditions import Clean as CleanQueries
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
 from diptych.evaluation.stress.result import CLEAN
 from diptych.studies.claims import FINER
-from diptych.studies.evidence import keep
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE
 from diptych.studies.published import document
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS
-from diptych.studies.sources import Subject, encoder_of, load_encoder
+from diptych.studies.sources import Subject, encoder_of
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
 
@@ -112,12 +112,12 @@ class Granularity(Measuring):
         options: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
         right = granularity(part, folder=folder, **options)
         published = granularity(part, compat="published", **options)
-        queries, images = dict[str, np.ndarray](), dict[str, np.ndarray]()
-        for feature in right.features:
-            column = right.column(feature.name)
-            defined = ~np.isnan(column)  # not of every caption
-            queries[feature.name], images[feature.name] = column[defined], right.caption_image[defined]
-        keep(folder, queries, images)
+        columns = {one.name: right.column(one.name) for one in right.features}
+        queries = {
+            name: column[~np.isnan(column)] for name, column in columns.items()
+        }  # not of every caption
+        images = {name: right.caption_image[~np.isnan(column)] for name, column in columns.items()}
+        Kept(queries, images).save(folder / KEPT)
         means = {one.name: one.mean for one in right.features}
         means |= {one.name + PUBLISHED: one.mean for one in published.features if one.compat == "published"}
         values = {name: mean for name, mean in means.items() if mean is not None}
@@ -133,7 +133,7 @@ class _OfEncoders(Measuring):
             chosen.part(collection)
             chosen.open(collection)
         if chosen.relevance is not None:
-            load_encoder(chosen.relevance, "cpu")
+            DualEncoder.load(chosen.relevance, device="cpu")
 
 
 _GAIN, _GAIN_PRINTED = "DCG_CM@10", "DCG_CM-published@10"
@@ -151,9 +151,9 @@ class Clean(_OfEncoders):
         def encode(encoder: DualEncoder, parent: str) -> EncodedCollection:
             return encode_collection(encoder, part.encoded, folder / parent / name, chosen.split)
 
-        encoded, relevant = encode(encoder_of(subject.run), "embeddings"), None
+        kept, encoded, relevant = f"clean/{name}", encode(encoder_of(subject.run), "embeddings"), None
         if chosen.relevance is not None:
-            relevant = encode(load_encoder(chosen.relevance), "relevance")
+            relevant = encode(DualEncoder.load(chosen.relevance), "relevance")
         measures = [*RECALLS, RSUM, *([_GAIN] if encoded.similarity == "cosine" else [])]
         queries, published = dict[str, np.ndarray](), dict[str, float]()
         sides = queries_of(part, encoded, relevant)
@@ -168,7 +168,7 @@ class Clean(_OfEncoders):
                 rotated = {recall: float(np.mean(each[printed])) for recall, printed in _ROTATED.items()}
                 rotated[RSUM] = sum(rotated.values())
                 published |= {f"i2t {measure}": mean for measure, mean in rotated.items()}
-        keep(folder / "clean" / name, queries, {way: side.cluster for way, side in sides.items()})
+        Kept(queries, {way: side.cluster for way, side in sides.items()}).save(folder / kept / KEPT)
         values = {column: float(np.mean(each)) for column, each in queries.items()}
         values |= {f"{column}{PUBLISHED}": value for column, value in published.items()}
         on = chosen.on(part, perturbed=False)
@@ -178,7 +178,7 @@ class Clean(_OfEncoders):
             line += "; as published: captions found among the first k over min(k, 5), columns rotated"
         if relevant is not None:
             line += f"; DCG_CM as published, by {relevant.images.encoder}"
-        return (Measurement(values, on, line, kept=f"clean/{name}"),)
+        return (Measurement(values, on, line, kept=kept),)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Suite(_OfEncoders):
             members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
             if queries.keys() >= set(members):
                 queries[kind] = np.mean([queries[name] for name in members], axis=0)
-        keep(folder / kept, queries, clean.cluster["t2i"])
+        Kept(queries, clean.cluster["t2i"]).save(folder / kept / KEPT)
         if self.table == "rsum":  # with captions that change and queries that move, in per cent
             values = {name: float(np.mean(each)) for name, each in queries.items()}
             for row in result.rows:

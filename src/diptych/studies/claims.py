@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,10 +135,8 @@ def _expanded(
     if kind is None:
         raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
     if kind == "python":
-        from diptych.studies.study import named_function  # which has claims
-
         arguments = {key: texts(value) if isinstance(value, list) else value for key, value in check.items()}
-        for one in named_function(str(arguments.pop("python")))(evidence, **arguments):
+        for one in resolve_name(str(arguments.pop("python")))(evidence, **arguments):
             yield parsed(one) if isinstance(one, str) else one
         return
     given = terms(kind)

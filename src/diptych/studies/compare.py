@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from diptych.core.chart import Chart
@@ -14,7 +15,7 @@ from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.formulas import Status
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results, measure_of
-from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
+from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study
 from diptych.studies.verdict import Verdict, cell_verdict, printed_by, printed_evidence, same_evaluation
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Comparison:
 
 def further_of(study: Study, evidence: Evidence) -> Further:
     """Return what a study makes of its numbers besides."""
-    found: Further = named_function(study.further)(study, evidence) if study.further else Further()
+    found: Further = resolve_name(study.further)(study, evidence) if study.further else Further()
     return found
 
 

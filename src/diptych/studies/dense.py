@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection, metadata_of, stored_collection
 from diptych.studies.plan import Plan
-from diptych.studies.sources import Subject, given_name, load_encoder, mark_given
+from diptych.studies.sources import Subject, given_name, mark_given
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.sections import Data
 
 
@@ -54,7 +54,7 @@ def encoded_split(
     run, part = subject.run, subject.collection.split(split)
     name = f"{part.name}-{split}" if encoder is None else f"{part.name}-{split}-{encoder.fingerprint}"
     folder = run.folder / "embeddings" / safe_name(name)
-    encoder = encoder or load_encoder(str(run.best))
+    encoder = encoder or DualEncoder.load(run.best)
     if run.recipe.features is None:
         return encode_collection(encoder, part, folder, split)
     if not kept:
@@ -84,21 +84,23 @@ def _of_features(encoder: DualEncoder, part: Collection, split: str, features: P
     return EncodedCollection(images, texts, part.caption_image, metadata)
 
 
-def dense_of(subject: Subject, split: str) -> EncodedCollection:
-    """Return a split's embeddings of whatever a dense row is: a run, or embeddings that were given."""
-    return subject.run.encoded(split) if isinstance(subject.run, DenseRows) else encoded_split(subject, split)
+def rows_of(subject: Subject) -> DenseRows:
+    """Return the embeddings of a dense row: those that were given, or by its run, which are kept."""
+    if isinstance(run := subject.run, DenseRows):
+        return run
+    return DenseRows(
+        run.folder, subject.collection, run.recipe.data, "", partial(encoded_split, subject, kept=True)
+    )
 
 
 def dense_rows(plan: Plan, row: Row) -> DenseRows:
     """Return the embeddings of a row: those of its finished run, or those that a user gives."""
     from diptych.training.run import Run
 
-    encoded: Callable[[str], EncodedCollection]
     if not plan.is_given(row):
         run = Run.open(plan.target(row))
-        collection = plan.collections.of(run.recipe.data)
-        encoded = partial(encoded_split, Subject(run, collection, plan.features), kept=True)
-        return DenseRows(run.folder, collection, run.recipe.data, "", encoded)
+        return rows_of(Subject(run, plan.collections.of(run.recipe.data), plan.features))
+    encoded: Callable[[str], EncodedCollection]
     data, source, target = plan.data_of(row), given_name(plan, row), plan.target(row)
     collection, path = plan.collections.of(data), Path(source).expanduser()
     folders = (path, *(path / safe_name(split) for split in (data.train, data.validation, data.test)))
@@ -106,7 +108,7 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
         encoded = partial(_given_split, path, collection)
         mark = encoded(data.test).images.encoder
     else:
-        encoder = load_encoder(source)
+        encoder = DualEncoder.load(source)
         encoded = partial(encode_split, encoder, collection, target)
         mark = encoder.fingerprint
     return DenseRows(target, collection, data, f"{source} (fingerprint {mark})", encoded)

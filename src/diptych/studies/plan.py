@@ -9,14 +9,13 @@ from __future__ import annotations
 import copy
 import fnmatch
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from diptych.core.errors import MissingExtraError, RecipeError, UnknownNameError, UsageError
-from diptych.core.files import safe_name
 from diptych.studies.study import AS_PAPER, Row, Setting, SettingName, Study, recipe_values
 
 if TYPE_CHECKING:
@@ -77,28 +76,6 @@ class Collections:
         if key not in self._read:
             self._read[key] = collection_of(section)
         return self._read[key]
-
-    def named(self, sections: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Collection]:
-        """Return several collections by their names: those given, else their own."""
-        from diptych.data.known import centric_of, known_by_name
-
-        found: dict[str, Collection] = {}
-        for given, section in sections:
-            collection = self.of(section)
-            own, called = known_by_name(collection.name), known_by_name(given)
-            if own is not None and called is not None and own is not called:  # its numbers would be another's
-                calls = f"the collection called {given!r} calls itself {collection.name!r}"
-                fix = f"call it {own.name}=…, or as no known dataset is called"
-                raise UsageError(f"{calls}: {own.title}, not {called.title}", fix)
-            name = given or collection.name
-            same = next((one for one in found if safe_name(one).lower() == safe_name(name).lower()), None)
-            if same is not None:
-                both = repr(name) if same == name else f"{same!r} and {name!r}, which are one"
-                fix = f"name them: --data NAME={section.get('path')}"
-                raise UsageError(f"two collections are called {both}", fix)
-            centric = collection.centric or centric_of(None, name)
-            found[name] = replace(collection, name=name, centric=centric)
-        return found
 
 
 @dataclass(frozen=True)

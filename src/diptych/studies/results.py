@@ -9,6 +9,7 @@ import glob
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.artifact import Artifact
@@ -16,7 +17,7 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.studies import study as declared
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
-from diptych.studies.study import SettingName, Study, named_function
+from diptych.studies.study import SettingName, Study
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ MEASURES = {  # by the names that studies have in papers' files
 
 def measure_of(study: Study) -> Measuring:
     options = {key: value for key, value in study.measure.items() if key != "kind"}
-    found: Measuring = named_function(MEASURES[study.measure["kind"]])(**options)
+    found: Measuring = resolve_name(MEASURES[study.measure["kind"]])(**options)
     return found
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parse_values
-from diptych.data.batches import BatchPlan
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
@@ -131,7 +130,8 @@ _COUNTS = {
     "positives_weight": "W^qv+",
     "effective": "C^eff",
 }
-_OTHER_EPSILONS = (0.5, 2.0)  # times ε
+_UNIQUE = {"per_query": "C^qv-"}
+_AT_THE_START = {"per_active_query": "C^q", "effective": "C^eff"}
 
 
 @dataclass(frozen=True)
@@ -141,57 +141,50 @@ class Counting(Measuring):
     The batches are those of one epoch, without dropout or augmentation.
     """
 
-    epsilon: float = 0.01  # a candidate counts when its weight is above it
+    epsilon: float = (
+        0.01  # a candidate counts when its weight is above it; half and twice of it are counted too
+    )
     published: bool = True  # also as the published code counts, which knows the paper's losses alone
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         import torch
 
-        from diptych.analysis import cocos_over
-        from diptych.objectives import OBJECTIVES
+        from diptych.analysis.cocos_report import CocosOptions
+        from diptych.training.evaluations import count_contributing
         from diptych.training.fit import begin_encoder
 
-        run, recipe, dataset = subject.run, subject.run.recipe, subject.collection.name
-        split, plan = recipe.data.train, recipe.batches
+        run, recipe, split = subject.run, subject.run.recipe, subject.run.recipe.data.train
         encoded = encoded_split(subject, split)
-        sizes = plan.size, plan.plan, plan.captions_per_image
-        batches = BatchPlan(encoded.caption_image, len(encoded.images), *sizes, recipe.seed).epoch(0)
-        options = {key: value for key, value in recipe.objective.items() if key != "name"}
-
-        def count(rows: EncodedCollection, epsilon: float, compat: Any = "none") -> CocosReport:
-            objective = OBJECTIVES.get(recipe.objective["name"])(**options)
-            about = {"dataset": dataset, "split": split, "encoder": rows.images.encoder}
-            about |= {"plan": plan.plan, "seed": recipe.seed}
-            both = rows.images.rows, rows.texts.rows
-            return cocos_over(*both, batches, objective, epsilon, compat=compat, about=about)
-
-        values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
-        compats = ("none", "published") if self.published else ("none",)
-        reports = {compat: count(encoded, self.epsilon, compat) for compat in compats}
-        for compat, report in reports.items():
-            report.save(run.folder / "cocos" / f"{safe_name(f'{dataset}-{split}-{compat}')}.json")
-            values |= _columns(report, _COUNTS, "" if compat == "none" else PUBLISHED)
-        for times in _OTHER_EPSILONS:
-            epsilon = times * self.epsilon
-            values |= _columns(count(encoded, epsilon), {"per_query": f"C^qv-, ε = {epsilon:g}"})
         torch.manual_seed(recipe.seed)
         untrained = encoded_split(subject, split, begin_encoder(run, subject.collection).encoder)
-        at_the_start = {"per_active_query": "C^q at the start", "effective": "C^eff at the start"}
-        values |= _columns(count(untrained, self.epsilon), at_the_start)
-        values["i2t queries"] = statistics.mean(len(batch.images) for batch in batches)
-        values["t2i queries"] = statistics.mean(len(batch.captions) for batch in batches)
-        on = Measured(dataset, split, len(encoded.images), len(encoded.texts))
-        return (Measurement(values, on, reports["none"].protocol.line(), ("diptych analyse cocos {run}",)),)
+        values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
 
+        def count(
+            rows: EncodedCollection, names: Mapping[str, str], ending: str, **options: Any
+        ) -> CocosReport:
+            chosen = CocosOptions(seed=recipe.seed, **{"epsilon": self.epsilon, **options})
+            report = count_contributing(run, chosen, lambda: rows)
+            for direction, counts in report.counts.items():
+                for name, symbol in names.items():
+                    # C^q is 0 where no query of any batch has a gradient any more
+                    if name in counts or name.startswith("per_"):
+                        mean = counts[name].mean if name in counts else 0.0
+                        values[f"{direction} {symbol}{ending}"] = mean
+            return report
 
-def _columns(report: CocosReport, names: Mapping[str, str], ending: str = "") -> dict[str, float]:
-    """Return counts by their columns; C^q is 0 where no query of any batch has a gradient any more."""
-    return {
-        f"{direction} {symbol}{ending}": counts[name].mean if name in counts else 0.0
-        for direction, counts in report.counts.items()
-        for name, symbol in names.items()
-        if name in counts or name.startswith("per_")
-    }
+        reports = {"none": count(encoded, _COUNTS, "")}
+        if self.published:
+            reports["published"] = count(encoded, _COUNTS, PUBLISHED, compat="published")
+        for epsilon in (0.5 * self.epsilon, 2.0 * self.epsilon):
+            count(encoded, _UNIQUE, f", ε = {epsilon:g}", epsilon=epsilon)
+        count(untrained, _AT_THE_START, " at the start")
+        found, name = reports["none"], safe_name(f"{subject.collection.name}-{split}")
+        for compat, report in reports.items():
+            report.save(run.folder / "cocos" / f"{name}-{compat}.json")
+        for direction, kinds in found.weights.items():
+            values[f"{direction} queries"] = kinds["negatives"].queries / found.protocol.batches
+        on = Measured(subject.collection.name, split, len(encoded.images), len(encoded.texts))
+        return (Measurement(values, on, found.protocol.line(), ("diptych analyse cocos {run}",)),)
 
 
 @dataclass(frozen=True)
@@ -221,23 +214,20 @@ class ShortcutRetrieval(Measuring):
             with_shortcuts = columns_of(test.with_shortcuts)
             values |= {f"with {column}": value for column, value in with_shortcuts.items()}
             values["validation with rsum"] = validation.with_shortcuts.value("rsum")
-        start = start_of(run, subject.begun_with)
-        if start is not None:
-            began, part = start.open(), collection.split(data.test)
+        if run.begun_with.keys() & {"fine_tune", "warm_start"}:
+            start, part = start_of(run), collection.split(data.test)
             # Runs that begin with the same encoder share its embeddings, wherever they are.
-            shared = fingerprint(began.fingerprint, part.text_fingerprint)
-            encoded = encode_collection(began, part, Path(subject.features) / "zero-shot" / shared, data.test)
+            shared = fingerprint(start.began, part.text_fingerprint)
+            encoded = encode_collection(
+                start.encoder, part, Path(subject.features) / "zero-shot" / shared, data.test
+            )
             zero_shot = evaluate_split(subject, encoded, safe_name(f"{name}-zero-shot"))
             values["zero-shot rsum"] = zero_shot.values["rsum"]
-            protocol += f"; {start.how} {start.name}, zero-shot: {zero_shot.protocol}"
+            how = "begun with" if run.recipe.fine_tune is None else "fine-tuned from"
+            protocol += f"; {how} {start.name}, zero-shot: {zero_shot.protocol}"
         counts = test.without.protocol.n_images, test.without.protocol.n_texts
         on, kept = Measured(collection.name, data.test, *counts), f"evaluation/{safe_name(name)}"
         return (Measurement(values, on, protocol, ("diptych evaluate {run}",), kept=kept),)
-
-
-_OF_IMAGES = ("shared", "partial", "specific", "undescribed", "never described", "task-relevant", "shortcut")
-_OF_CAPTIONS = ("shared", "partial", "specific", "unstated", "words", "shortcut")
-_PROBES = {"linear": "", "mlp": " (mlp)"}  # what ends the names of their columns
 
 
 @dataclass(frozen=True)
@@ -271,20 +261,14 @@ def _columns_of_audit(found: Audit) -> dict[str, float]:
     from diptych.analysis.information import gap_of
 
     values: dict[str, float] = {}
-    for probe in found.protocol.probes:
-        for condition, sides in found.conditions.items():
-            before, after = "with " if condition == "with" else "", _PROBES[probe]
-            for side, kinds in (("image", _OF_IMAGES), ("caption", _OF_CAPTIONS)):
-                for kind in kinds:
-                    held = sides[side].held(kind, probe)
-                    if held is None:
-                        continue
-                    # of digits there is one condition alone: with them
-                    name = f"{'' if kind == 'shortcut' else before}{side} {kind}{after}"
-                    low, high = held.ends
-                    values |= {name: held.percent, name + LOW: low, name + HIGH: high}
-            gap = gap_of(sides["image"], probe)
-            if gap is not None:  # to a task-optimal representation, which holds "optimal"
-                bits = {"gap": gap.gap[0], "optimal": gap.optimal, "minimal": gap.minimal}
-                values |= {f"{before}{name}{after}": value for name, value in bits.items()}
+    for (condition, sides), probe in product(found.conditions.items(), found.protocol.probes):
+        before, after = "with " * (condition == "with"), "" if probe == "linear" else f" ({probe})"
+        for name, group in ((name, group) for name, side in sides.items() for group in side.groups):
+            if group.name != "one caption" and (held := group.held.get(probe)) is not None:
+                # of digits there is one condition alone: with them
+                name = f"{'' if group.name == 'shortcut' else before}{name} {group.name}{after}"
+                values |= zip((name, name + LOW, name + HIGH), (held.percent, *held.ends), strict=True)
+        if (gap := gap_of(sides["image"], probe)) is not None:  # to a task-optimal representation
+            bits = {"gap": gap.gap[0], "optimal": gap.optimal, "minimal": gap.minimal}
+            values |= {f"{before}{name}{after}": value for name, value in bits.items()}
     return values

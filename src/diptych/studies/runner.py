@@ -18,24 +18,21 @@ from diptych.core.context import check_stop, stopping, task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.plan import FINE_TUNE, MEASURE, Choices, Collections, Plan, Unit
+from diptych.data.known import called
+from diptych.data.several import named_apart
+from diptych.studies.plan import MEASURE, Choices, Collections, Plan, Unit
 from diptych.studies.results import Entry, Measuring, Results, entries_in, entry_file, mark_folder, measure_of
 from diptych.studies.sources import Source, Subject, cost_of, cpu_seconds, logger, source_of
 from diptych.studies.study import AS_PAPER, Row, SettingName, Study
 
 DEFAULT = Choices()  # the setting that fits, on its own data
 
-_PLACES = (  # keys of --set that say where something is, or how often it is saved: they change no number
-    "model.image.weights",
-    "model.text.word_vectors",
-    "shortcuts.digits",
-    FINE_TUNE,
-    "checkpoints.*",
-    "sparsify.training.checkpoint_minutes",
-    "*.targets.model",
-    "sparsify.vocabulary.source",
-    "measure.jobs",
+# Keys of --set that say where something is, or how often it is saved: they change no number; besides a recipe's PATHS.
+_PLACES = (
+    *("checkpoints.*", "sparsify.training.checkpoint_minutes", "measure.jobs"),
+    *("*.targets.model", "sparsify.vocabulary.source"),
 )
+_OWN_PAIRS = ("sparse", "searching")  # measures that take no further judgements
 
 
 def run_study(
@@ -168,8 +165,10 @@ def _is_measured(file: Path, run: Path, state: str) -> bool:
 
 def changed_keys(plan: Plan, row: Row) -> tuple[str, ...]:
     """Return the keys of --set by which a row, or what it starts from, is not as the setting, paper or code have it."""
-    values, given = plan.choices.values, {one.given for one in plan.study.all_rows}
-    places = {key for key in values if key in given or any(fnmatch.fnmatchcase(key, one) for one in _PLACES)}
+    from diptych.training.recipe import PATHS
+
+    values, known = plan.choices.values, (*PATHS, *_PLACES, *(one.given for one in plan.study.all_rows))
+    places = {key for key in values if any(fnmatch.fnmatchcase(key, one) for one in known)}
     plain = replace(plan.choices, values={key: values[key] for key in places}, targets=None)
     settings = [name for name in {plan.name, *AS_PAPER} if name in plan.study.settings]
     found = {"targets"} if plan.choices.targets == "lsa" else set()
@@ -201,12 +200,15 @@ def plan_of(
         if study.of != "collections" and (value := getattr(choices, flag)) is not None:
             what = f"--{flag} {value}: {study.name} is of a shop's {study.of}"
             raise UsageError(what, f"leave --{flag} out")
+    if choices.positives is not None and study.measure["kind"] in _OWN_PAIRS:
+        what = f"--positives {choices.positives}: {study.name} is measured on the collection's own pairs"
+        raise UsageError(what, "leave --positives out")
     if study.several:
         sections = choices.collections or tuple(study.setting(name or "quick").collections.items())
         if not sections:
             fix = "give collections: --data NAME=DATASET, repeatable"
             raise UsageError(f"no data given for {study.name}", fix)
-        several = collections.named(sections)
+        several = named_apart(called(collections.of(section), given) for given, section in sections)
         # The paper's own setting where one of them is the paper's.
         first = next((one for one in several if study.printed_keys(one)), next(iter(several)))
         name = setting_for(study, first, name or (None if choices.collections else "quick"))

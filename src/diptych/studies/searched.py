@@ -29,7 +29,7 @@ from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Source, Subject
-from diptych.studies.sparse import Head, dense_base, head_of, refuse_positives
+from diptych.studies.sparse import Head, dense_base, head_of
 from diptych.studies.study import PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
@@ -75,16 +75,12 @@ class Searches(Source):
     """A search over the rows of its base; nothing is trained."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that the options exist."""
-        refuse_positives(plan.choices.positives)
         search_options(plan, row)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how it is searched."""
         return {"search": search_options(plan, row).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Open the rows of its base."""
         base, options = plan.study.row(row.base), search_options(plan, row)
         head = head_of(plan, base) if base.kind == "head" else None
         dense = head.dense if head else dense_base(plan, row)

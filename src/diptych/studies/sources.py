@@ -7,37 +7,28 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.context import check_stop, stopping
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import write_json, write_text
+from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.studies.plan import FINE_TUNE, GIVEN, Plan
-from diptych.studies.study import Row, named_function
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.studies.plan import GIVEN, Plan
+from diptych.studies.study import Row
 
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
-    from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.training.recipe import Recipe
-    from diptych.training.run import Run
+    from diptych.training.run import Run, TrainingFolder
 
 logger = logging.getLogger("diptych.studies")  # gets one line before each training and measurement
 
 _COST, _GIVEN = "cost.json", "given.json"
-_STARTS = {FINE_TUNE: "fine-tuned from", "warm_start": "begun with"}
-_APART = {"data", *_STARTS, "name", "description"}  # of a recipe: compared otherwise, or only names
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,6 @@ class Subject:
     collection: Any  # all splits; None where the runner chooses it
     features: Any  # folder of cached features
     positives: str | None = None  # further judgements to measure by, as Choices has them
-    begun_with: str | None = None  # where the encoder that training began with is today, if not where it was
     measuring: Mapping[str, Any] = field(default_factory=dict)  # set with --set measure.KEY
     state: tuple[Any, ...] = ()  # JSON-able: with the way of measuring, the key of a measurement
     epochs: tuple[int, int] = (0, 0)  # trained, and the best; 0 where nothing was
@@ -92,7 +82,7 @@ class Source:
 
 def source_of(row: Row) -> Source:
     """Return a new source of a row's kind."""
-    found: Source = named_function(SOURCES[row.kind])()
+    found: Source = resolve_name(SOURCES[row.kind])()
     return found
 
 
@@ -128,133 +118,38 @@ class Recipes(Source):
             from diptych.studies.dense import given_rows
 
             return given_rows(plan, row, what)
-        base, file = plan.base_of(row), plan.target(row, seed) / _GIVEN
-        if row.given and file.is_file():  # of an earlier call
+        from diptych.training.again import run_of, train
+
+        base, folder = plan.base_of(row), plan.target(row, seed)
+        if row.given and (folder / _GIVEN).is_file():  # of an earlier call
             fix = f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}"
-            raise UsageError(f"{file.parent} has {read_json(file)['source']}, not a training", fix)
+            raise UsageError(f"{folder} has {read_json(folder / _GIVEN)['source']}, not a training", fix)
         recipe = plan.recipe_of(row, seed, None if base is None else plan.target(base))
         collection = plan.collections.of(recipe.data)
-        run = _trained(plan, row, seed, recipe, collection, what)
-        begun = start_of(run, recipe.fine_tune) if base is None and recipe.fine_tune is not None else None
+        try:
+            run = run_of(folder, recipe, collection)
+        except MismatchError as error:
+            raise UsageError(error.message, plan.elsewhere(row)) from None
+        tell_of(run, what)
+        if not run.finished:
+            with cost_of(folder):
+                train(run, collection, plan.devices, plan.features, plan.accelerator)
+        is_given = base is None and recipe.fine_tune is not None
         return Subject(
             run,
             collection,
             plan.features,
             plan.choices.positives,
-            recipe.fine_tune or recipe.warm_start,
             state=(run.numbers["step"], run.numbers["best"]),
             epochs=(int(run.numbers["epoch"]), int(run.numbers["best_epoch"])),
-            given="" if begun is None else begun.name,
+            given=start_of(run).name if is_given else "",
         )
 
 
-def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collection, what: str) -> Run:
-    """Return the finished run of ``recipe``: trained, resumed or found."""
-    from diptych.training.fit import fit
-    from diptych.training.run import Run
-
-    folder = plan.target(row, seed)
-    if (folder / "run.json").is_file():
-        run = Run.open(folder)
-        if difference := next(_differences(run, recipe, collection), None):
-            raise UsageError(f"{folder} {difference}", plan.elsewhere(row))
-        if run.finished:
-            logger.info(f"{what}: there already")
-            return run
-        # It is resumed from where its start is now: the study's folder may have moved.
-        now = {key: getattr(recipe, key) or getattr(run.recipe, key) for key in _STARTS}
-        run = Run(folder, run.recipe.model_copy(update=now))
-        logger.info(f"{what}: goes on")
-    else:
-        run = Run.prepare(folder, recipe)
-        logger.info(f"{what}: training")
-    with cost_of(folder):
-        if plan.devices > 1:
-            _fit_on_devices(run, plan)
-            return Run.open(folder)
-        fit(run, collection, accelerator=plan.accelerator, features_root=plan.features)
-    return run
-
-
-def _fit_on_devices(run: Run, plan: Plan) -> None:
-    """Train a run in a command of its own, which its further processes can repeat."""
-    recipe = run.folder.with_name(f"recipe-{run.folder.name}.toml")
-    start = ["--resume", str(run.folder)]
-    if not run.begun:  # nothing is in its folder before its first step
-        write_text(recipe, run.recipe.to_toml())
-        start = [str(recipe), "--out", str(run.folder)]
-    words = ["train", *start, "--devices", str(plan.devices), "--accelerator", plan.accelerator]
-    command = [sys.executable, "-m", "diptych", *words, "--features", str(plan.features)]
-    process = subprocess.Popen(command, start_new_session=True)  # it is told to stop here alone
-    while process.poll() is None:
-        if stopping():
-            process.send_signal(signal.SIGINT)
-            process.wait()
-        time.sleep(0.2)
-    if run.begun:
-        recipe.unlink(missing_ok=True)
-    check_stop(f"stopped while {run.folder} was training; nothing is lost")
-    if process.returncode:
-        fix = f"see what it says above, or run it alone: {shlex.join(['diptych', *words])}"
-        raise UsageError(f"{run.folder} was not trained (exit code {process.returncode})", fix)
-
-
-def _differences(run: Run, recipe: Recipe, collection: Collection) -> Iterator[str]:
-    from diptych.training.fine_tune import open_fine_tune
-
-    have, want = (one.model_dump(mode="json", exclude=_APART) for one in (run.recipe, recipe))
-    for key in want:
-        if have[key] != want[key]:
-            texts = str(have[key]), str(want[key])
-            short = [text if len(text) <= 120 else text[:119] + "…" for text in texts]
-            yield f"was trained with {key} = {short[0]}, not {short[1]}"
-    if run.recipe.fine_tune != recipe.fine_tune:  # an encoder under another name may be the same
-        began = run.begun_with.get("fine_tune")
-        now = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
-        if None in (run.recipe.fine_tune, recipe.fine_tune) or began != now:
-            yield f"was begun with {run.recipe.fine_tune} ({began}), not {recipe.fine_tune} ({now})"
-    data = collection.split(run.recipe.data.train).text_fingerprint
-    if run.begun_with["data"] != data:
-        yield f"was trained on captions {run.begun_with['data']}, those of {collection.name} are {data}"
-
-
-@dataclass(frozen=True)
-class Start:
-    """An encoder that a training started from, by its folder or name and the fingerprint of its weights."""
-
-    how: str  # fine-tuned from, begun with
-    source: str
-    fingerprint: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.source} (fingerprint {self.fingerprint})"
-
-    def open(self) -> DualEncoder:
-        """Load the encoder; another one in its place is refused."""
-        encoder = load_encoder(self.source)
-        if encoder.fingerprint != self.fingerprint:
-            fix = "put the old encoder back, or train the row again in another folder"
-            raise MismatchError(
-                f"training began with {self.name}, which now holds {encoder.fingerprint}", fix
-            )
-        return encoder
-
-
-def start_of(run: Run, now: str | None = None) -> Start | None:
-    """Return what ``run`` began with; None for fresh weights. ``now``: where that is today, if not where it was."""
-    for key, how in _STARTS.items():
-        if (source := getattr(run.recipe, key)) is not None:
-            return Start(how, now or source, str(run.begun_with[key]))
-    return None
-
-
-def load_encoder(source: str, device: str | None = None) -> DualEncoder:
-    """Load an encoder by its name or folder; of a run, its best."""
-    from diptych.encoders.dual_encoder import DualEncoder
-
-    best = Path(source).expanduser() / "best"
-    return DualEncoder.load(best if (best / "diptych.json").is_file() else source, device=device)
+def tell_of(folder: TrainingFolder, what: str) -> None:
+    """Log whether a training is there, goes on or begins."""
+    state = "there already" if folder.finished else "goes on" if folder.begun else "training"
+    logger.info(f"{what}: {state}")
 
 
 def given_name(plan: Plan, row: Row) -> str:
@@ -288,24 +183,36 @@ def mark_given(plan: Plan, row: Row, source: str, metadata: Mapping[str, Any], w
 
 @dataclass(frozen=True)
 class GivenEncoder:
-    """An encoder that is given for a row, loaded when it is first needed."""
+    """An encoder that is not trained for a row, loaded when it is first needed."""
 
-    folder: Path
+    folder: Path  # of the row
     source: str
     device: str | None = None
+    began: str = ""  # of one that training began with, its fingerprint then
 
     @cached_property
     def encoder(self) -> DualEncoder:
-        return load_encoder(self.source, self.device)
+        found = DualEncoder.load(self.source, device=self.device)
+        if self.began not in ("", found.fingerprint):
+            holds = f"training began with {self.name}, which now holds {found.fingerprint}"
+            raise MismatchError(holds, "put the old encoder back, or train the row again in another folder")
+        return found
 
     @property
     def name(self) -> str:
-        return f"{self.source} (fingerprint {self.encoder.fingerprint})"
+        return f"{self.source} (fingerprint {self.began or self.encoder.fingerprint})"
 
 
 def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
     """Return the encoder that a row is: a run's best, or the one that is given."""
-    return run.encoder if isinstance(run, GivenEncoder) else load_encoder(str(run.best))
+    return run.encoder if isinstance(run, GivenEncoder) else DualEncoder.load(run.best)
+
+
+def start_of(run: Run) -> GivenEncoder:
+    """Return the encoder that a run began with, where its recipe says that it is."""
+    recipe, begun_with = run.recipe, run.begun_with
+    began = begun_with.get("fine_tune") or begun_with["warm_start"]
+    return GivenEncoder(run.folder, str(recipe.fine_tune or recipe.warm_start), began=began)
 
 
 def given_encoder(plan: Plan, row: Row) -> GivenEncoder:
@@ -320,7 +227,7 @@ class Pretrained(Recipes):
     def check(self, plan: Plan, row: Row) -> None:
         """Check that what is given can be loaded: the rows before it may be measured for hours."""
         if plan.is_given(row):
-            load_encoder(given_name(plan, row), "cpu")
+            DualEncoder.load(given_name(plan, row), device="cpu")
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         if not plan.is_given(row):

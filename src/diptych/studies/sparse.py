@@ -21,11 +21,11 @@ from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.static import StaticEmbedding
-from diptych.studies.dense import DenseRows, dense_of, dense_rows
-from diptych.studies.evidence import keep
+from diptych.studies.dense import DenseRows, dense_rows, rows_of
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Source, Subject, cost_of, logger
+from diptych.studies.sources import Source, Subject, cost_of, tell_of
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
@@ -80,37 +80,26 @@ def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
     return Head(folder, dense_base(plan, row), Sparsifier.load(folder / "training" / "head"))
 
 
-def refuse_positives(named: str | None) -> None:
-    """Refuse further judgements."""
-    if named is not None:
-        what = f"--positives {named}: heads are measured on the collection's own pairs"
-        raise UsageError(what, "leave --positives out")
-
-
 class Heads(Source):
     """A head that is trained on the dense rows of its base."""
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that the options exist, and that word vectors can be opened."""
-        refuse_positives(plan.choices.positives)
         _options(plan, row)
         words = MeasureOptions.read(plan.choices.below(MEASURE), MEASURE).words
         if words is not None:
             _open_embedding(words)
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how it is trained."""
         return {"sparsify": _options(plan, row).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Train it, resume it, or find it there."""
         from diptych.sparse.task import HeadFolder, PairedRows
         from diptych.sparse.training import train_sparsifier
 
         target, dense, options = plan.target(row, seed), dense_base(plan, row), _options(plan, row, seed)
         folder = HeadFolder(target / "training")
-        state = "there already" if folder.finished else "goes on" if folder.begun else "training"
-        logger.info(f"{what}: {state}")
+        tell_of(folder, what)
         train, validation = (  # embedding them is no part of the head's cost
             PairedRows.of(dense.encoded(split), dense.collection.split(split).captions)
             for split in dense.splits[:2]
@@ -125,12 +114,11 @@ class Heads(Source):
             raise UsageError(error.message, plan.elsewhere(row)) from None
         head, epochs = head_of(plan, row, seed), options.training.epochs
         best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
-        measuring = plan.choices.below(MEASURE)
         return Subject(
             head,
             dense.collection,
             plan.features,
-            measuring=measuring,
+            measuring=plan.choices.below(MEASURE),
             state=(head.sparsifier.fingerprint,),
             epochs=(epochs, best),
             given=dense.source,
@@ -147,21 +135,18 @@ class SparseRetrieval(Measuring):
     means, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure; values per caption are kept in the row's folder."""
-        refuse_positives(subject.positives)
         if isinstance(subject.run, Head):
             return (_of_head(subject.run, MeasureOptions.read(subject.measuring, MEASURE).words),)
         return (_of_dense(subject),)
 
 
 def _of_dense(subject: Subject) -> Measurement:
-    run, is_given = subject.run, isinstance(subject.run, DenseRows)
-    split = (run if is_given else run.recipe).data.test
-    encoded = dense_of(subject, split)
+    rows = rows_of(subject)
+    encoded, split = rows.encoded(rows.data.test), rows.data.test
     result = evaluate_encoded(encoded, None, _MEASURES, samples=0, trec=False)
-    keep(run.folder / _FOLDER, _per_caption(result), encoded.caption_image)
-    on = Measured(subject.collection.name, split, result.protocol.n_images, result.protocol.n_texts)
-    commands = () if is_given else ("diptych evaluate {run}",)
+    Kept(_per_caption(result), encoded.caption_image).save(rows.folder / _FOLDER / KEPT)
+    on = Measured(rows.collection.name, split, result.protocol.n_images, result.protocol.n_texts)
+    commands = () if rows.source else ("diptych evaluate {run}",)
     return Measurement(_retrieval(result), on, result.protocol_line(), commands, kept=_FOLDER)
 
 
@@ -193,7 +178,7 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
     examples = [_example(head, rows, part, place) for place in places.tolist()]
     per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
-    keep(head.folder / kept, per_caption, encoded.caption_image, examples)
+    Kept(per_caption, encoded.caption_image, examples).save(head.folder / kept / KEPT)
     on = Measured(part.name, split, part.n_images, part.n_captions)
     return Measurement(values, on, found.line(), kept=kept)
 

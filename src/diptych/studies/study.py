@@ -18,7 +18,6 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
 from __future__ import annotations
 
 import fnmatch
-import importlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -331,8 +330,3 @@ def __getattr__(name: str) -> Any:
             found.add(study)
     globals()[name] = found
     return found
-
-
-def named_function(name: str) -> Any:
-    module, _, own = name.partition(":")
-    return getattr(importlib.import_module(module), own)

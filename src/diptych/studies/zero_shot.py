@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
@@ -25,10 +24,10 @@ from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS, evaluate_split
 from diptych.studies.sources import Source, Subject, cost_of, encoder_of, given_encoder, logger
 from diptych.studies.study import Row
+from diptych.training.adaptation import AdaptationOptions, adapt_linear
 
 _CANDIDATES = 128
 _TRAIN = "train"
-_NOT_OPTIONS = ("encoder", "collection", "seed")
 
 
 class Chosen(Options):
@@ -39,6 +38,13 @@ class Chosen(Options):
     k_test: int | None = Field(None, ge=0)  # candidates that a matching head scores again; 0 for none
     unranked: Literal["miss", "published"] = "miss"  # what becomes of the others; published: they tie at −100
     split: str = "test"
+
+
+class AdaptOptions(AdaptationOptions):
+    """How a base is adapted (``--set adapt.KEY=VALUE``)."""
+
+    pairs: int = 16
+    captions: Literal["one", "all"] = "one"
 
 
 @dataclass(frozen=True)
@@ -98,8 +104,6 @@ class Adapted:
 
         None where too few images of its training split have captions.
         """
-        from diptych.training.adaptation import adapt_linear
-
         available, pairs = 0, self.options["pairs"]
         if _TRAIN in collection.split_sizes:
             available = int((collection.split(_TRAIN).captions_per_image > 0).sum())
@@ -128,38 +132,22 @@ class Adaptations(Source):
                 f"{row.name} is adapted on the training split, and would be measured on it",
                 "measure another split, or leave the row out: --rows",
             )
-        known = _defaults()
-        for key in plan.options_of(row):
-            if key not in known:
-                raise UnknownNameError("option of adaptations", key, known)
+        AdaptOptions.read(plan.options_of(row), "adapt")
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        return {"adapt": {**_defaults(), **plan.options_of(row)}}
+        return {"adapt": AdaptOptions.read(plan.options_of(row), "adapt").model_dump()}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         from diptych.training.run import Run
 
         base, options = plan.base_of(row), plan.options_of(row)
         assert base is not None  # what is adapted has a base, or its row is wrong
-        run: Any
         if plan.is_given(base):
-            run = given_encoder(plan, base)
-            state: tuple[Any, ...] = (run.encoder.fingerprint,)
-            given, stands_for = f"{run.source} (fingerprint {run.encoder.fingerprint})", ""
+            run: Any = given_encoder(plan, base)
+            state, about = [run.encoder.fingerprint], {"given": run.name}
         else:
             run = Run.open(plan.target(base))
-            state = run.numbers["step"], run.numbers["best"]
-            given, stands_for = "", f"{run.recipe.description}, adapted"
-        adapted, state = (
-            Adapted(plan.target(row, seed), run, seed, options),
-            ("adapted", *state, seed, options),
-        )
-        return Subject(adapted, None, plan.features, state=state, given=given, stands_for=stands_for)
-
-
-def _defaults() -> dict[str, Any]:
-    """Return the options of an adaptation."""
-    from diptych.training.adaptation import adapt_linear
-
-    parameters = inspect.signature(adapt_linear).parameters
-    return {key: one.default for key, one in parameters.items() if key not in _NOT_OPTIONS}
+            state = [run.numbers["step"], run.numbers["best"]]
+            about = {"stands_for": f"{run.recipe.description}, adapted"}
+        adapted = Adapted(plan.target(row, seed), run, seed, options)
+        return Subject(adapted, None, plan.features, state=("adapted", *state, seed, options), **about)

@@ -17,7 +17,7 @@ from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.scenes import scenes
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import EncodedCollection, Origin, read_data
+from diptych.encoders.embeddings import EncodedCollection, read_data
 from diptych.encoders.family import resolve
 from diptych.evaluation import Result
 from diptych.evaluation.auditing import USUAL, audit_encoder
@@ -203,7 +203,7 @@ def _audit_folders(sources: Sequence[str], options: AuditOptions) -> dict[str, P
 def count_contributing(
     run: Run | None,
     options: CocosOptions,
-    opened: Callable[[], tuple[EncodedCollection, Origin, Path]],
+    opened: Callable[[], EncodedCollection],
 ) -> CocosReport:
     """Count contributing samples over an epoch of batches, drawn as the run drew them where nothing else is given.
 
@@ -213,14 +213,14 @@ def count_contributing(
     """
     counting = options.epsilon, options.unit, options.compat
     check_counting(_objective(run, options), *counting)  # before the work, not after it
-    encoded, origin, _ = opened()
+    encoded = opened()
     own = Batches() if run is None else run.recipe.batches
     plan, each = options.plan or own.plan, own.captions_per_image
     size = options.batch_size or own.size
     batches = BatchPlan(encoded.caption_image, len(encoded.images), size, plan, each, options.seed).epoch(0)
     about = {
         "dataset": encoded.about["dataset"],
-        "split": origin.split or "all",
+        "split": encoded.about["split"] or "all",
         "encoder": encoded.images.encoder,
         "data": encoded.about["data"],
     }

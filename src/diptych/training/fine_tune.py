@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions
 from diptych.core.errors import RecipeError, UsageError
 from diptych.data.vocabulary import Vocabulary
@@ -15,8 +13,7 @@ from diptych.training.recipe import Recipe
 
 def open_fine_tune(source: str) -> TrainableEncoder:
     """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
-    best = Path(source).expanduser() / "best"
-    encoder = DualEncoder.load(best if (best / "diptych.json").is_file() else source, device="cpu")
+    encoder = DualEncoder.load(source, device="cpu")
     if not isinstance(encoder, TrainableEncoder):
         raise UsageError(
             f"fine_tune {source} holds a {type(encoder).__name__}, which cannot be trained on",

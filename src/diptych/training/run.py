@@ -170,7 +170,7 @@ class TrainingFolder:
         """See that a training with ``request`` can begin or be resumed here."""
         if self.begun:
             before = self.begun_with
-            self._compare(before if whole else {name: before.get(name) for name in request}, request)
+            self.compare(before if whole else {name: before.get(name) for name in request}, request)
         elif beside is not None and self.folder.is_dir():
             there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
             if not there <= set(beside):
@@ -178,7 +178,8 @@ class TrainingFolder:
                     f"{self.folder} holds other things (no {self.MARKER})", "give a new or empty folder"
                 )
 
-    def _compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+    def compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        """Refuse a request for other values than those that the training was begun with."""
         old, new = _flat(before), _flat(_as_json(request))
         for name in [*old, *(name for name in new if name not in old)]:
             if old.get(name) != new.get(name):
@@ -251,6 +252,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Values of nested sections under dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            value = {str(place): one for place, one in enumerate(value)}
         flat |= _flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {before + name: value}
     return flat
 
