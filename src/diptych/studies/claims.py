@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -18,10 +18,9 @@ from typing import Any
 
 from diptych.core.errors import StorageError
 from diptych.studies.evidence import Evidence, Place
-from diptych.studies.formulas import LEVEL, Finding, Formula, Status, members
+from diptych.studies.formulas import LEVEL, Finding, Formula, Lists, Status, listed, members
 
-Lists = Mapping[str, Sequence[Any]]
-_CHECKS = ("rises", "falls", "best", "least", "similar", "python")
+_CHECKS = ("python", "formula", "rises", "falls", "best", "least", "similar")
 FINER = "-fg"
 """Ends the name of a collection of finer captions of the same images."""
 
@@ -38,6 +37,8 @@ class Claim:
     checks: tuple[str | Mapping[str, Any], ...] = ()
     columns: tuple[str, ...] = ("",)  # that formulas without a column are evaluated on
     each: Mapping[str, Any] = field(default_factory=dict)  # variable → the name of a list, or its members
+    otherwise: Mapping[str, Any] = field(default_factory=dict)  # variables instead, where some was not tested
+    measured: bool = False  # what has no numbers is left out
     given: str = ""  # a formula that has to hold before anything is judged
     more: float | None = None  # more than this share of comparisons have to hold; all when None
     less: float | None = None  # and less than this one
@@ -53,6 +54,7 @@ class Claim:
             one.key if isinstance(one, Formula) else str(one): one
             for values in combinations(self.each, lists)
             for one in self._comparisons(values, evidence, lists)
+            if not self.measured or isinstance(one, Finding) or one.is_measured(evidence)
         }
         # A claim fails when one comparison does: so many of them are corrected for, where tests are not already.
         level, of = (LEVEL, len(found)) if self.p is None else (self.p / max(1, len(found)), 1)
@@ -60,6 +62,8 @@ class Claim:
             one if isinstance(one, Finding) else one.judge(evidence, of, level, seeded=self.p is None)
             for one in found.values()
         ]
+        if self.otherwise and any(one.status == "not tested" for one in judged):
+            return replace(self, each={**self.each, **self.otherwise}, otherwise={}).findings(evidence)
         return judged or [Finding.missing(self.text, "what it is about")]
 
     def _comparisons(
@@ -83,12 +87,74 @@ class Claim:
                 if isinstance(check, str):
                     yield Formula.parse(check.format(**values), column, lists)
                 else:
-                    yield from _expanded(check, values, column, evidence, lists)
+                    yield from self._expanded(check, values, column, evidence, lists)
+
+    def _expanded(
+        self,
+        check: Mapping[str, Any],
+        values: Mapping[str, Any],
+        column: str,
+        evidence: Evidence,
+        lists: Lists,
+    ) -> Iterator[Formula | Finding]:
+        """Yield the formulas that a check is short for, or what is found otherwise."""
+
+        def parsed(text: str) -> Formula:
+            return Formula.parse(text, column, lists)
+
+        def is_measured(term: str) -> bool:
+            return parsed(f"{term} > 0").is_measured(evidence)
+
+        def texts(given: str | Sequence[str]) -> list[str]:
+            each = [given] if isinstance(given, str) else given
+            return [one for text in each for one in members(text.format(**values), lists)]
+
+        def terms(key: str) -> list[str]:
+            return [one if "[" in one else f"[{one}]" for one in texts(check[key])]
+
+        kind = next((kind for kind in _CHECKS if kind in check), None)
+        if kind is None:
+            raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
+        if kind == "python":
+            arguments = {
+                key: texts(value) if isinstance(value, list) else value for key, value in check.items()
+            }
+            for one in resolve_name(str(arguments.pop("python")))(evidence, **arguments):
+                yield parsed(one) if isinstance(one, str) else one
+            return
+        if kind == "formula":  # of terms, shown in words
+            each = [check["term"].format(**values, **one) for one in combinations(check["of"], lists)]
+            known = ", ".join(one for one in each if not self.measured or is_measured(one))
+            words = check["words"].format(**values)
+            formula = check["formula"].format(**values, terms=known)
+            yield (
+                replace(parsed(formula), text=words) if known else Finding.missing(words, "what it is about")
+            )
+            return
+        given = terms(kind)
+        if kind == "similar":
+            first, second = parsed(" > ".join(given)).places
+            yield _similar(first, second, evidence)
+            return
+        if kind in ("best", "least"):
+            others = [one for one in terms("of") if one not in given]
+            sign, nearest, furthest = (">", "min", "max") if kind == "best" else ("<", "max", "min")
+            yield parsed(f"{nearest}({', '.join(given)}) {sign} {furthest}({', '.join(others)})")
+            return
+        there = [one for one in given if is_measured(one)]
+        if len(there) < 2:
+            yield Finding.missing(f"{kind} from {given[0]} to {given[-1]}", f"two of {', '.join(given)}")
+            return
+        pairs, slack = [*pairwise(there), (there[0], there[-1])], check.get("slack", 0)
+        *steps, (most, least) = pairs if kind == "falls" else [(after, before) for before, after in pairs]
+        for more, less in steps:
+            yield parsed(f"{more} >= {less} - {slack}" if slack else f"{more} > {less}")
+        yield parsed(f"{most} > {least}" + (f" + {slack}" if slack else ""))
 
 
 def combinations(each: Mapping[str, Any], lists: Lists) -> Iterator[dict[str, Any]]:
     """Yield the values of variables, one combination after the other."""
-    for values in product(*(lists[one] if isinstance(one, str) else one for one in each.values())):
+    for values in product(*(listed(one, lists) if isinstance(one, str) else one for one in each.values())):
         named = (SimpleNamespace(**one) if isinstance(one, Mapping) else one for one in values)
         yield dict(zip(each, named, strict=True))
 
@@ -114,50 +180,6 @@ def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
         ],
         **{kind: [name for name in names if evidence.centric[name] == kind] for kind in ("scene", "object")},
     }
-
-
-def _expanded(
-    check: Mapping[str, Any], values: Mapping[str, Any], column: str, evidence: Evidence, lists: Lists
-) -> Iterator[Formula | Finding]:
-    """Yield the formulas that a check is short for, or what is found otherwise."""
-
-    def texts(given: str | Sequence[str]) -> list[str]:
-        each = [given] if isinstance(given, str) else given
-        return [one for text in each for one in members(text.format(**values), lists)]
-
-    def terms(key: str) -> list[str]:
-        return [one if "[" in one else f"[{one}]" for one in texts(check[key])]
-
-    def parsed(text: str) -> Formula:
-        return Formula.parse(text, column, lists)
-
-    kind = next((kind for kind in _CHECKS if kind in check), None)
-    if kind is None:
-        raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
-    if kind == "python":
-        arguments = {key: texts(value) if isinstance(value, list) else value for key, value in check.items()}
-        for one in resolve_name(str(arguments.pop("python")))(evidence, **arguments):
-            yield parsed(one) if isinstance(one, str) else one
-        return
-    given = terms(kind)
-    if kind == "similar":
-        first, second = parsed(" > ".join(given)).places
-        yield _similar(first, second, evidence)
-        return
-    if kind in ("best", "least"):
-        others = [one for one in terms("of") if one not in given]
-        sign, nearest, furthest = (">", "min", "max") if kind == "best" else ("<", "max", "min")
-        yield parsed(f"{nearest}({', '.join(given)}) {sign} {furthest}({', '.join(others)})")
-        return
-    there = [one for one in given if all(evidence.figure(*place) for place in parsed(f"{one} > 0").places)]
-    if len(there) < 2:
-        yield Finding.missing(f"{kind} from {given[0]} to {given[-1]}", f"two of {', '.join(given)}")
-        return
-    pairs, slack = [*pairwise(there), (there[0], there[-1])], check.get("slack", 0)
-    *steps, (most, least) = pairs if kind == "falls" else [(after, before) for before, after in pairs]
-    for more, less in steps:
-        yield parsed(f"{more} >= {less} - {slack}" if slack else f"{more} > {less}")
-    yield parsed(f"{most} > {least}" + (f" + {slack}" if slack else ""))
 
 
 def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
@@ -211,8 +233,9 @@ def judge(
         return Judgement("not tested", (Finding.missing(claim.text, *needed),))
     findings = tuple(claim.findings(evidence))
     statuses = [one.status for one in findings]
-    if (claim.more is None and claim.less is None) or "not tested" in statuses:
-        order: tuple[Status, ...] = ("fails", "not tested", "undecided")
+    is_share = claim.more is not None or claim.less is not None
+    if not is_share or "not tested" in statuses:
+        order: Sequence[Status] = ("not tested",) if is_share else ("fails", "not tested", "undecided")
         return Judgement(next((status for status in order if status in statuses), "holds"), findings)
     least, most = statuses.count("holds"), len(statuses) - statuses.count("fails")
     low = -1 if claim.more is None else claim.more * len(statuses)

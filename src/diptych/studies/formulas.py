@@ -7,6 +7,7 @@ A formula is arithmetic over places, ``[row: column]``, with one comparison or a
     mean([ltd-dual: $recalls]) <= 1.02 * mean([baseline: $recalls])
 
 ``[row]`` is of the column that is asked about; ``$name`` stands for all members of a list, as arguments of a function;
+``$name-but-member`` leaves one out;
 ``[row: column | 640]`` is 640 where there is no such number, ``[row@source]`` a row of other evidence.
 """
 
@@ -20,12 +21,14 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import Literal
+from typing import Any, Literal
 
 from diptych.core.errors import StorageError
 from diptych.studies.evidence import Error, Evidence, Place
 
 Status = Literal["holds", "fails", "undecided", "not tested"]
+
+Lists = Mapping[str, Sequence[Any]]
 
 LEVEL = 0.05
 """The p-value below which numbers are said to be apart."""
@@ -79,7 +82,7 @@ class Formula:
     otherwise: Mapping[Place, float] = field(default_factory=dict)  # numbers of places that have none
 
     @classmethod
-    def parse(cls, text: str, column: str = "", lists: Mapping[str, Sequence[str]] | None = None) -> Formula:
+    def parse(cls, text: str, column: str = "", lists: Lists | None = None) -> Formula:
         """Read a formula; ``column`` is that of places without one."""
         places: list[Place] = []
         otherwise: dict[Place, float] = {}
@@ -104,6 +107,10 @@ class Formula:
         except (SyntaxError, ValueError, TypeError, KeyError) as error:
             raise StorageError(f"{text!r} is no formula: {error}") from None
         return formula
+
+    def is_measured(self, evidence: Evidence) -> bool:
+        """Return whether all its places have numbers."""
+        return all(place in self.otherwise or evidence.figure(*place) for place in self.places)
 
     @property
     def key(self) -> tuple[str, tuple[Place, ...]]:
@@ -184,10 +191,17 @@ class Formula:
         return float(2 * t.sf(abs(margin) / math.sqrt(variance), variance**2 / lost if lost else math.inf))
 
 
-def members(text: str, lists: Mapping[str, Sequence[str]]) -> list[str]:
+def listed(name: str, lists: Lists) -> Sequence[Any]:
+    """Return the members of a list; of ``LIST-but-MEMBER`` all others."""
+    name, _, but = name.partition("-but-")
+    values = ((one, one.values() if isinstance(one, Mapping) else [one]) for one in lists[name])
+    return [one for one, of in values if not but or but not in of]
+
+
+def members(text: str, lists: Lists) -> list[str]:
     """Return a text once for each member of the list that it names by ``$name``, or as it is."""
     found = _LIST.search(text)
-    return [text] if found is None else [text.replace(found[0], str(one)) for one in lists[found[1]]]
+    return [text] if found is None else [text.replace(found[0], str(one)) for one in listed(found[1], lists)]
 
 
 def _value(node: ast.expr, numbers: Sequence[float]) -> float:

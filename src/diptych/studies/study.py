@@ -9,7 +9,7 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
     [rows.NAME]                      one thing that is trained, given or counted
     [defaults]                       what all studies of the file have
     [studies.NAME]                   which rows are measured how, and compared with which printed tables; ``on``,
-                                     ``about``, ``where``, ``in`` and ``each`` are those of its claims
+                                     ``about``, ``where``, ``in``, ``each``, ``measured`` are its claims'
     [studies.NAME.claims.NAME]       what the text says the numbers show
 
 ``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value.
@@ -192,7 +192,7 @@ class Study:
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _CLAIM = {"check": "checks", "in": "columns"}
-_OF_CLAIMS = ("on", "about", "where", "in", "each")
+_OF_CLAIMS = ("on", "about", "where", "in", "each", "measured")
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -104,7 +104,7 @@ def cost_tables(found: StressResult) -> list[Table]:
         changes.append([Cell(row.name)])
         for drop in (row.drops[name] for name in found.measures):
             share = drop.relative if any(row.changed) else None
-            changes[-1].append(_percent(share, greatest=greatest, strong=drop.verdict == "worse"))
+            changes[-1].append(percent(share, greatest=greatest, strong=drop.verdict == "worse"))
     if changes:
         after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
         caption = "Relative change in % of the clean value"
@@ -143,7 +143,7 @@ def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
         *head,
         Cell(shown(main, drop.perturbed), spread, value=drop.perturbed),
         _difference(main, drop.difference, drop.low, drop.high),
-        _percent(drop.relative, drop.relative_low, drop.relative_high),
+        percent(drop.relative, drop.relative_low, drop.relative_high),
         of_changed,
         *(_difference(name, row.drops[name].difference, None, None) for name in gains),
         p_cell(drop.corrected),
@@ -262,7 +262,7 @@ def _difference(name: str, value: float, low: float | None, high: float | None, 
     return Cell(shown_difference(name, value, digits), note, value=value)
 
 
-def _percent(
+def percent(
     share: float | None,
     low: float | None = None,
     high: float | None = None,
@@ -325,7 +325,7 @@ def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: f
         own = row.own(of)
         share = "" if own.relative is None or own.difference == 0 else f", {100 * own.relative:+.1f} %"
         unseen = ", not seen" if row.unseen[of] == 1 else ""
-        ground = _percent(own.relative, greatest=greatest)
+        ground = percent(own.relative, greatest=greatest)
         note = f"of {shown(name, own.clean)}{share}{unseen}"
         loss = shown_difference(name, own.difference, 4)
         owns.append(Cell(loss, note, ground.shade, ground.colour, value=own.difference))
@@ -333,7 +333,7 @@ def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: f
         Cell(row.name, "" if row.keeps_meaning else "other meaning"),
         *owns,
         _difference(name, one.difference, one.low, one.high, 4),
-        _percent(one.relative, one.relative_low, one.relative_high),
+        percent(one.relative, one.relative_low, one.relative_high),
         p_cell(one.corrected),
         Cell(one.verdict or "–", "the other way round in %" if _disagrees(one) else "", words=True,
              strong=bool(one.verdict)),

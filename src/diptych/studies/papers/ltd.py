@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from diptych.studies.evidence import Evidence, Figure, Trajectory
 from diptych.studies.figures import smoothed
-from diptych.studies.formulas import Finding
-from diptych.studies.papers import judged
+from diptych.studies.formulas import Finding, Formula
 
 _BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}  # by η
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
@@ -18,7 +17,7 @@ _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
 def rises_then_falls(evidence: Evidence) -> list[Finding]:
     """Judge observation (1); of the paper there are ends of one curve."""
     if evidence.exact:
-        return judged(evidence, ["[ltd-eta-0.1: lowest λ afterwards] <= 0.05 * [ltd-eta-0.1: highest λ]"])
+        return _judged(evidence, ["[ltd-eta-0.1: lowest λ afterwards] <= 0.05 * [ltd-eta-0.1: highest λ]"])
     return _of_each(evidence, _rise_and_fall)
 
 
@@ -30,18 +29,18 @@ def rises_again(evidence: Evidence) -> list[Finding]:
 def converges(evidence: Evidence) -> list[Finding]:
     """Judge observation (3); what has converged to a bound is at most a tenth away."""
     checks = [f"0.9 <= [{row}: reconstruction] / {eta} <= 1.1" for eta, row in _BOUNDED.items()]
-    return judged(_ends(evidence), ["[ltd-eta-0.05: reconstruction] / 0.05 > 1.1", *checks[1:]])
+    return _judged(_ends(evidence), ["[ltd-eta-0.05: reconstruction] / 0.05 > 1.1", *checks[1:]])
 
 
 def lower_loss_no_better(evidence: Evidence) -> list[Finding]:
     """Judge observation (4), of the rows that reconstruct better than η = 0.2 does."""
     ends, found, others = _ends(evidence), [], []
     for row in ("ltd-eta-0.1", "ltd-eta-0.05", "ltd-dual"):
-        (lower,) = judged(ends, [f"[{row}: reconstruction] < [ltd-constraint: reconstruction]"])
+        (lower,) = _judged(ends, [f"[{row}: reconstruction] < [ltd-constraint: reconstruction]"])
         if lower.status == "fails":
             others.append(Finding.missing(lower.what, f"a lower loss: {lower.detail}"))
         else:
-            no_better = judged(ends, [f"[{row}: rsum] <= [ltd-constraint: rsum]"])
+            no_better = _judged(ends, [f"[{row}: rsum] <= [ltd-constraint: rsum]"])
             found += no_better if lower.status == "holds" else [lower]
     return found or others
 
@@ -49,7 +48,7 @@ def lower_loss_no_better(evidence: Evidence) -> list[Finding]:
 def contrastive_alike(evidence: Evidence) -> list[Finding]:
     """Judge observation (5); alike is at most a tenth away from the baseline."""
     ratios = (f"[{row}: contrastive] / [baseline: contrastive]" for row in _BOUNDED.values())
-    return judged(_ends(evidence), [f"0.9 <= {ratio} <= 1.1" for ratio in ratios])
+    return _judged(_ends(evidence), [f"0.9 <= {ratio} <= 1.1" for ratio in ratios])
 
 
 def _ends(evidence: Evidence) -> Evidence:
@@ -63,6 +62,12 @@ def _ends(evidence: Evidence) -> Evidence:
         ends["rsum"] = [max(run.rsum) for run in runs if run.rsum]
         figures[row] = {name: Figure.of(values) for name, values in ends.items() if values}
     return Evidence(figures)
+
+
+def _judged(evidence: Evidence, texts: Iterable[str]) -> list[Finding]:
+    """Decide formulas as the comparisons of one claim."""
+    formulas = [Formula.parse(text) for text in texts]
+    return [one.judge(evidence, len(formulas)) for one in formulas]
 
 
 def _final(loss: Sequence[float]) -> float:
