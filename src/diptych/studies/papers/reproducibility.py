@@ -106,13 +106,13 @@ def _tree(found: Sources, shows: Mapping[str, str]) -> Table:
         add(number, f"{_LEAVES.get(name, title)} ({way})", _FURTHER[kind], cells)
     for node in _FURTHER["nodes"]:
         kinds = [[of_kind(by, kind) for kind in node["kinds"]] for by in found]
-        cells = [_held(product(*of) if len(of) > 1 else combinations(*of, 2), node["ways"]) for of in kinds]
+        cells = [_held(product(*of) if of[1:] else combinations(of[0], 2), node["ways"]) for of in kinds]
         add(node["number"], node["title"], node["question"], cells)
     rows = [row for row in rows if any(cell.shade for cell in row)]
     return Table("Up the tree", ("node", "", "is found again", *found), rows, after=_FURTHER["tree"])
 
 
-def _held(pairs: Iterable[tuple[Orders, Orders]], ways: Sequence[str]) -> Cell:
+def _held(pairs: Iterable[Sequence[Orders]], ways: Sequence[str]) -> Cell:
     """Return in how many recalls of some directions the same model is ahead in both of each pair."""
     recalls = {name for name in _RECALLS if name[:3] in ways}
     same = [a[name].ahead == b[name].ahead for a, b in pairs for name in recalls & a.keys() & b.keys()]
