@@ -9,16 +9,11 @@ from dataclasses import replace
 import pytest
 from printed_arithmetic import arithmetic_faults
 
+from diptych.cli.analyse import other_data, published_row, retrieval_cells, target_of
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import read_digits
 from diptych.studies import STUDIES, published_papers, published_table
-from diptych.studies.published import (
-    other_data,
-    published_row,
-    published_tables,
-    retrieval_cells,
-    target_of,
-)
+from diptych.studies.published import published_tables
 from diptych.studies.verdict import Measured, cell_verdict, same_evaluation
 
 SIZES = {

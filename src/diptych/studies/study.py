@@ -31,6 +31,7 @@ from diptych.core.registry import Registry
 from diptych.studies.claims import Claim, combinations
 from diptych.studies.formulas import members
 from diptych.studies.published import (
+    EvaluatedOn,
     Paper,
     PublishedRow,
     PublishedTable,
@@ -184,11 +185,11 @@ class Study:
         """Return what the paper prints for a row on ``key``; the study's own table goes first."""
         return next((found for table in self.published if (found := table.of(row, key)) is not None), None)
 
-    def printed_keys(self, dataset: str | None = None) -> list[str]:
+    def printed_on(self, dataset: str | None = None) -> list[EvaluatedOn]:
         """Return what its own table was measured on, of several collections all its tables; or on one dataset."""
         tables = self.published if self.several else self.published[:1]
         on = [one for table in tables for one in table.evaluated_on]
-        return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
+        return [one for one in on if dataset is None or one.dataset == dataset.lower()]
 
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")

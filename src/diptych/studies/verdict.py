@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from diptych.core.errors import NumericalError, UsageError
-from diptych.studies.evidence import Evidence, Figure, side_by_side
+from diptych.studies.evidence import Figure
 
 if TYPE_CHECKING:
-    from diptych.studies.published import Cell, EvaluatedOn, PublishedTable
+    from diptych.studies.published import Cell, EvaluatedOn
 
 Verdict = Literal[
     "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
@@ -68,24 +68,22 @@ class Measured:
         return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
 
 
-_NAMED = {**{name: name for name in ("dataset", "split", "protocol", "positives")}, "chosen": "captions"}
-_COUNTED = {
-    **{name: name for name in ("images", "products", "captions", "sessions", "categories")},
-    "reranked": "candidates re-ranked",
-}
+_NAMED = ("dataset", "split", "protocol", "positives", "chosen")
+_COUNTED = ("images", "products", "captions", "sessions", "categories", "reranked")
+_WORDS = {"chosen": "captions", "reranked": "candidates re-ranked"}
 
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     """Return what keeps two numbers from being of the same thing, one phrase each."""
     measured = replace(measured, dataset=measured.dataset.lower())
     differences = []
-    for name, what in _NAMED.items():
+    for name in _NAMED:
         if (have := getattr(measured, name)) != (want := getattr(printed, name)):
-            differences.append(f"{what} {have}, not {want}")
-    for name, what in _COUNTED.items():
+            differences.append(f"{_WORDS.get(name, name)} {have}, not {want}")
+    for name in _COUNTED:
         if getattr(measured, name) not in printed.counts(name):
             wanted = printed.number(name) if getattr(printed, name) else "none"
-            differences.append(f"{measured.number(name)} {what}, not {wanted}")
+            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {wanted}")
     if printed.unranked and measured.unranked not in ("", printed.unranked):
         differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
     return differences
@@ -104,27 +102,3 @@ def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced",
     if cell.within(figure.mean) or distance <= max(allowed, cell.rounding, *spreads) + _FLOAT:
         return "reproduced"
     return "close" if distance <= _CLOSE * allowed + _FLOAT else "not reproduced"
-
-
-def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
-    """Return the numbers, not bounds, that tables print for some evaluations; of a cell printed twice, the first."""
-    figures: dict[str, dict[str, Figure]] = {}
-    rows = [row for table in tables for row in table.rows]
-    for row in [row for key in keys for row in rows if row.on.key == key]:
-        columns = figures.setdefault(
-            row.config or row.row, {}
-        )  # one quoted from elsewhere by its printed name
-        for column, cell in row.cells.items():
-            if not cell.bound:
-                columns.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
-    return Evidence(figures, exact=True)
-
-
-def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
-    """Return what tables print as measured by ``by``, on all its collections side by side."""
-    on = {row.on.key: row.on for table in tables for row in table.rows if row.on.by == by}
-    keys: dict[str, list[str]] = {}
-    for key, one in on.items():
-        keys.setdefault(one.dataset, []).append(key)
-    each = {dataset: printed_evidence(tables, *of_dataset) for dataset, of_dataset in keys.items()}
-    return replace(side_by_side(each, {one.dataset: one.centric for one in on.values()}), exact=True)

@@ -20,9 +20,8 @@ from diptych.studies import claims
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.formulas import Finding, Formula
-from diptych.studies.published import document
+from diptych.studies.published import document, printed_by
 from diptych.studies.study import Study
-from diptych.studies.verdict import printed_by
 
 _LISTS, _NOTES = (document("brittleness")[name] for name in ("lists", "further"))
 _NEEDED = "an encoder measured on every collection that is compared"

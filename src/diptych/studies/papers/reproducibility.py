@@ -19,9 +19,8 @@ from diptych.studies.claims import lists_of
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
 from diptych.studies.formulas import Finding, Formula, Status
-from diptych.studies.published import PublishedTable, document, published_table
+from diptych.studies.published import PublishedTable, document, printed_by, published_table
 from diptych.studies.study import Study
-from diptych.studies.verdict import printed_by
 
 _LISTS, _FURTHER = (document("reproducibility")[name] for name in ("lists", "further"))
 _RECALLS, _SCORES, _LEAVES = _LISTS["recalls"], _LISTS["scores"], _FURTHER["leaves"]
