@@ -283,17 +283,18 @@ def target_of(row: PublishedRow, decimals: int | None = None) -> tuple[Target, t
     from diptych.evaluation.printed import as_target
     from diptych.metrics.measuring import measure
 
-    measures = retrieval_cells(row)
+    measures, values = retrieval_cells(row), dict[str, float | str]()
     if not measures:
         printed = ", ".join(row.cells) or "nothing"
         raise UsageError(f"row {row.row!r} prints no measure of retrieval: {printed}", "choose another row")
-    values: dict[str, float | str] = {}
-    recall = max((row.cells[column].value for column, kind in measures.items() if "R@" in kind), default=0.0)
+    recalls = [column for column, kind in measures.items() if kind.startswith("R@")]
+    highest = max((row.cells[column].value for column in recalls), default=0.0)
     for column, kind in measures.items():
-        value, is_recall = row.cells[column].value, kind == "rsum" or "R@" in kind
-        is_fraction = value <= 1 < recall and getattr(measure(kind), "kind", "") == "share"
+        value = row.cells[column].value
+        is_fraction = value <= 1 < highest and getattr(measure(kind), "kind", "") == "share"
         # of a text every digit counts
-        values[column] = str(value) if is_recall else round(100 * value, 6) if is_fraction else value
+        is_text = kind == "rsum" or column in recalls
+        values[column] = str(value) if is_text else round(100 * value, 6) if is_fraction else value
     target = replace(as_target(values, decimals, row.where), runs=next(iter(row.cells.values())).runs)
     return target, tuple(column for column in row.cells if column not in values)
 

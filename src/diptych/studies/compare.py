@@ -149,12 +149,11 @@ class Comparison:
         data = "; ".join(dict.fromkeys(entry.data for entry in entries))
         how = f"on {data}, as the setting {entries[0].setting!r} says ({setting.description})"
         given = list(dict.fromkeys(entry.given for entry in entries if entry.given))
+        stand_ins = self.results.stand_ins.items()
         also = {
             "changes of": sorted({key for entry in entries for key in entry.changed}),
             "what was given:": given,
-            "stand-ins:": [
-                f"{one} for {study.row(row).label}" for row, one in self.results.stand_ins.items()
-            ],
+            "stand-ins:": [f"{what} for {study.row(row).label}" for row, what in stand_ins],
         }
         how += "".join(f", with {what} {', '.join(each)}" for what, each in also.items() if each)
         if self.reproduces:

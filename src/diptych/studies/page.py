@@ -109,10 +109,8 @@ def notes_of(study: Study) -> list[str]:
     for table in study.published:
         where = f"{table.paper.key} {table.name}"
         notes += [f"{where}: {note}" for note in table.notes]
-        notes += [
-            f"{where}, row {row}, {column} does not add up: {note}"
-            for row, column, note in table.inconsistent
-        ]
+        off = "does not add up"
+        notes += [f"{where}, row {row}, {column} {off}: {note}" for row, column, note in table.inconsistent]
     return [*notes, *study.paper.notes]
 
 
@@ -129,22 +127,17 @@ def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
         study, results = comparison.study, comparison.results
         verdicts, statuses = comparison.counts(), comparison.statuses()
         minutes = sum({entry.run: entry.cpu_seconds for entry in results.entries}.values()) / 60
-        texts = [
-            results.setting or "–",
-            *(str(verdicts.get(one, 0)) if comparison.reproduces else "–" for one in JUDGED),
-            *(str(statuses[one]) for one in STATUSES),
-            f"{minutes:.1f}",
-        ]
+        counts = [str(verdicts.get(one, 0)) if verdicts else "–" for one in JUDGED]
+        counts += [str(statuses[one]) for one in STATUSES]
         head = Cell(study.name, link="" if page is None else page.as_posix())
+        texts = (results.setting or "–", *counts, f"{minutes:.1f}")
         rows.append([head, Cell(study.topic, words=True), *map(Cell, texts)])
     for name, why in failed.items():
         rows.append([Cell(name), Cell(f"failed: {why}", words=True), *[Cell("–")] * (len(columns) - 2)])
     groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
     marks = ", ".join(f"{mark} {one}" for one, mark in MARKS.items())
-    after = (
-        f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
-    )
-    return Table("Studies and their verdicts", columns, rows, groups, after)
+    after = "Cells have verdicts where the paper's own evaluation was repeated. In each study's table: "
+    return Table("Studies and their verdicts", columns, rows, groups, f"{after}{marks}.")
 
 
 def matrix_page(compared: Compared, failed: Mapping[str, str], commands: Sequence[str]) -> Page:

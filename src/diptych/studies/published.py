@@ -132,10 +132,8 @@ class PublishedTable:
 
 def published_papers() -> list[str]:
     """Return the papers whose numbers are here."""
-    names = (file.name for file in _FOLDER.iterdir())
-    return sorted(
-        name.removesuffix(".toml") for name in names if name.endswith(".toml") and not name.startswith("_")
-    )
+    names = [file.name for file in _FOLDER.iterdir() if not file.name.startswith("_")]
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 @cache

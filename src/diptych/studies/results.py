@@ -204,15 +204,14 @@ def mark_folder(folder: Path, study: Study, setting: SettingName, command: str) 
 
 def entries_in(study: Study, folder: Path) -> Iterator[Entry]:
     """Yield all that a study of that folder has measured, whichever call made the runs."""
-    pattern = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
+    name = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
     for row in study.rows:
-        for run in sorted(study.row_folder(row, folder).glob("seed-*")):
-            yield from _entries(run, pattern)
+        yield from _entries(study.row_folder(row, folder), f"seed-*/studies/{name}")
 
 
-def _entries(run: Path, pattern: str) -> Iterator[Entry]:
-    for file in sorted((run / "studies").glob(pattern)):
-        yield replace(Entry.open(file), run=str(run))  # where it is today
+def _entries(folder: Path, pattern: str) -> Iterator[Entry]:
+    for file in sorted(folder.glob(pattern)):
+        yield replace(Entry.open(file), run=str(file.parents[1]))  # where it is today
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
@@ -227,7 +226,7 @@ def collect(folders: Sequence[Path]) -> list[Results]:
                 given = Results.open(folder / "results.json").left_out
                 left_out.setdefault(study.name, {}).update(given)
         else:
-            entries = list(_entries(folder, "*.json"))
+            entries = list(_entries(folder, "studies/*.json"))
         if not entries:
             fix = "give folders that diptych study run has written, or runs inside them"
             raise UsageError(f"{folder} holds nothing that a study has measured", fix)
