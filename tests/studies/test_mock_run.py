@@ -7,9 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from diptych.studies import STUDIES, Entry, Measurement, Results, Study, compare
-from diptych.studies.published import Cell, EvaluatedOn
+from diptych.studies.published import Cell, EvaluatedOn, Measured
 from diptych.studies.study import AS_PAPER
-from diptych.studies.verdict import Measured
 
 NAMES = [study.name for study in STUDIES if not study.ours]
 

@@ -13,8 +13,7 @@ from diptych.cli.analyse import other_data, published_row, retrieval_cells, targ
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import read_digits
 from diptych.studies import STUDIES, published_papers, published_table
-from diptych.studies.published import published_tables
-from diptych.studies.verdict import Measured, cell_verdict, same_evaluation
+from diptych.studies.published import Measured, cell_verdict, published_tables, same_evaluation
 
 SIZES = {
     **{"metric-learning": 4, "convse": 4, "ltd": 4, "svl": 3, "d2s": 7, "reproducibility": 2},

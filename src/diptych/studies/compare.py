@@ -12,10 +12,9 @@ from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.formulas import Status
-from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, printed_by, printed_evidence
+from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, Verdict, cell_verdict, same_evaluation
 from diptych.studies.results import Entry, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
-from diptych.studies.verdict import Verdict, cell_verdict, same_evaluation
 
 if TYPE_CHECKING:
     from diptych.report.document import Gallery
@@ -174,24 +173,11 @@ def further_of(study: Study, evidence: Evidence) -> Further:
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
     """Do the paper's own numbers support its text? Per claim and dataset, or per claim and who measured."""
-    evidence = _printed_sources(study)
+    evidence = study.printed_evidence()
     return [
         (claim, {key: judge(claim, given, keys=[key]) for key, given in evidence.items()})
         for claim in study.claims
     ]
-
-
-def _printed_sources(study: Study) -> dict[str, Evidence]:
-    """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
-    tables, own = study.published, [on for on in study.printed_on() if on.positives == "own"]
-    if study.several:
-        found = {by: printed_by(tables, by) for by in dict.fromkeys(on.by for on in own)}
-        return {by: replace(one, beside=found) for by, one in found.items()}
-    found, every = {}, [on for table in tables for on in table.evaluated_on]
-    for on in every:  # with what is printed of the dataset's other splits
-        splits = [other.key for other in every if other.dataset == on.dataset and other.split != on.split]
-        found[on.key] = printed_evidence(tables, on.key, *splits)
-    return {on.key: replace(found[on.key], beside=found) for on in own}
 
 
 def compare(study: Study, results: Results) -> Comparison:
@@ -202,15 +188,15 @@ def compare(study: Study, results: Results) -> Comparison:
     # On other data than the paper's a claim is judged whatever it is about.
     keys = [] if study.several else [on.key for name in results.datasets for on in study.printed_on(name)]
     if study.several:
-        evidence = replace(evidence, beside=_printed_sources(study))
+        evidence = replace(evidence, beside=study.printed_evidence())
     elif keys:
         beside = {block.on.key: results.evidence(block.on.positives) for block in blocks}
-        rows = [row for table in study.published for row in table.rows if row.config is None]
-        quoted = {}  # rows that the paper itself quotes from elsewhere
-        if not blocks[0].differences:
-            printed = printed_evidence(study.published, keys[0]).figures
+        figures, fixed = evidence.figures, evidence.fixed
+        if not blocks[0].differences:  # beside rows that the paper itself quotes from elsewhere
+            printed = study.printed_evidence()[keys[0]].figures
+            rows = [row for table in study.published for row in table.rows if row.config is None]
             quoted = {row.name: printed[row.name] for row in rows if row.name in printed}
-        figures, fixed = {**quoted, **evidence.figures}, evidence.fixed | frozenset(quoted)
+            figures, fixed = {**quoted, **figures}, fixed | frozenset(quoted)
         evidence = replace(evidence, figures=figures, fixed=fixed, beside=beside)
     claims = tuple(
         (claim, judge(claim, evidence, list(results.stand_ins), keys), in_paper)

@@ -16,8 +16,8 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.studies import study as declared
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
+from diptych.studies.published import Measured as Measured
 from diptych.studies.study import SettingName, Study, named_function
-from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
