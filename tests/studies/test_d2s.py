@@ -21,7 +21,7 @@ from diptych.sparse.measures import flops
 from diptych.sparse.options import sparsify_options
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.studies import STUDIES, Choices, Claim, Evidence, Figure, collect, compare, judge
-from diptych.studies.evidence import keep
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.page import study_page
 from diptych.studies.runner import plan_of
 from diptych.studies.searched import as_dense, best_of, recall_of, search_options, with_copies
@@ -125,7 +125,7 @@ def test_tests_are_paired_by_picture_and_corrected_for_their_number(tmp_path):
     draw = np.random.default_rng(1)
     values = {"a": draw.normal(size=60), "b": draw.normal(size=60) - 0.45}
     for name, each in values.items():
-        keep(tmp_path / name, {"x": each}, np.arange(60) // 5)
+        Kept({"x": each}, np.arange(60) // 5).save(tmp_path / name / KEPT)
     means = {name: {"x": Figure(float(each.mean()))} for name, each in values.items()}
     evidence = Evidence(means, kept={name: [tmp_path / name] for name in values})
     p = ttest_rel(*(each.reshape(12, 5).mean(axis=1) for each in values.values())).pvalue

@@ -7,7 +7,7 @@ import pytest
 
 from diptych.core.errors import StorageError
 from diptych.studies.claims import Claim, judge
-from diptych.studies.evidence import Evidence, Figure, keep
+from diptych.studies.evidence import KEPT, Evidence, Figure, Kept
 from diptych.studies.formulas import Formula
 
 
@@ -86,7 +86,7 @@ def test_queries_are_paired(tmp_path):
     images = np.repeat(np.arange(40), 5)
     base = rng.normal(50, 20, 200)
     for name, values in (("a", base + rng.normal(3, 2, 200)), ("b", base)):
-        keep(tmp_path / name, {"x": values}, images)
+        Kept({"x": values}, images).save(tmp_path / name / KEPT)
     figures = {"a": {"x": 53.0}, "b": {"x": 50.0}}
     kept = {name: [tmp_path / name] for name in "ab"}
     numbers = evidence(figures, exact=False, kept=kept, fixed=frozenset("ab"))

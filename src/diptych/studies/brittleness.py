@@ -29,7 +29,7 @@ from diptych.evaluation.stress.conditions import Clean as CleanQueries
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
 from diptych.evaluation.stress.result import CLEAN
 from diptych.studies.claims import FINER
-from diptych.studies.evidence import keep
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE
 from diptych.studies.published import document
 from diptych.studies.results import Measured, Measurement, Measuring
@@ -116,7 +116,7 @@ class Granularity(Measuring):
             column = right.column(feature.name)
             defined = ~np.isnan(column)  # not of every caption
             queries[feature.name], images[feature.name] = column[defined], right.caption_image[defined]
-        keep(folder, queries, images)
+        Kept(queries, images).save(folder / KEPT)
         means = {one.name: one.mean for one in right.features}
         means |= {one.name + PUBLISHED: one.mean for one in published.features if one.compat == "published"}
         values = {name: mean for name, mean in means.items() if mean is not None}
@@ -167,7 +167,8 @@ class Clean(_OfEncoders):
                 rotated = {recall: float(np.mean(each[printed])) for recall, printed in _ROTATED.items()}
                 rotated[RSUM] = sum(rotated.values())
                 published |= {f"i2t {measure}": mean for measure, mean in rotated.items()}
-        keep(folder / "clean" / name, queries, {way: side.cluster for way, side in sides.items()})
+        clusters = {way: side.cluster for way, side in sides.items()}
+        Kept(queries, clusters).save(folder / "clean" / name / KEPT)
         values = {column: float(np.mean(each)) for column, each in queries.items()}
         values |= {f"{column}{PUBLISHED}": value for column, value in published.items()}
         on = chosen.on(part, perturbed=False)
@@ -223,7 +224,7 @@ class Suite(_OfEncoders):
             members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
             if queries.keys() >= set(members):
                 queries[kind] = np.mean([queries[name] for name in members], axis=0)
-        keep(folder / kept, queries, clean.cluster["t2i"])
+        Kept(queries, clean.cluster["t2i"]).save(folder / kept / KEPT)
         if self.table == "rsum":  # with captions that change and queries that move, in per cent
             values = {name: float(np.mean(each)) for name, each in queries.items()}
             for row in result.rows:

@@ -36,7 +36,7 @@ from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.scenes import product_scenes
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
-from diptych.studies.evidence import keep
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Source, Subject, logger
@@ -247,7 +247,7 @@ class OfCatalogue(Measuring):
                 values = values if shares else {}
         if not values:
             return ()
-        keep(run.kept, {name: 100.0 * one for name, one in per_category.items()}, nodes)
+        Kept({name: 100.0 * one for name, one in per_category.items()}, nodes).save(run.kept / KEPT)
         data, protocol = source.catalogue, f"by {options.relevance}"
         protocol += "" if options.query == "name" else f", categories by their {options.query}"
         on = Measured(data.name, "test", protocol=protocol, products=len(data), categories=len(nodes))

@@ -165,7 +165,8 @@ def _query_error(parts: Sequence[Queries]) -> Error:
     return Error(shares.variance, max(shares.freedom, 1))
 
 
-_KEPT = "per_query.npz"
+KEPT = "per_query.npz"
+"""The file of a measurement's folder that holds what it keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,19 +180,9 @@ class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measu
     examples: Sequence[dict[str, Any]] = ()  # single queries that a report shows
 
 
-def keep(
-    folder: Path,
-    values: Mapping[str, np.ndarray],
-    cluster: np.ndarray | dict[str, np.ndarray],
-    examples: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Write what a measurement keeps."""
-    Kept(values, cluster, examples).save(folder / _KEPT)
-
-
 def kept_in(folder: Path) -> Kept | None:
     """Open what a measurement keeps; None where it is not there."""
-    return Kept.open(folder / _KEPT) if (folder / _KEPT).is_file() else None
+    return Kept.open(folder / KEPT) if (folder / KEPT).is_file() else None
 
 
 @lru_cache(maxsize=64)

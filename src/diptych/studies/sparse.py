@@ -22,7 +22,7 @@ from diptych.sparse.measures import exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.static import StaticEmbedding
 from diptych.studies.dense import DenseRows, dense_of, dense_rows
-from diptych.studies.evidence import keep
+from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Source, Subject, cost_of, logger
@@ -158,7 +158,7 @@ def _of_dense(subject: Subject) -> Measurement:
     split = (run if is_given else run.recipe).data.test
     encoded = dense_of(subject, split)
     result = evaluate_encoded(encoded, None, _MEASURES, samples=0, trec=False)
-    keep(run.folder / _FOLDER, _per_caption(result), encoded.caption_image)
+    Kept(_per_caption(result), encoded.caption_image).save(run.folder / _FOLDER / KEPT)
     on = Measured(subject.collection.name, split, result.protocol.n_images, result.protocol.n_texts)
     commands = () if is_given else ("diptych evaluate {run}",)
     return Measurement(_retrieval(result), on, result.protocol_line(), commands, kept=_FOLDER)
@@ -192,7 +192,7 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
     examples = [_example(head, rows, part, place) for place in places.tolist()]
     per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
-    keep(head.folder / kept, per_caption, encoded.caption_image, examples)
+    Kept(per_caption, encoded.caption_image, examples).save(head.folder / kept / KEPT)
     on = Measured(part.name, split, part.n_images, part.n_captions)
     return Measurement(values, on, found.line(), kept=kept)
 
