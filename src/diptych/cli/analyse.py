@@ -267,7 +267,7 @@ def retrieval_cells(row: PublishedRow) -> dict[str, str]:
     """Return the measure of each column of a row that is one of retrieval, and no bound."""
     from diptych.evaluation.printed import cell_parts
 
-    found = {}
+    found: dict[str, str] = {}
     for column, cell in row.cells.items():
         with suppress(UsageError):
             found |= {} if cell.bound else {column: cell_parts(column)[1]}

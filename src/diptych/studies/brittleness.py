@@ -167,7 +167,7 @@ class Clean(_OfEncoders):
                 rotated = {recall: float(np.mean(each[printed])) for recall, printed in _ROTATED.items()}
                 rotated[RSUM] = sum(rotated.values())
                 published |= {f"i2t {measure}": mean for measure, mean in rotated.items()}
-        clusters = {way: side.cluster for way, side in sides.items()}
+        clusters: dict[str, np.ndarray] = {way: side.cluster for way, side in sides.items()}
         Kept(queries, clusters).save(folder / "clean" / name / KEPT)
         values = {column: float(np.mean(each)) for column, each in queries.items()}
         values |= {f"{column}{PUBLISHED}": value for column, value in published.items()}

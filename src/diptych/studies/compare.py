@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
-from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.evidence import Figure
 from diptych.studies.formulas import Status
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, Verdict, cell_verdict, same_evaluation
-from diptych.studies.results import Entry, Results, measure_of
+from diptych.studies.results import Entry, Measurement, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
 
 if TYPE_CHECKING:
@@ -165,12 +165,6 @@ class Comparison:
         return f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
 
 
-def further_of(study: Study, evidence: Evidence) -> Further:
-    """Return what a study makes of its numbers besides."""
-    found: Further = named_function(study.further)(study, evidence) if study.further else Further()
-    return found
-
-
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
     """Do the paper's own numbers support its text? Per claim and dataset, or per claim and who measured."""
     evidence = study.printed_evidence()
@@ -202,7 +196,8 @@ def compare(study: Study, results: Results) -> Comparison:
         (claim, judge(claim, evidence, list(results.stand_ins), keys), in_paper)
         for claim, in_paper in judged_in_the_paper(study)
     )
-    return Comparison(study, results, blocks, claims, further_of(study, evidence))
+    further = named_function(study.further)(study, evidence) if study.further else Further()
+    return Comparison(study, results, blocks, claims, further)
 
 
 def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:
@@ -243,12 +238,10 @@ def _row(
     measured = results.measured(row.name, on.positives)
     entries, stands_for = tuple(entry for entry, _ in measured), results.stand_ins.get(row.name, "")
     needs = "not run" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
-    why, differences, protocol, commands = results.left_out.get(row.name, needs), (), "", ()
-    if measured:
-        first = measured[0][1]
-        why, protocol = "", first.protocol
-        differences = tuple(same_evaluation(first.on, on)) if on.key else ()
-        commands = tuple(text.format(run=entries[0].run) for text in first.commands)
+    first = measured[0][1] if measured else Measurement({}, on, "")
+    why = "" if measured else results.left_out.get(row.name, needs)
+    differences = tuple(same_evaluation(first.on, on)) if measured and on.key else ()
+    commands = tuple(text.format(run=entries[0].run) for text in first.commands)
     is_changed = results.setting not in AS_PAPER or any(one.changed or one.stands_for for one in entries)
     another: Verdict | None = "other data" if differences else "other training" if is_changed else None
     cells = []
@@ -260,6 +253,8 @@ def _row(
         verdict: Verdict = "not printed" if values else "not run"
         if values and cell is not None:
             verdict = another or cell_verdict(values, cell)
-        figures = (Figure.of(each) if each else None for each in (values, as_published and right))
-        cells.append(ComparedCell(column.name, cell, *figures, verdict))
-    return ComparedRow(row, printed, tuple(cells), entries, why, protocol, commands, differences, stands_for)
+        figure = Figure.of(values) if values else None
+        counted_rightly = Figure.of(right) if as_published and right else None
+        cells.append(ComparedCell(column.name, cell, figure, counted_rightly, verdict))
+    told = (why, first.protocol, commands, differences, stands_for)
+    return ComparedRow(row, printed, tuple(cells), entries, *told)

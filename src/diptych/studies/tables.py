@@ -79,7 +79,7 @@ def printed_table(study: Study) -> Table:
         line = [Cell(row.row, row.label if row.label != row.row else "")]
         line += [Cell(_place(row.on), words=True)] if several else []
         cells = ((row.cells.get(column.name), column) for column in study.columns)
-        line += [Cell(_printed(cell, column), value=cell and cell.value) for cell, column in cells]
+        line += [Cell(_printed(cell, column), value=cell.value if cell else None) for cell, column in cells]
         rows += [line] if row.cells else []
     if not rows:
         return Table(caption, ("row",), [], after=f"no number is printed ({after})")
