@@ -24,10 +24,10 @@ from diptych.studies.brittleness import Chosen, Clean, Granularity, Suite
 from diptych.studies.evidence import queries_in, side_by_side
 from diptych.studies.page import study_page
 from diptych.studies.papers.brittleness import chance_similarity, granularity
+from diptych.studies.published import Measured, same_evaluation
 from diptych.studies.runner import plan_of
 from diptych.studies.sources import GivenEncoder
 from diptych.studies.study import PUBLISHED
-from diptych.studies.verdict import Measured, same_evaluation
 
 TABLES = {n: STUDIES.get(f"brittleness.table-5.{n}") for n in (1, 2, 3, 4)}
 LISTS = TABLES[3].claims[0].lists

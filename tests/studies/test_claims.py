@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from diptych.core.errors import NumericalError, UsageError
 from diptych.studies import STUDIES, Evidence, Figure, Study, Trajectory, cell_verdict, judge
 from diptych.studies.evidence import side_by_side
-from diptych.studies.published import Cell, EvaluatedOn
-from diptych.studies.verdict import Measured, same_evaluation
+from diptych.studies.published import Cell, EvaluatedOn, Measured, same_evaluation
 
 FIGURE_2 = "ltd.figure-2"  # judged on trajectories
 NAMES = [study.name for study in STUDIES]

@@ -13,9 +13,9 @@ import pytest
 
 from diptych.studies import STUDIES, Claim, Entry, Measurement, Results, Study, compare, published_table
 from diptych.studies.page import PLANTED, STATUSES, content_of, matrix_page, matrix_table, study_page
+from diptych.studies.published import Measured
 from diptych.studies.study import PUBLISHED
 from diptych.studies.tables import claims_tables, compared_tables
-from diptych.studies.verdict import Measured
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
 TABLE_1 = STUDIES.get("metric-learning.table-1")

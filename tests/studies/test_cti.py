@@ -19,8 +19,8 @@ from diptych.studies import STUDIES, Choices, Results, collect, compare, judge, 
 from diptych.studies.catalogues import MeasureOptions, split_products
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import study_page
+from diptych.studies.published import Measured, printed_evidence, same_evaluation
 from diptych.studies.study import Study
-from diptych.studies.verdict import Measured, printed_evidence, same_evaluation
 from tests.encoders.tiny_pretrained import transformers_folder
 
 CHAPTER_7 = [STUDIES.get(f"cti.{name}") for name in ("table-7.1", "table-7.2", "table-7.3", "figure-7.2")]

@@ -9,17 +9,11 @@ from dataclasses import replace
 import pytest
 from printed_arithmetic import arithmetic_faults
 
+from diptych.cli.analyse import other_data, published_row, retrieval_cells, target_of
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import read_digits
 from diptych.studies import STUDIES, published_papers, published_table
-from diptych.studies.published import (
-    other_data,
-    published_row,
-    published_tables,
-    retrieval_cells,
-    target_of,
-)
-from diptych.studies.verdict import Measured, cell_verdict, same_evaluation
+from diptych.studies.published import Measured, cell_verdict, published_tables, same_evaluation
 
 SIZES = {
     **{"metric-learning": 4, "convse": 4, "ltd": 4, "svl": 3, "d2s": 7, "reproducibility": 2},

@@ -23,9 +23,8 @@ from diptych.encoders.rerank import rerank
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, evaluate_encoder, ground_truth_of
 from diptych.studies import STUDIES, Choices, Entry, Measurement, Results, collect, compare
 from diptych.studies.compare import Comparison
-from diptych.studies.published import published_table
+from diptych.studies.published import Measured, published_table
 from diptych.studies.sources import GivenEncoder, Subject
-from diptych.studies.verdict import Measured
 from diptych.studies.zero_shot import ZeroShot
 from diptych.training.adaptation import adapt_linear
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from study_runs import SMALL, run_study
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, Entry, Evidence, Figure, cell_verdict, judge
-from diptych.studies.compare import further_of, judged_in_the_paper
+from diptych.studies.compare import judged_in_the_paper
 from diptych.studies.plan import Collections, Plan
 from diptych.studies.results import entry_file
 from diptych.studies.runner import changed_keys
@@ -125,7 +126,7 @@ def test_the_whole_way_in_small(scenes_folder, tmp_path, monkeypatch):
         assert {"rsum", "i2t R@1", "chance rsum", "validation rsum"} <= found.values.keys()
         assert carrying & found.values.keys() == (set() if row == "vse-none" else carrying)
         assert ("zero-shot rsum" in found.values) == ("fine-tuned from" in found.protocol) == ("clip" in row)
-    assert len(further_of(FIGURE, results.evidence()).charts) == 2  # a panel per model
+    assert len(resolve_name(FIGURE.further)(FIGURE, results.evidence()).charts) == 2  # a panel per model
     # Moved, and looked at from elsewhere: what rows start from is found where it is now.
     Path("old").rename("new")
     monkeypatch.chdir("/")
@@ -182,7 +183,8 @@ def test_the_best_of_a_grid_is_chosen_by_validation_and_is_of_the_paper():
     found = evidence(grid, "validation rsum")
     assert judge(CLAIMS["4.1: only partly"], found).findings[0].status == "holds"
     grid_of_the_paper = "of vse-unique-ltd-dual 7.0, vse-unique-ltd-eta-0.1 8.0."
-    assert further_of(LTD, found).remarks[0].endswith(f"vse-unique-ltd-eta-0.1; {grid_of_the_paper}")
+    remark = resolve_name(LTD.further)(LTD, found).remarks[0]
+    assert remark.endswith(f"vse-unique-ltd-eta-0.1; {grid_of_the_paper}")
 
 
 def test_the_papers_numbers():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +16,7 @@ from diptych.analysis.cocos_report import CocosOptions
 from diptych.analysis.granularity.compare import GranularityOptions
 from diptych.cli.console import next_step, show, stop_on_signal, warn
 from diptych.cli.sources import Model, Source, encoded_of, named, run_of
-from diptych.core.errors import UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import command_line, parameter
 from diptych.data.language.open import LanguageSpec
@@ -24,6 +26,8 @@ from diptych.evaluation.options import AuditOptions, ProtocolOptions, StressOpti
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+    from diptych.evaluation.printed import Target
+    from diptych.studies.published import EvaluatedOn, PublishedRow
 
 
 def stress(model: Model, options: StressOptions) -> None:
@@ -190,15 +194,17 @@ def protocol(options: ProtocolOptions) -> None:
     from diptych.evaluation.variants.files import explore_named
     from diptych.evaluation.variants.tables import Verdict
     from diptych.report.analysis import protocol_page
-    from diptych.studies.published import other_data, published_target
 
     source, out = options.source, options.out
     if options.published is None:
-        target, on, of = as_target(options.target, options.decimals), None, list[str]()
+        target, of = as_target(options.target, options.decimals), list[str]()
+        explored, more = explore_named(options, target, encoded_of, lambda known: ())
     else:
-        target, on, of = published_target(options.published, options.decimals)
-    warnings = (lambda known: ()) if on is None else partial(other_data, on)
-    explored, more = explore_named(options, target, encoded_of, warnings)
+        row = published_row(options.published)
+        target, left_out = target_of(row, options.decimals)
+        of = [f"printed: {target.label}; {row.on.describe()}"]
+        of += [f"left out, no measures of retrieval: {', '.join(left_out)}"] if left_out else []
+        explored, more = explore_named(options, target, encoded_of, partial(other_data, row.on))
     found = Verdict(target, explored, [*of, *more], options.is_matrix)
     for line in found.warnings:
         warn(line)
@@ -216,3 +222,105 @@ def protocol(options: ProtocolOptions) -> None:
     page = protocol_page(found, source or "").save(out / "report.html")
     show(f"{'' if explored is None else 'with every variant '}in {out / 'protocol.json'}")
     next_step(["open", page])
+
+
+def published_row(reference: str) -> PublishedRow:
+    """Return the row that ``PAPER:TABLE:ROW`` names, with ``@EVALUATION`` where it was printed for several: for
+    example ``d2s:table-3.1:COTS (5.3M)@coco-blip``; upper and lower case are the same."""
+    from diptych.studies.published import published_papers, published_table, published_tables
+
+    def known(kind: str, given: str, names: Sequence[str], missing: str, fix: str) -> str:
+        if not given:
+            raise UsageError(missing, fix)
+        found = next((name for name in names if name.casefold() == given.casefold()), None)
+        if found is None:
+            has_comma = any("," in name for name in names)
+            raise UnknownNameError(kind, given, [f"“{name}”" for name in names] if has_comma else names)
+        return found
+
+    paper, name, row = [*(part.strip() for part in reference.split(":", 2)), "", ""][:3]
+    papers, form, no = published_papers(), "PAPER:TABLE:ROW", f"{reference!r} names no"
+    fix = f"{form}, e.g. reproducibility:table-2.1:Repr. X-VLM, COCO; papers: {', '.join(papers)}"
+    paper = known("published paper", paper, papers, f"{no} paper", fix)
+    names = published_tables(paper)
+    fix = f"{form}; tables of {paper}: {', '.join(names)}"
+    name = known(f"table of {paper}", name, names, f"{no} table", fix)
+    listed, rows = {}, published_table(paper, name).rows
+    for one in rows:
+        label = f" ({one.label})" if one.label and one.label != one.row else ""
+        listed[one.row] = one.row + label + ("" if retrieval_cells(one) else " [no measure of retrieval]")
+    key = ""
+    if "@" in row and row.casefold() not in map(str.casefold, listed):
+        row, key = (part.strip() for part in row.rsplit("@", 1))
+    fix = f"rows of {paper}:{name}: {'; '.join(listed.values())}"
+    row = known(f"row of {paper} {name}", row, list(listed), f"{no} row", fix)
+    found = {one.on.key: one for one in rows if one.row == row}
+    first, *others = found
+    missing = f"{paper} {name} has row {row!r} for {len(found)} evaluations: {', '.join(found)}"
+    fix = f"name one, e.g. {paper}:{name}:{row}@{first}"
+    kind, key = f"evaluation of {paper} {name}, row {row},", key if key or others else first
+    return found[known(kind, key, list(found), missing, fix)]
+
+
+def retrieval_cells(row: PublishedRow) -> dict[str, str]:
+    """Return the measure of each column of a row that is one of retrieval, and no bound."""
+    from diptych.evaluation.printed import cell_parts
+
+    found: dict[str, str] = {}
+    for column, cell in row.cells.items():
+        with suppress(UsageError):
+            found |= {} if cell.bound else {column: cell_parts(column)[1]}
+    return found
+
+
+def target_of(row: PublishedRow, decimals: int | None = None) -> tuple[Target, tuple[str, ...]]:
+    """Return the row's cells that are measures of retrieval, and the columns that are left out.
+
+    A file drops zeros at the end, but recalls are printed with one decimal at least. Precisions that a table
+    prints as fractions of 1 beside recalls in per cent are given in per cent, as everything else.
+    """
+    from diptych.evaluation.printed import as_target
+    from diptych.metrics.measuring import measure
+
+    measures, values = retrieval_cells(row), dict[str, float | str]()
+    if not measures:
+        printed = ", ".join(row.cells) or "nothing"
+        raise UsageError(f"row {row.row!r} prints no measure of retrieval: {printed}", "choose another row")
+    recalls = [column for column, kind in measures.items() if kind.startswith("R@")]
+    highest = max((row.cells[column].value for column in recalls), default=0.0)
+    for column, kind in measures.items():
+        value = row.cells[column].value
+        is_fraction = value <= 1 < highest and getattr(measure(kind), "kind", "") == "share"
+        # of a text every digit counts
+        is_text = kind == "rsum" or column in recalls
+        values[column] = str(value) if is_text else round(100 * value, 6) if is_fraction else value
+    target = replace(as_target(values, decimals, row.where), runs=next(iter(row.cells.values())).runs)
+    return target, tuple(column for column in row.cells if column not in values)
+
+
+def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
+    """Return warnings where the data at hand, metadata and images by name, are not those of the printed numbers."""
+    from diptych.data.known import known_by_name
+
+    def own_name(name: str) -> str:
+        known = known_by_name(name)
+        return (name if known is None else known.name).casefold()
+
+    printed = f"printed of {on.dataset} {on.split} ({on.images:,} images)"
+    others = {
+        name: f"{metadata['dataset']} {metadata['split']} ({images:,} images)"
+        for name, (metadata, images) in given.items()
+        if own_name(str(metadata["dataset"])) != own_name(on.dataset)
+    }
+    if len(others) == len(given):
+        computed = (
+            f"computed from {'; '.join(others.values())}; what follows says which protocols would give "
+        )
+        why = "such numbers on these data, not why they were printed of those"
+        return (f"OTHER DATA: {printed}, {computed}{why}",)
+    if others:
+        return (f"OTHER DATA: {printed}; {', '.join(others)} is {'; '.join(others.values())}",)
+    if not any(images == on.images for _, images in given.values()):
+        sizes = ", ".join(f"{images:,} ({name})" for name, (_, images) in given.items())
+        return (f"Printed of {on.images:,} images; given are {sizes}: recall falls as a gallery grows",)
+    return ()

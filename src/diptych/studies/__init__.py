@@ -13,12 +13,11 @@ __getattr__, __dir__ = lazy_names(
         ".compare": "compare judged_in_the_paper",
         ".evidence": "Evidence Figure Trajectory",
         ".plan": "Choices",
-        ".published": "published_papers published_table",
+        ".published": "cell_verdict published_papers published_table",
         ".results": "Entry Measurement Results collect",
         ".runner": "run_study",
         ".sources": "Subject",
         ".study": "STUDIES Column Row Setting Study",
-        ".verdict": "cell_verdict",
     },
 )
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from diptych.studies.evidence import Figure as Figure
     from diptych.studies.evidence import Trajectory as Trajectory
     from diptych.studies.plan import Choices as Choices
+    from diptych.studies.published import cell_verdict as cell_verdict
     from diptych.studies.published import published_papers as published_papers
     from diptych.studies.published import published_table as published_table
     from diptych.studies.results import Entry as Entry
@@ -46,4 +46,3 @@ if TYPE_CHECKING:
     from diptych.studies.study import Row as Row
     from diptych.studies.study import Setting as Setting
     from diptych.studies.study import Study as Study
-    from diptych.studies.verdict import cell_verdict as cell_verdict

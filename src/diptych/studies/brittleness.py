@@ -32,11 +32,10 @@ from diptych.studies.claims import FINER
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE
 from diptych.studies.published import document
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.retrieval import RECALLS
 from diptych.studies.sources import Subject, encoder_of
 from diptych.studies.study import PUBLISHED
-from diptych.studies.verdict import Measured
 
 _LISTS = document("brittleness")["lists"]
 _GALLERIES = {"split": "split", "folder": "all"}  # as the suite calls them

@@ -38,10 +38,9 @@ from diptych.data.scenes import product_scenes
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE, Plan
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Source, Subject, logger
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row
-from diptych.studies.verdict import Measured
 
 _SECTIONS = ("features", "train", MEASURE)
 # Others are set by rows, seeds and measure.query; resample would see other categories per epoch.

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING
 from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
-from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.evidence import Figure
 from diptych.studies.formulas import Status
-from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
-from diptych.studies.results import Entry, Results, measure_of
+from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, Verdict, cell_verdict, same_evaluation
+from diptych.studies.results import Entry, Measurement, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study
-from diptych.studies.verdict import Verdict, cell_verdict, printed_by, printed_evidence, same_evaluation
 
 if TYPE_CHECKING:
     from diptych.report.document import Gallery
-
-OWN = "own"
-"""The key of what ours were measured on, where nothing is printed of it."""
 
 JUDGED: tuple[Verdict, ...] = ("reproduced", "close", "not reproduced")
 
@@ -82,7 +78,7 @@ class Block:
     @property
     def is_printed(self) -> bool:
         """Whether anything is printed of it; else ours stand alone."""
-        return self.on.key != OWN
+        return bool(self.on.key)
 
     @property
     def is_measured(self) -> bool:
@@ -152,51 +148,31 @@ class Comparison:
             return f"Held against the paper: {setting.description}."
         data = "; ".join(dict.fromkeys(entry.data for entry in entries))
         how = f"on {data}, as the setting {entries[0].setting!r} says ({setting.description})"
-        if changed := sorted({key for entry in entries for key in entry.changed}):
-            how += f", with changes of {', '.join(changed)}"
-        if given := dict.fromkeys(entry.given for entry in entries if entry.given):
-            how += f", with what was given: {', '.join(given)}"
-        if stand_ins := self.results.stand_ins:
-            each = (f"{what} for {study.row(row).label}" for row, what in stand_ins.items())
-            how += f", with stand-ins: {', '.join(each)}"
+        given = list(dict.fromkeys(entry.given for entry in entries if entry.given))
+        stand_ins = self.results.stand_ins.items()
+        also = {
+            "changes of": sorted({key for entry in entries for key in entry.changed}),
+            "what was given:": given,
+            "stand-ins:": [f"{what} for {study.row(row).label}" for row, what in stand_ins],
+        }
+        how += "".join(f", with {what} {', '.join(each)}" for what, each in also.items() if each)
         if self.reproduces:
             ending = " Weights and vectors are taken for what they were given as." if given else ""
             return f"A reproduction: {how}.{ending}"
-        if study.ours or not study.printed_keys():
+        if study.ours or not study.printed_on():
             return f"Not in the paper: {how}."
         first = self.blocks[0]
         of = f" The paper's numbers are of {first.describe()}." if first.is_printed else ""
         return f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
 
 
-def further_of(study: Study, evidence: Evidence) -> Further:
-    """Return what a study makes of its numbers besides."""
-    found: Further = resolve_name(study.further)(study, evidence) if study.further else Further()
-    return found
-
-
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
     """Do the paper's own numbers support its text? Per claim and dataset, or per claim and who measured."""
-    evidence = _printed_sources(study)
+    evidence = study.printed_evidence()
     return [
         (claim, {key: judge(claim, given, keys=[key]) for key, given in evidence.items()})
         for claim in study.claims
     ]
-
-
-def _printed_sources(study: Study) -> dict[str, Evidence]:
-    """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
-    tables = study.published
-    on = [one for table in tables for one in table.evaluated_on]
-    if study.several:
-        found = {by: printed_by(tables, by) for by in dict.fromkeys(one.by for one in on)}
-        return {by: replace(one, beside=found) for by, one in found.items()}
-    found = {}
-    for one in on:  # with what is printed of the dataset's other splits
-        splits = [other.key for other in on if other.dataset == one.dataset and other.split != one.split]
-        found[one.key] = printed_evidence(tables, one.key, *splits)
-    own = [one.key for one in tables[0].evaluated_on if one.positives == "own"]
-    return {key: replace(found[key], beside=found) for key in own}
 
 
 def compare(study: Study, results: Results) -> Comparison:
@@ -205,59 +181,53 @@ def compare(study: Study, results: Results) -> Comparison:
     blocks = tuple(_block(study, of, on) for of, on in _evaluations(study, results))
     evidence = results.evidence()
     # On other data than the paper's a claim is judged whatever it is about.
-    keys = [] if study.several else [key for name in results.datasets for key in study.printed_keys(name)]
+    keys = [] if study.several else [on.key for name in results.datasets for on in study.printed_on(name)]
     if study.several:
-        evidence = replace(evidence, beside=_printed_sources(study))
+        evidence = replace(evidence, beside=study.printed_evidence())
     elif keys:
         beside = {block.on.key: results.evidence(block.on.positives) for block in blocks}
-        evidence = replace(evidence, beside={**beside, keys[0]: evidence})
-        if not blocks[0].differences:
-            # beside rows that the paper itself quotes from elsewhere
-            quoted = {row.row for table in study.published for row in table.rows if row.config is None}
-            printed = printed_evidence(study.published, keys[0]).figures
-            figures = {name: printed[name] for name in printed if name in quoted}
-            fixed = evidence.fixed | frozenset(figures)
-            evidence = replace(evidence, figures={**figures, **evidence.figures}, fixed=fixed)
+        figures, fixed = evidence.figures, evidence.fixed
+        if not blocks[0].differences:  # beside rows that the paper itself quotes from elsewhere
+            printed = study.printed_evidence()[keys[0]].figures
+            rows = [row for table in study.published for row in table.rows if row.config is None]
+            quoted = {row.name: printed[row.name] for row in rows if row.name in printed}
+            figures, fixed = {**quoted, **figures}, fixed | frozenset(quoted)
+        evidence = replace(evidence, figures=figures, fixed=fixed, beside=beside)
     claims = tuple(
         (claim, judge(claim, evidence, list(results.stand_ins), keys), in_paper)
         for claim, in_paper in judged_in_the_paper(study)
     )
-    return Comparison(study, results, blocks, claims, further_of(study, evidence))
+    further = resolve_name(study.further)(study, evidence) if study.further else Further()
+    return Comparison(study, results, blocks, claims, further)
 
 
 def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:
     """Yield the results of each block, and what printed numbers beside them are of; without any ours stand alone."""
-    tables = study.published if study.several else study.published[:1]
     printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
-    for on in [on for table in tables for on in table.evaluated_on]:
+    for on in study.printed_on():
         printed.setdefault((on.dataset, on.by if study.several else on.key), []).append(on)
     first = [] if study.several else list(printed.values())[:1]
-    for name in results.datasets:
-        ours = results.on(name)
-        measured = {**vars(ours.entries[0].measurements[0].on), "reranked": 0, "unranked": ""}
+    for name in results.datasets or ([] if study.several else [""]):
+        ours, own = results.on(name), EvaluatedOn("nothing", "none")
+        if ours.entries:
+            own = replace(own, **vars(ours.entries[0].measurements[0].on) | {"reranked": 0, "unranked": ""})
         found = [on for (dataset, _), on in printed.items() if dataset == name.lower()]
-        yield from ((ours, on) for on in found or first or [[EvaluatedOn(**measured, key=OWN)]])
+        yield from ((ours, on) for on in found or first or [[own]])
     if study.several:  # then the rest of the table
-        here = {name.lower() for name in results.datasets}
-        rest = {on.dataset for on in tables[0].evaluated_on} - here
-        nothing = Results(study.name, (), results.left_out)
-        yield from ((nothing, on) for (dataset, _), on in printed.items() if dataset in rest)
-    elif not results.entries:
-        yield from ((results, on) for on in first or [[EvaluatedOn("nothing", "none", key=OWN)]])
+        rest = {on.dataset for on in study.published[0].evaluated_on} - set(map(str.lower, results.datasets))
+        yield from ((results.on(name), on) for (name, _), on in printed.items() if name in rest)
 
 
 def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
     """Return rows beside what is printed of them on one of ``on``, which differ where rows have other tasks."""
     rows = []
     for row in study.rows:
-        each = (study.printed(row.name, one.key) for one in on)
-        printed = next((found for found in each if found is not None), None)
+        printed = next((found for one in on if (found := study.printed(row.name, one.key)) is not None), None)
         is_known = results.of(row.name) or row.name in results.left_out
         if printed is not None or (on[0].positives == "own" and is_known):
             rows.append(_row(study, results, row, printed, on[0] if printed is None else printed.on))
-    if len(on) == 1:
-        differences = next((row.differences for row in rows if row.seeds), ())
-    else:
+    differences = next((row.differences for row in rows if row.seeds), ())
+    if len(on) > 1:
         differing = [row for row in rows if row.printed is not None and row.differences]
         differences = tuple(f"{row.row.label}: {', '.join(row.differences)}" for row in differing)
     return Block(on[0], differences, tuple(rows))
@@ -266,16 +236,19 @@ def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
 def _row(
     study: Study, results: Results, row: Row, printed: PublishedRow | None, on: EvaluatedOn
 ) -> ComparedRow:
-    entries, stands_for = results.of(row.name), results.stand_ins.get(row.name, "")
-    measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
-    differences = tuple(same_evaluation(measured[0].on, on)) if measured and on.key != OWN else ()
-    is_changed = any(entry.changed or entry.stands_for for entry in entries)
-    is_another = is_changed or results.setting not in AS_PAPER
-    another: Verdict | None = "other data" if differences else "other training" if is_another else None
+    measured = results.measured(row.name, on.positives)
+    entries, stands_for = tuple(entry for entry, _ in measured), results.stand_ins.get(row.name, "")
+    needs = "not run" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
+    first = measured[0][1] if measured else Measurement({}, on, "")
+    why = "" if measured else results.left_out.get(row.name, needs)
+    differences = tuple(same_evaluation(first.on, on)) if measured and on.key else ()
+    commands = tuple(text.format(run=entries[0].run) for text in first.commands)
+    is_changed = results.setting not in AS_PAPER or any(one.changed or one.stands_for for one in entries)
+    another: Verdict | None = "other data" if differences else "other training" if is_changed else None
     cells = []
     for column in study.columns:
-        right = results.values(row.name, column.name, on.positives)
-        as_published = results.values(row.name, column.name + PUBLISHED, on.positives)
+        names = (column.name + PUBLISHED, column.name)
+        as_published, right = (results.values(row.name, name, on.positives) for name in names)
         values = as_published or right
         cell = None if printed is None else printed.cells.get(column.name)
         verdict: Verdict = "not printed" if values else "not run"
@@ -284,9 +257,5 @@ def _row(
         figure = Figure.of(values) if values else None
         counted_rightly = Figure.of(right) if as_published and right else None
         cells.append(ComparedCell(column.name, cell, figure, counted_rightly, verdict))
-    compared = ComparedRow(row, printed, tuple(cells), differences=differences, stands_for=stands_for)
-    if not measured:
-        needs = "not run" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
-        return replace(compared, why=results.left_out.get(row.name, needs))
-    commands = tuple(text.format(run=entries[0].run) for text in measured[0].commands)
-    return replace(compared, entries=tuple(entries), protocol=measured[0].protocol, commands=commands)
+    told = (why, first.protocol, commands, differences, stands_for)
+    return ComparedRow(row, printed, tuple(cells), entries, *told)

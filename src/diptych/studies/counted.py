@@ -17,10 +17,9 @@ from diptych.data.logs.schema import THESIS_DEVICES
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import LogRow, kept_in
-from diptych.studies.results import Measurement, Measuring, Results
+from diptych.studies.results import Measured, Measurement, Measuring, Results
 from diptych.studies.sources import Subject
 from diptych.studies.study import PUBLISHED, Study
-from diptych.studies.verdict import Measured
 
 Values = dict[str, dict[str, float]]  # row → column → number
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows by its name

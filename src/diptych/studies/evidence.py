@@ -166,6 +166,7 @@ def _query_error(parts: Sequence[Queries]) -> Error:
 
 
 KEPT = "per_query.npz"
+"""The file of a measurement's folder that holds what it keeps."""
 
 
 @dataclass(frozen=True, eq=False)

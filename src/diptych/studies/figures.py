@@ -40,24 +40,23 @@ def series(name: str, figures: Sequence[Figure | None], mark: Mark, texts: Seque
 def comparison_charts(block: Block, columns: Sequence[Column]) -> list[Chart]:
     """Return a chart of what was measured and printed of the recall sum, the throughput or else the first column."""
     column = next((one for name in _SHOWN for one in columns if one.name == name), columns[0])
-    cells = [(row.name, cell) for row in block.rows for cell in row.cells if cell.column == column.name]
-    cells = [(name, cell) for name, cell in cells if cell.measured or cell.published]
+    each = ((row.name, cell) for row in block.rows for cell in row.cells if cell.column == column.name)
+    cells = [(name, cell) for name, cell in each if cell.measured or cell.published]
     measured = [cell.measured for _, cell in cells]
     if not any(measured):
         return []
-    drawn = [series("measured here", measured, "point")]
     known = (cell.published for _, cell in cells)
     # a bound is no point
     printed = [None if one is None or one.bound else Figure(one.value, one.seed_sd) for one in known]
-    if any(printed):
-        drawn.append(series(f"printed, {block.on.dataset}", printed, "point"))
+    named = {"measured here": measured, f"printed, {block.on.dataset}": printed}
+    drawn = [series(name, figures, "point") for name, figures in named.items() if any(figures)]
     title, log = f"{column.name}, mean and standard deviation over seeds", "x" if column.logarithmic else ""
     return [Chart(title, drawn, column.name, "", [name for name, _ in cells], log, across=True)]
 
 
 def declared(study: Study, evidence: Evidence) -> Further:
     """Return the charts that ``[figures.STUDY]`` of the paper's file declares, of the rows that were measured."""
-    shared = document(study.paper.key)["figures"][study.name.partition(".")[2]]
+    shared = study.figures
     draw = _bars if "bars" in shared else _points
     charts = [draw(study, evidence, {**shared, **one}) for one in shared["charts"]]
     there = [chart for chart in charts if chart.series]
@@ -126,10 +125,9 @@ def trajectories(study: Study, evidence: Evidence) -> Further:
             elif len(values) > _ROUGH:
                 values = smoothed(values).tolist()
             lines += [Series(label, values, getattr(run, steps))] if values else []
-        bounds = [run.bound for run in runs.values() if run.bound is not None]
-        for place, bound in enumerate(bounds if lines and quantity == "reconstruction" else []):
-            lines.append(Series("" if place else "bounds", [bound], mark="level"))
-        if lines:
-            charts.append(Chart(title, lines, "step", log="y" if is_log else ""))
+        if lines and quantity == "reconstruction":
+            bounds = [run.bound for run in runs.values() if run.bound is not None]
+            lines += [Series("" if at else "bounds", [y], mark="level") for at, y in enumerate(bounds)]
+        charts += [Chart(title, lines, "step", log="y" if is_log else "")] if lines else []
     note = "The first seed of each row. Losses are smoothed over a fiftieth of the training"
     return Further(charts=charts, title="Trajectories", note=f"{note}; dotted lines are the bounds.")

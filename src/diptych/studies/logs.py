@@ -30,11 +30,10 @@ from diptych.data.logs import Log, ingest
 from diptych.data.scenes import make_shop_log
 from diptych.studies.evidence import Evidence
 from diptych.studies.plan import MEASURE, Plan
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for
 from diptych.studies.sources import Captions, Subject, logger
 from diptych.studies.study import Row
-from diptych.studies.verdict import Measured
 
 T = TypeVar("T")
 

@@ -62,22 +62,23 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
     blocks: list[Block] = [*compared_tables(comparison)]
     if study.of == "collections" and not study.several:  # the others have figures of their own
         blocks += comparison_charts(comparison.blocks[0], study.columns)
-    sections = [Section("Published and measured", blocks, comparison.label, further.remarks)]
-    if comparison.claims:
-        judged = "What the paper's text says, judged on the numbers measured here"
-        judged += " and on the paper's own." if comparison.claims[0][2] else "."
-        claims = claims_tables(comparison.claims, comparison.is_generated)
-        text = f"{judged} {PLANTED if comparison.is_generated else ''}"
-        sections.append(Section("Claims", [*claims, findings_table(comparison)], text))
-    measured = measured_rows(comparison)
-    rows = []
+    on_both = " and on the paper's own" if any(printed for *_, printed in comparison.claims) else ""
+    judged = f"What the paper's text says, judged on the numbers measured here{on_both}. "
+    claims = claims_tables(comparison.claims, comparison.is_generated)
+    measured, rows = measured_rows(comparison), []
     for name, row in measured:
         trained, best = row.entries[0].epochs
         epochs = f"{trained} (best {best})" if trained else "–"
         facts = (", ".join(map(str, row.seeds)), epochs, f"{row.cpu_seconds / 60:.1f}")
         rows.append([Cell(name, words=True), *map(Cell, facts), Cell(row.protocol, words=True)])
     depends = Table("Rows", ("row", "seeds", "epochs", "CPU minutes", "protocol"), rows)
-    sections += [
+    sections = [
+        Section("Published and measured", blocks, comparison.label, further.remarks),
+        Section(
+            "Claims",
+            [*claims, findings_table(comparison)] if claims else [],
+            judged + PLANTED * comparison.is_generated,
+        ),
         Section("Further tables", further.tables),
         Section(further.title, further.charts, further.note),
         Section("Rows", [depends] if rows else []),
@@ -88,7 +89,10 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
     return Page(
         title=study.name,
         summary=study.asks,
-        headlines=_headlines(comparison),
+        headlines=[
+            *_headline("cells reproduced", "reproduced", comparison.counts()),
+            *_headline("claims that hold", "holds", {} if comparison.is_generated else comparison.statuses()),
+        ],
         sections=[section for section in sections if section.blocks],
         protocol={"paper": f"{study.paper.authors}, {study.paper.title}, {study.paper.venue}"}
         | ({"page": str(page)} if page else {}),
@@ -105,25 +109,14 @@ def notes_of(study: Study) -> list[str]:
     for table in study.published:
         where = f"{table.paper.key} {table.name}"
         notes += [f"{where}: {note}" for note in table.notes]
-        notes += [
-            f"{where}, row {row}, {column} does not add up: {note}"
-            for row, column, note in table.inconsistent
-        ]
+        off = "does not add up"
+        notes += [f"{where}, row {row}, {column} {off}: {note}" for row, column, note in table.inconsistent]
     return [*notes, *study.paper.notes]
 
 
-def _headlines(comparison: Comparison) -> list[Headline]:
-    found = []
-    if comparison.reproduces:
-        found.append(_headline("cells reproduced", comparison.counts(), "reproduced"))
-    if comparison.claims and not comparison.is_generated:
-        found.append(_headline("claims that hold", comparison.statuses(), "holds"))
-    return found
-
-
-def _headline(label: str, counts: Mapping[Any, int], first: str) -> Headline:
+def _headline(label: str, first: str, counts: Mapping[Any, int]) -> list[Headline]:
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != first)
-    return Headline(label, f"{counts.get(first, 0)} of {sum(counts.values())}", others)
+    return [Headline(label, f"{counts.get(first, 0)} of {sum(counts.values())}", others)] if counts else []
 
 
 def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
@@ -134,22 +127,17 @@ def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
         study, results = comparison.study, comparison.results
         verdicts, statuses = comparison.counts(), comparison.statuses()
         minutes = sum({entry.run: entry.cpu_seconds for entry in results.entries}.values()) / 60
-        texts = [
-            results.setting or "–",
-            *(str(verdicts.get(one, 0)) if comparison.reproduces else "–" for one in JUDGED),
-            *(str(statuses[one]) for one in STATUSES),
-            f"{minutes:.1f}",
-        ]
+        counts = [str(verdicts.get(one, 0)) if verdicts else "–" for one in JUDGED]
+        counts += [str(statuses[one]) for one in STATUSES]
         head = Cell(study.name, link="" if page is None else page.as_posix())
+        texts = (results.setting or "–", *counts, f"{minutes:.1f}")
         rows.append([head, Cell(study.topic, words=True), *map(Cell, texts)])
     for name, why in failed.items():
         rows.append([Cell(name), Cell(f"failed: {why}", words=True), *[Cell("–")] * (len(columns) - 2)])
     groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
     marks = ", ".join(f"{mark} {one}" for one, mark in MARKS.items())
-    after = (
-        f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
-    )
-    return Table("Studies and their verdicts", columns, rows, groups, after)
+    after = "Cells have verdicts where the paper's own evaluation was repeated. In each study's table: "
+    return Table("Studies and their verdicts", columns, rows, groups, f"{after}{marks}.")
 
 
 def matrix_page(compared: Compared, failed: Mapping[str, str], commands: Sequence[str]) -> Page:

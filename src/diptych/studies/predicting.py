@@ -24,10 +24,9 @@ from diptych.studies.compare import Further
 from diptych.studies.counted import Values, numbers
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import FOREST, LogRow, kept_in
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Subject
 from diptych.studies.study import Study
-from diptych.studies.verdict import Measured
 
 _MEASURES = {"f1": "", "average_precision": "AP "}  # what their columns begin with
 

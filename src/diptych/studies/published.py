@@ -1,9 +1,12 @@
-"""The papers' numbers as data: every printed cell with what it was measured on, and references to printed rows.
+"""The papers' numbers as data: every printed cell with what it was measured on, and when it counts as reproduced.
 
 One TOML file per paper in ``papers/``, see docs/studies.md; ``sd`` are printed deviations, ``variance`` variances.
 
-``PAPER:TABLE:ROW`` refers to a row, with ``@EVALUATION`` where it was printed for several: for example
-``reproducibility:table-2.1:Repr. X-VLM, Flickr30k`` or ``d2s:table-3.1:COTS (5.3M)@coco-blip``.
+A measured mean is ``reproduced`` within 5 % of the printed value (Hendriksen et al., 2023), or within two standard
+deviations over seeds (Bleeker and de Rijke, 2022), or printed alike where the table says how it rounds, or on the side
+of a printed bound that it says; ``close`` within 10 %. Only a number of the printed one's own dataset, split and
+gallery, in a setting of the paper's own training, gets such a verdict; any other is ``other data`` or ``other
+training``. Weights and vectors that a user gives are taken for what they are called.
 """
 
 from __future__ import annotations
@@ -11,22 +14,28 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.data.known import known_by_name
-from diptych.evaluation.printed import Printed, Target, as_target, cell_parts
-from diptych.metrics.measuring import Measure, measure
-from diptych.studies.verdict import Measured
+from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
+from diptych.studies.evidence import Evidence, Figure, side_by_side
+
+Verdict = Literal[
+    "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
+]
 
 _FOLDER = resources.files("diptych.studies") / "papers"
 _ABSENT = ("-", "?")
 _CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
 _OF_CELLS = ("spread", "runs", "tolerance", "rounding")  # keys of a table that its cells have
-_EXAMPLE = "reproducibility:table-2.1:Repr. X-VLM, COCO"
+_OF_TABLE = ("name", "title", "page", "columns", "notes", "spread")
+_CLOSE = 2.0  # times a cell's tolerance
+_FLOAT = 1e-9  # 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it
+_NAMED = ("dataset", "split", "protocol", "positives", "chosen")
+_COUNTED = ("images", "products", "captions", "sessions", "categories", "reranked")
+_WORDS = {"chosen": "captions", "reranked": "candidates re-ranked"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,46 @@ class Paper:
     authors: str
     venue: str
     notes: tuple[str, ...] = ()  # on all of its tables
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a number was measured on: a collection, a shop's log or a catalogue."""
+
+    dataset: str
+    split: str
+    images: int = 0
+    captions: int = 0
+    protocol: str = "full"  # how the split was cut into galleries, or a log into sessions
+    positives: str = "own"  # the collection's captions, or the name of further judgements (``cxc``)
+    chosen: str = "all"  # captions of each image: ``all``, the ``first``, or one at ``random``
+    reranked: int = 0  # candidates per query that a matching head scored again
+    unranked: str = ""  # what became of the others, as :mod:`diptych.evaluation.reranking` calls it
+    centric: str = ""  # what images show: ``scene``, ``object``, or nothing
+    sessions: int = 0  # of a log
+    products: int = 0  # of a catalogue
+    categories: int = 0  # of a catalogue: queries
+
+    def counts(self, name: str) -> tuple[int, ...]:
+        """Return how many there are; of printed numbers several where the paper leaves open which."""
+        return (getattr(self, name),)
+
+    def number(self, name: str) -> str:
+        """Return how many there are, as ``"25,000 or 25,010"``."""
+        return " or ".join(f"{count:,}" if count else "no" for count in self.counts(name))
+
+    @property
+    def extent(self) -> str:
+        """How much was measured; empty of nothing."""
+        kinds = (("sessions",), ("products", "categories"), ("images", "captions"))
+        counted = next((names for names in kinds if any(getattr(self, name) for name in names)), ())
+        return ", ".join(f"{self.number(name)} {name}" for name in counted)
+
+    @property
+    def task(self) -> str:
+        """What every row of a table has to be evaluated on alike."""
+        chosen = "" if self.chosen == "all" else f" ({self.chosen})"
+        return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
 
 
 @dataclass(frozen=True)
@@ -84,8 +133,8 @@ class Cell:
     @property
     def sd(self) -> float | None:
         """The standard deviation; where a variance is printed, its root."""
-        is_variance = self.printed_spread is not None and self.spread == "variance"
-        return math.sqrt(self.printed_spread or 0.0) if is_variance else self.printed_spread
+        found = self.printed_spread
+        return math.sqrt(found) if found is not None and self.spread == "variance" else found
 
     @property
     def seed_sd(self) -> float | None:
@@ -105,6 +154,11 @@ class PublishedRow:
     where: str = ""  # paper, table and row
     each: tuple[dict[str, float], ...] = ()  # single runs by column, where they are printed
 
+    @property
+    def name(self) -> str:
+        """What evidence calls it: as the study does, and a row quoted from elsewhere as printed."""
+        return self.config or self.row
+
 
 @dataclass(frozen=True)
 class PublishedTable:
@@ -113,9 +167,9 @@ class PublishedTable:
     paper: Paper
     name: str
     title: str  # the caption in few words
-    page: int | None  # None where the text at hand has none
     columns: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
+    page: int | None = None  # None where the text at hand has none
     notes: tuple[str, ...] = ()  # cells that cannot be read, conventions
     inconsistent: tuple[tuple[str, str, str], ...] = ()  # row, column, what does not add up
     spread: str = "none"  # as of its cells
@@ -132,10 +186,8 @@ class PublishedTable:
 
 def published_papers() -> list[str]:
     """Return the papers whose numbers are here."""
-    names = (file.name for file in _FOLDER.iterdir())
-    return sorted(
-        name.removesuffix(".toml") for name in names if name.endswith(".toml") and not name.startswith("_")
-    )
+    names = [file.name for file in _FOLDER.iterdir() if not file.name.startswith("_")]
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 @cache
@@ -164,16 +216,15 @@ def published_table(paper: str, name: str) -> PublishedTable:
         first = {count: values[0] for count, values in readings.items()}
         evaluations[key] = EvaluatedOn(**given | first, key=key, readings=readings)
     return PublishedTable(
-        paper=Paper(paper, **whole["paper"] | {"notes": tuple(whole["paper"].get("notes", ()))}),
-        name=name,
-        title=table["title"],
-        page=table.get("page"),
-        columns=tuple(table["columns"]),
+        Paper(paper, **_tuples(whole["paper"])),
         rows=tuple(row for given in table["rows"] for row in _rows(paper, table, given, evaluations)),
-        notes=tuple(table.get("notes", ())),
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
-        spread=table.get("spread", "none"),
+        **_tuples({key: table[key] for key in _OF_TABLE if key in table}),
     )
+
+
+def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def _rows(
@@ -194,121 +245,58 @@ def _rows(
             cells[column] = Cell(f"{row} {column}", number, bound, spread, **of_cells)
     each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
     for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
-        yield PublishedRow(
-            row, given.get("config"), given.get("label", ""), evaluations[key], cells, where, each
-        )
+        config, label = given.get("config"), given.get("label", "")
+        yield PublishedRow(row, config, label, evaluations[key], cells, where, each)
 
 
-# References --------------------------------------------------------------------------------------
+def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
+    """Return the numbers, not bounds, that tables print for some evaluations; of a cell printed twice, the first."""
+    figures: dict[str, dict[str, Figure]] = {}
+    rows = [row for table in tables for row in table.rows]
+    for row in [row for key in keys for row in rows if row.on.key == key]:
+        columns = figures.setdefault(row.name, {})
+        for column, cell in row.cells.items():
+            if not cell.bound:
+                columns.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
+    return Evidence(figures, exact=True)
 
 
-def published_row(reference: str) -> PublishedRow:
-    """Return the row that a reference names; upper and lower case are the same."""
-    paper, name, row = [*(part.strip() for part in reference.split(":", 2)), "", ""][:3]
-    papers = published_papers()
-    fix = f"PAPER:TABLE:ROW, e.g. {_EXAMPLE}; papers: {', '.join(papers)}"
-    paper = _known("published paper", paper, papers, f"{reference!r} names no paper", fix)
-    names = published_tables(paper)
-    fix = f"PAPER:TABLE:ROW; tables of {paper}: {', '.join(names)}"
-    name = _known(f"table of {paper}", name, names, f"{reference!r} names no table", fix)
-    listed, rows = {}, published_table(paper, name).rows
-    for one in rows:
-        label = f" ({one.label})" if one.label and one.label != one.row else ""
-        listed[one.row] = one.row + label + ("" if retrieval_cells(one) else " [no measure of retrieval]")
-    key = ""
-    if "@" in row and row.casefold() not in map(str.casefold, listed):
-        row, key = (part.strip() for part in row.rsplit("@", 1))
-    fix = f"rows of {paper}:{name}: {'; '.join(listed.values())}"
-    row = _known(f"row of {paper} {name}", row, list(listed), f"{reference!r} names no row", fix)
-    found = {one.on.key: one for one in rows if one.row == row}
-    first, *others = found
-    missing = f"{paper} {name} has row {row!r} for {len(found)} evaluations: {', '.join(found)}"
-    fix = f"name one, e.g. {paper}:{name}:{row}@{first}"
-    key = key if key or others else first
-    return found[_known(f"evaluation of {paper} {name}, row {row},", key, list(found), missing, fix)]
-
-
-def _known(kind: str, given: str, known: Sequence[str], missing: str, fix: str) -> str:
-    """Return the known name that a given one is, but for upper and lower case."""
-    if not given:
-        raise UsageError(missing, fix)
-    found = [name for name in known if name.casefold() == given.casefold()]
-    if not found:
-        has_comma = any("," in name for name in known)
-        raise UnknownNameError(kind, given, [f"“{name}”" for name in known] if has_comma else known)
-    return found[0]
-
-
-def retrieval_cells(row: PublishedRow) -> dict[str, Cell]:
-    """Return the cells of a row that are measures of retrieval, by column."""
-    found = {}
-    for column, cell in row.cells.items():
-        try:
-            cell_parts(column)
-        except UsageError:
-            continue
-        if not cell.bound:
-            found[column] = cell
-    return found
-
-
-def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
-    """Return the row's cells that are measures of retrieval, and the columns that are left out.
-
-    A table prints its recalls with the same decimals, and a file drops zeros at the end: all recalls have
-    those of the recall with the most, one at least, and so on for every other measure. Precisions that a table
-    prints as fractions of 1 beside recalls in per cent are given in per cent, as everything else.
-    """
-    values = {column: cell.value for column, cell in retrieval_cells(row).items()}
-    if not values:
-        raise UsageError(
-            f"row {row.row!r} prints no measure of retrieval: {', '.join(row.cells) or 'nothing'}",
-            "choose another row",
-        )
-    kinds = {column: cell_parts(column)[1] for column in values}
-    recall = max((values[column] for column, kind in kinds.items() if kind.startswith("R@")), default=0.0)
-    cells = dict(as_target(values).cells)
-    for column, kind in kinds.items():
-        number, member = cells[column], None if kind == "rsum" else measure(kind)
-        if kind == "rsum" or kind.startswith("R@"):
-            cells[column] = Printed(number.value, max(1, number.decimals))
-        elif isinstance(member, Measure) and member.kind == "share" and number.value <= 1 < recall:
-            cells[column] = Printed(round(100 * number.value, 6), max(0, number.decimals - 2))
-    runs = next(iter(row.cells.values())).runs
-    return Target(cells, row.where, runs), tuple(column for column in row.cells if column not in values)
-
-
-def published_target(reference: str, decimals: int | None) -> tuple[Target, EvaluatedOn, list[str]]:
-    """Return the cells of the row that a reference names, what they were measured on, and lines about both."""
-    row = published_row(reference)
-    target, left_out = target_of(row)
-    lines = [f"printed: {target.label}; {row.on.describe()}"]
-    lines += [f"left out, no measures of retrieval: {', '.join(left_out)}"] if left_out else []
-    return as_target(target, decimals), row.on, lines
-
-
-def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
-    """Return warnings where the data at hand, metadata and images by name, are not those of the printed numbers."""
-    printed = f"{on.dataset} {on.split} ({on.images:,} images)"
-    others = {
-        name: f"{metadata['dataset']} {metadata['split']} ({images:,} images)"
-        for name, (metadata, images) in given.items()
-        if _dataset(str(metadata["dataset"])) != _dataset(on.dataset)
+def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
+    """Return what tables print as measured by ``by``, on all its collections side by side."""
+    on = [one for table in tables for one in table.evaluated_on if one.by == by]
+    each = {
+        name: printed_evidence(tables, *(one.key for one in on if one.dataset == name))
+        for name in dict.fromkeys(one.dataset for one in on)
     }
-    listed = "; ".join(others.values())
-    if len(others) == len(given):
-        return (
-            f"OTHER DATA: printed of {printed}, computed from {listed}; what follows says which protocols would give "
-            "such numbers on these data, not why they were printed of those",
-        )
-    if others:
-        return (f"OTHER DATA: printed of {printed}; {', '.join(others)} is {listed}",)
-    if not any(images == on.images for _, images in given.values()):
-        sizes = ", ".join(f"{images:,} ({name})" for name, (_, images) in given.items())
-        return (f"Printed of {on.images:,} images; given are {sizes}: recall falls as a gallery grows",)
-    return ()
+    return replace(side_by_side(each, {one.dataset: one.centric for one in on}), exact=True)
 
 
-def _dataset(name: str) -> str:
-    known = known_by_name(name)
-    return name.casefold() if known is None else known.name.casefold()
+def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
+    """Return what keeps two numbers from being of the same thing, one phrase each."""
+    measured = replace(measured, dataset=measured.dataset.lower())
+    differences = []
+    for name in _NAMED:
+        if (have := getattr(measured, name)) != (want := getattr(printed, name)):
+            differences.append(f"{_WORDS.get(name, name)} {have}, not {want}")
+    for name in _COUNTED:
+        if getattr(measured, name) not in printed.counts(name):
+            wanted = printed.number(name) if getattr(printed, name) else "none"
+            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {wanted}")
+    if printed.unranked and measured.unranked not in ("", printed.unranked):
+        differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
+    return differences
+
+
+def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
+    """Judge one value per seed by a printed cell of the same evaluation."""
+    if not measured:
+        raise UsageError("a verdict on no value", "run at least one seed")
+    for value in measured:
+        if not math.isfinite(value):
+            raise NumericalError(f"{cell.name} was measured as {value}", "look at its run")
+    figure = Figure.of(measured)
+    distance, allowed = abs(figure.mean - cell.value), cell.tolerance * abs(cell.value)
+    spreads = [2 * sd for sd in (figure.sd, cell.seed_sd) if sd is not None]
+    if cell.within(figure.mean) or distance <= max(allowed, cell.rounding, *spreads) + _FLOAT:
+        return "reproduced"
+    return "close" if distance <= _CLOSE * allowed + _FLOAT else "not reproduced"

@@ -17,8 +17,8 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.studies import study as declared
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
+from diptych.studies.published import Measured as Measured
 from diptych.studies.study import SettingName, Study
-from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -107,10 +107,6 @@ class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
     def dataset(self) -> str:
         return self.measurements[0].on.dataset
 
-    def measured(self, positives: str = "own") -> Measurement | None:
-        """Return the measurement by one kind of judgements."""
-        return next((one for one in self.measurements if one.on.positives == positives), None)
-
 
 @dataclass(frozen=True)
 class Results(Artifact, kind="study-results", recreate="diptych study run"):
@@ -122,10 +118,11 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
     several: bool = False  # they may be of several collections
 
     def __post_init__(self) -> None:
-        for part in map(self.on, self.datasets) if self.several else [self]:
-            kinds = sorted({f"{entry.setting} on {entry.data!r}" for entry in part.entries})
-            if len(kinds) > 1:
-                differ = f"runs of {self.study} differ: {kinds[0]} and {kinds[1]}"
+        kinds: dict[str, str] = {}  # of each collection
+        for entry in self.entries:
+            one = f"{entry.setting} on {entry.data!r}"
+            if (other := kinds.setdefault(entry.dataset if self.several else "", one)) != one:
+                differ = f"runs of {self.study} differ: {' and '.join(sorted((one, other)))}"
                 raise UsageError(differ, "give runs of one setting and one collection")
 
     @property
@@ -151,10 +148,14 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         """Return the entries of one row, seeds rising."""
         return sorted((entry for entry in self.entries if entry.row == row), key=lambda entry: entry.seed)
 
+    def measured(self, row: str, positives: str = "own") -> list[tuple[Entry, Measurement]]:
+        """Return the entries of one row that have numbers by some judgements, with these, seeds rising."""
+        each = ((entry, one) for entry in self.of(row) for one in entry.measurements)
+        return [(entry, one) for entry, one in each if one.on.positives == positives]
+
     def values(self, row: str, column: str, positives: str = "own") -> list[float]:
         """Return one value per seed; empty where there is none."""
-        found = [measured for entry in self.of(row) if (measured := entry.measured(positives)) is not None]
-        return [measured.values[column] for measured in found if column in measured.values]
+        return [one.values[column] for _, one in self.measured(row, positives) if column in one.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
         """Return what claims are judged on; over several collections, theirs side by side."""
@@ -165,16 +166,13 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
             centric = {name: on.centric for (name, _), on in ons.items()}
             tasks = {name: {row: ons[name, row].task for row in each[name].figures} for name in each}
             return replace(side_by_side(each, centric), tasks=tasks, fixed=fixed)
-        figures: dict[str, dict[str, Figure]] = {}
-        trajectories: dict[str, Sequence[Trajectory]] = {}
-        kept: dict[str, Sequence[Path]] = {}
-        for row in dict.fromkeys(entry.row for entry in self.entries):
-            found = [(entry, one) for entry in self.of(row) if (one := entry.measured(positives)) is not None]
-            measured = [one for _, one in found]
-            columns = dict.fromkeys(column for one in measured for column in one.values)
+        found = {row: self.measured(row, positives) for row in dict.fromkeys(one.row for one in self.entries)}
+        figures, trajectories, kept = {}, {}, {}
+        for row, each_seed in found.items():
+            columns = dict.fromkeys(column for _, one in each_seed for column in one.values)
             figures[row] = {column: Figure.of(self.values(row, column, positives)) for column in columns}
-            trajectories[row] = [one.trajectory for one in measured if one.trajectory is not None]
-            kept[row] = [Path(entry.run) / one.kept for entry, one in found if one.kept]
+            trajectories[row] = [one.trajectory for _, one in each_seed if one.trajectory is not None]
+            kept[row] = [Path(entry.run) / one.kept for entry, one in each_seed if one.kept]
         return Evidence(figures, trajectories, kept, fixed=fixed)
 
 
@@ -207,15 +205,14 @@ def mark_folder(folder: Path, study: Study, setting: SettingName, command: str) 
 
 def entries_in(study: Study, folder: Path) -> Iterator[Entry]:
     """Yield all that a study of that folder has measured, whichever call made the runs."""
-    pattern = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
+    name = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
     for row in study.rows:
-        for run in sorted(study.row_folder(row, folder).glob("seed-*")):
-            yield from _entries(run, pattern)
+        yield from _entries(study.row_folder(row, folder), f"seed-*/studies/{name}")
 
 
-def _entries(run: Path, pattern: str) -> Iterator[Entry]:
-    for file in sorted((run / "studies").glob(pattern)):
-        yield replace(Entry.open(file), run=str(run))  # where it is today
+def _entries(folder: Path, pattern: str) -> Iterator[Entry]:
+    for file in sorted(folder.glob(pattern)):
+        yield replace(Entry.open(file), run=str(file.parents[1]))  # where it is today
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
@@ -230,7 +227,7 @@ def collect(folders: Sequence[Path]) -> list[Results]:
                 given = Results.open(folder / "results.json").left_out
                 left_out.setdefault(study.name, {}).update(given)
         else:
-            entries = list(_entries(folder, "*.json"))
+            entries = list(_entries(folder, "studies/*.json"))
         if not entries:
             fix = "give folders that diptych study run has written, or runs inside them"
             raise UsageError(f"{folder} holds nothing that a study has measured", fix)
@@ -239,6 +236,6 @@ def collect(folders: Sequence[Path]) -> list[Results]:
     # A run may be of a study that this version does not have.
     several = {study.name for study in declared.STUDIES if study.several}
     return [
-        Results(name, tuple(by_run.values()), left_out.get(name, {}), name in several)
-        for name, by_run in found.items()
+        Results(name, tuple(of_study.values()), left_out.get(name, {}), name in several)
+        for name, of_study in found.items()
     ]

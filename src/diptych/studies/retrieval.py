@@ -21,10 +21,9 @@ from diptych.metrics import DIRECTIONS
 from diptych.studies.dense import encoded_split
 from diptych.studies.evidence import HIGH, LOW, Trajectory
 from diptych.studies.plan import POSITIVES_OPTION
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Subject, encoder_of, start_of
 from diptych.studies.study import PUBLISHED
-from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport

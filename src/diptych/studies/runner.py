@@ -210,7 +210,7 @@ def plan_of(
             raise UsageError(f"no data given for {study.name}", fix)
         several = named_apart(called(collections.of(section), given) for given, section in sections)
         # The paper's own setting where one of them is the paper's.
-        first = next((one for one in several if study.printed_keys(one)), next(iter(several)))
+        first = next((one for one in several if study.printed_on(one)), next(iter(several)))
         name = setting_for(study, first, name or (None if choices.collections else "quick"))
         setting = study.setting(name)
         measured = {f"{MEASURE}.{key}": value for key, value in setting.measure.items()}
@@ -227,6 +227,6 @@ def plan_of(
 def setting_for(study: Study, dataset: str | None, chosen: SettingName | None = None) -> SettingName:
     """Return the chosen setting, else ``paper`` on the paper's datasets, ``data`` on others, ``quick`` on none."""
     if chosen is None:
-        chosen = "quick" if dataset is None else "paper" if study.printed_keys(dataset) else "data"
+        chosen = "quick" if dataset is None else "paper" if study.printed_on(dataset) else "data"
     study.setting(chosen)
     return chosen

@@ -27,11 +27,10 @@ from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
 from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Source, Subject
 from diptych.studies.sparse import Head, dense_base, head_of
 from diptych.studies.study import PUBLISHED, Row
-from diptych.studies.verdict import Measured
 
 _CUTOFFS = (10, 100, 1000)
 _SECONDS = 8.0  # of one cut-off, at most

@@ -24,10 +24,9 @@ from diptych.sparse.static import StaticEmbedding
 from diptych.studies.dense import DenseRows, dense_rows, rows_of
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
-from diptych.studies.results import Measurement, Measuring
+from diptych.studies.results import Measured, Measurement, Measuring
 from diptych.studies.sources import Source, Subject, cost_of, tell_of
 from diptych.studies.study import Row
-from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

@@ -28,12 +28,16 @@ from typing import Any, Literal, TypeVar, get_args
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim, combinations
+from diptych.studies.evidence import Evidence
 from diptych.studies.formulas import members
 from diptych.studies.published import (
+    EvaluatedOn,
     Paper,
     PublishedRow,
     PublishedTable,
     document,
+    printed_by,
+    printed_evidence,
     published_papers,
     published_table,
 )
@@ -183,11 +187,23 @@ class Study:
         """Return what the paper prints for a row on ``key``; the study's own table goes first."""
         return next((found for table in self.published if (found := table.of(row, key)) is not None), None)
 
-    def printed_keys(self, dataset: str | None = None) -> list[str]:
+    def printed_on(self, dataset: str | None = None) -> list[EvaluatedOn]:
         """Return what its own table was measured on, of several collections all its tables; or on one dataset."""
         tables = self.published if self.several else self.published[:1]
         on = [one for table in tables for one in table.evaluated_on]
-        return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
+        return [one for one in on if dataset is None or one.dataset == dataset.lower()]
+
+    def printed_evidence(self) -> dict[str, Evidence]:
+        """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
+        tables, own = self.published, [on for on in self.printed_on() if on.positives == "own"]
+        if self.several:
+            found = {on.by: printed_by(tables, on.by) for on in own}
+            return {by: replace(one, beside=found) for by, one in found.items()}
+        found, every = {}, [on for table in tables for on in table.evaluated_on]
+        for on in every:  # with what is printed of the dataset's other splits
+            others = [one.key for one in every if one.dataset == on.dataset and one.split != on.split]
+            found[on.key] = printed_evidence(tables, on.key, *others)
+        return {on.key: replace(found[on.key], beside=found) for on in own}
 
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from diptych.core.table import Cell, Table
 from diptych.studies.claims import Claim, Judgement
-from diptych.studies.compare import OWN, Block, ComparedCell, ComparedRow, Comparison
+from diptych.studies.compare import Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Figure
 from diptych.studies.plan import needs_of
 from diptych.studies.published import Cell as Published
@@ -78,9 +78,8 @@ def printed_table(study: Study) -> Table:
     for row in table.rows:
         line = [Cell(row.row, row.label if row.label != row.row else "")]
         line += [Cell(_place(row.on), words=True)] if several else []
-        for column in study.columns:
-            cell = row.cells.get(column.name)
-            line.append(Cell("–") if cell is None else Cell(_printed(cell, column), value=cell.value))
+        cells = ((row.cells.get(column.name), column) for column in study.columns)
+        line += [Cell(_printed(cell, column), value=cell.value if cell else None) for cell, column in cells]
         rows += [line] if row.cells else []
     if not rows:
         return Table(caption, ("row",), [], after=f"no number is printed ({after})")
@@ -106,7 +105,7 @@ def compared_tables(comparison: Comparison, measured_alone: bool = False) -> lis
         if any(cell.right for cell in row.cells):  # where the paper counts otherwise, they stand below
             right = [Cell(_number(cell.right, column) if cell.right else "") for cell, column in cells]
             rows.append([Cell(f"{row.name}, rightly counted", words=is_long), *place, *right])
-    after = ". ".join(_reading(comparison, blocks)) + "."
+    after = _reading(comparison, blocks)
     tables = [Table("Measured, and as printed", _columns(study, several), rows, after=after)]
     if several:
         of = [_line(_place(block.on), *_evaluation(block)) for block in blocks]
@@ -119,7 +118,7 @@ def _line(name: str, *texts: str) -> list[Cell]:
 
 
 def _place(on: EvaluatedOn) -> str:
-    return f"{on.dataset}, by {on.by}" if on.by else on.dataset if on.key == OWN else on.key
+    return f"{on.dataset}, by {on.by}" if on.by else on.key or on.dataset
 
 
 def _columns(study: Study, several: bool) -> list[str]:
@@ -134,39 +133,35 @@ def _evaluation(block: Block) -> tuple[str, str]:
     return block.describe(), here if block.is_measured else "not measured"
 
 
-def _reading(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield how the numbers are to be read."""
+def _reading(comparison: Comparison, blocks: Sequence[Block]) -> str:
+    """Return how the numbers are to be read."""
     study, cells = comparison.study, [cell for block in blocks for row in block.rows for cell in row.cells]
-    prints = any(cell.published for cell in cells)
-    if study.of in _SHARES:
-        yield _SHARES[study.of]
-    elif any("R@" in cell.column for cell in cells):
-        yield "Recalls are in per cent"
-    if any(cell.measured and cell.measured.sd is not None for cell in cells):
-        yield "±: standard deviation over seeds"
-    if study.published[0].spread == "variance":
-        yield "Printed ±: variance over runs"
-    if any(cell.right for cell in cells):
-        yield "Some columns are counted as the paper counts; rightly counted: by their definition"
-    if prints:
-        yield "In brackets or below: as printed"
-    if comparison.reproduces:
-        near = "" if study.of == "log" else " or two standard deviations over seeds"
-        yield f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced"
-    elif prints:
-        data = "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
-        yield f"Cells have no verdict: these numbers are of other {data} the paper's"
-    else:
-        yield "The paper prints nothing of it"
+    prints, reproduces = any(cell.published for cell in cells), comparison.reproduces
+    recalls = "Recalls are in per cent" if any("R@" in cell.column for cell in cells) else ""
+    measured = [cell.measured for cell in cells if cell.measured]
+    near, data = " or two standard deviations over seeds", "data, or of another training than"
+    if study.of == "log":
+        near, data = "", "log, or measured otherwise than"
+    right = "Some columns are counted as the paper counts; rightly counted: by their definition"
+    sentences = {
+        _SHARES.get(study.of, recalls): True,
+        "±: standard deviation over seeds": any(one.sd is not None for one in measured),
+        "Printed ±: variance over runs": study.published[0].spread == "variance",
+        right: any(cell.right for cell in cells),
+        "In brackets or below: as printed": prints,
+        f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced": reproduces,
+        f"Cells have no verdict: these numbers are of other {data} the paper's": prints and not reproduces,
+        "The paper prints nothing of it": not prints,
+    }
     if len(blocks) == 1:
         printed, ours = _evaluation(blocks[0])
-        if prints:
-            yield f"Printed: {printed}"
-        yield f"Here: {ours}" if blocks[0].is_printed else f"Measured on {ours}"
+        sentences[f"Printed: {printed}"] = prints
+        sentences[f"Here: {ours}" if blocks[0].is_printed else f"Measured on {ours}"] = True
+    return ". ".join(text for text, is_so in sentences.items() if text and is_so) + "."
 
 
 def _compared(cell: ComparedCell, column: Column, reproduces: bool) -> Cell:
-    printed = "" if cell.published is None else _printed(cell.published, column)
+    printed = _printed(cell.published, column) if cell.published else ""
     if cell.measured is None:
         return Cell("–", printed)
     mark = MARKS.get(cell.verdict, "") if reproduces else ""
@@ -178,8 +173,8 @@ def _marked(text: str, mark: str, note: str = "", value: float | None = None) ->
     return Cell(text, note, 0.35 if colour else 0.0, colour, value=value)
 
 
-def _printed(cell: Published, column: Column) -> str:
-    return cell.bound + _number(Figure(cell.value, cell.printed_spread), column)
+def _printed(cell: Published | None, column: Column) -> str:
+    return cell.bound + _number(Figure(cell.value, cell.printed_spread), column) if cell else "–"
 
 
 def _number(figure: Figure, column: Column) -> str:
@@ -196,20 +191,19 @@ def claims_tables(
         return []
     _, ours, in_paper = claims[0]
     together = len(in_paper) > _SEVERAL
-    columns = ["claim", "text", *(["here", "the figure that decides"] if ours else [])]
-    columns += ["in the paper"] if together else [f"in the paper, {key}" for key in in_paper]
-    columns += [] if ours else ["why it fails"]
+    names = ["in the paper"] if together else [f"in the paper, {key}" for key in in_paper]
     rows = []
     for claim, here, printed in claims:
         row = [Cell(claim.name), Cell(claim.text, claim.where, words=True)]
+        outcomes = [_outcomes(printed)] if together else [_status(one.status) for one in printed.values()]
         if here:
-            row += [_status(here.status, is_generated), Cell(here.figure, words=True)]
-        row += [_outcomes(printed)] if together else [_status(one.status) for one in printed.values()]
-        if not here:
+            row += [_status(here.status, is_generated), Cell(here.figure, words=True), *outcomes]
+        else:
             failed = (f"{key}: {one.figure}" for key, one in printed.items() if one.status == "fails")
-            row.append(Cell("; ".join(failed), words=True))
+            row += [*outcomes, Cell("; ".join(failed), words=True)]
         rows.append(row)
-    return [Table("Claims", columns, rows)]
+    columns = ["here", "the figure that decides", *names] if ours else [*names, "why it fails"]
+    return [Table("Claims", ["claim", "text", *columns], rows)]
 
 
 def _outcomes(printed: Mapping[str, Judgement]) -> Cell:

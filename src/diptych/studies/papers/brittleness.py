@@ -15,9 +15,8 @@ from diptych.evaluation.stress.tables import percent
 from diptych.studies.claims import lists_of
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
-from diptych.studies.published import document
+from diptych.studies.published import document, printed_by
 from diptych.studies.study import Study
-from diptych.studies.verdict import printed_by
 
 _LISTS, _NOTES = (document("brittleness")[name] for name in ("lists", "further"))
 _NEARLY_ALL = 0.9  # where this share of queries was changed, the drop over all is as good as that over those

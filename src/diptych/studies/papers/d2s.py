@@ -14,8 +14,8 @@ from diptych.core.chart import Chart, Series
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence, kept_in
 from diptych.studies.formulas import Finding, Formula
+from diptych.studies.published import printed_evidence
 from diptych.studies.study import Study
-from diptych.studies.verdict import printed_evidence
 
 if TYPE_CHECKING:
     from PIL.Image import Image

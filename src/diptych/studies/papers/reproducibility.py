@@ -12,9 +12,8 @@ from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence, Figure
 from diptych.studies.formulas import Formula
-from diptych.studies.published import PublishedTable, document, published_table
+from diptych.studies.published import PublishedTable, document, printed_by, published_table
 from diptych.studies.study import Study
-from diptych.studies.verdict import printed_by
 
 _LISTS, _FURTHER = (document("reproducibility")[name] for name in ("lists", "further"))
 _RECALLS, _SCORES, _LEAVES = _LISTS["recalls"], _LISTS["scores"], _FURTHER["leaves"]
