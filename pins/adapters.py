@@ -588,6 +588,12 @@ def published() -> dict[str, Any]:
     return {"cells": cells, "claims": claims}
 
 
+def _number(row: Any) -> str:
+    """The paper's number of a row; empty where it prints none, or where the label says the same."""
+    printed = "" if row.printed is None or not row.printed.cells else row.printed.row
+    return "" if printed.lower() == row.row.label.lower() else str(printed)
+
+
 def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
     """What ``diptych study verdict FOLDER`` shows, in numbers and verdicts, and the measured values behind it.
 
@@ -608,7 +614,7 @@ def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
             measured[", ".join(map(str, key))] = values
     blocks = {
         f"{number} {block.on.key}": {
-            f"{row.row.name} {row.number}": {
+            f"{row.row.name} {_number(row)}": {
                 cell.column: [*_figure(cell.measured), cell.verdict]
                 for cell in row.cells
                 if not cell.column.startswith(timed)
