@@ -68,6 +68,16 @@ def mean_interval(total: int, squares: int, of: int, confidence: float) -> Inter
     return max(0.0, total / of - half), total / of + half
 
 
+def mean_between(counts: Mapping[int, int], low: float, high: float) -> float:
+    """The mean of lengths between two quantiles, on which sessions count with what lies inside."""
+    n, total, seen = sum(counts.values()), 0.0, 0
+    for length, sessions in sorted(counts.items()):
+        inside = min(seen + sessions, high * n) - max(seen, low * n)
+        total += length * max(0.0, inside)
+        seen += sessions
+    return total / ((high - low) * n)
+
+
 def _normal(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
