@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -247,14 +247,11 @@ class Declared(Measuring):
 
 def further(study: Study, evidence: Evidence) -> Further:
     """Return a statistic as the page of a description shows it, or charts and declared tables of predictions."""
-    kind, title, note = study.measure["kind"], study.figures["title"], study.figures["note"]
+    kind, given = study.measure["kind"], dict(study.figures)
+    declared = given.pop("tables", ())
     if kind == "counted":
         found = opened(evidence, Description)
-        return (
-            Further(*_described(study.measure["statistic"], found[0]), (), title, note)
-            if found
-            else Further()
-        )
+        return Further(*_described(study.measure["statistic"], found[0]), **given) if found else Further()
     evaluations = opened(evidence, Evaluation)
     if kind == "importance":
         charts = importance_charts([row for one in evaluations for row in one.importance])
@@ -262,7 +259,7 @@ def further(study: Study, evidence: Evidence) -> Further:
         grid = Grid([cell for one in evaluations for cell in one.cells])
         charts = [chart for measure in _MEASURES for chart in step_charts(grid, measure)]
         charts += gain_charts(grid, [gain for one in evaluations for gain in one.gains])
-    return Further(list(_by_step(study, evidence)), charts, (), title, note)
+    return Further(_by_step(study, evidence, declared), charts, **given)
 
 
 def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
@@ -291,19 +288,20 @@ def _plain(table: Table, note: str) -> Table:
     return Table.of(f"{table.caption}: all that the log has", f"{note}{table.after}".strip(), header, rows)
 
 
-def _by_step(study: Study, evidence: Evidence) -> Iterator[Table]:
-    """Yield the tables that the paper's file declares: a column for each step that was measured."""
+def _by_step(study: Study, evidence: Evidence, declared: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the tables that the paper's file declares: a column for each step that was measured."""
     labels = {row.name: row.label for row in study.rows if row.name in evidence.figures}
     steps = [one.name for one in study.columns if evidence.only(list(labels), one.name)]
-    for given in study.figures.get("tables", ()) if steps else ():
+    tables = []
+    for given in declared if steps else ():
         rows = []
         for line in given["lines"]:
             names = fnmatch.filter(labels, line["rows"])
             for name in names[:1] if "label" in line else names:
                 cells = (_cell(evidence, name, f"{line['columns']}{step}") for step in steps)
                 rows.append((line.get("label", labels[name]), *cells))
-        if rows:
-            yield Table.of(given["title"], given["after"], ("row", *steps), rows)
+        tables += [Table.of(given["title"], given["after"], ("row", *steps), rows)] if rows else []
+    return tables
 
 
 def _cell(evidence: Evidence, row: str, column: str) -> str:
