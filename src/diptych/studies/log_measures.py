@@ -270,14 +270,11 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
     """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
-    drawn = name.removesuffix("-quantiles")
-    charts = shown.charts_of(drawn, description.rows(drawn))
-    rows = [] if name in _NOT_LISTED else description.rows(name)
-    tables = shown.tables_of(name, rows, DescribeOptions(**description.about["options"]))
+    tables, charts = shown.statistic_shown(description, name.removesuffix("-quantiles"))
     least = Discretion.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
-    return [_plain(table, note) for table in tables or [chart.table() for chart in charts if rows]], charts
+    return [_plain(table, note) for table in tables if name not in _NOT_LISTED], charts
 
 
 def _plain(table: Table, note: str) -> Table:
