@@ -75,56 +75,69 @@ class Counted(Measuring):
     def counted(self, of: Statistics) -> Values:
         """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
         values: Values = {}
-        rows = [row for row in of(self.statistic) if row.get("to_device", "tv") in THESIS_DEVICES]
+        rows = [row for row in self._rows(of(self.statistic)) if row.get("to_device", "tv") in THESIS_DEVICES]
         for row in rows:
-            columns = values.setdefault(self._row(row), {})
+            columns = values.setdefault(row["row"], {})
             with_ends = next((one for one in _WITH_ENDS if one in row), None)
             for column, key in self.columns.items():
                 ends = (row.get("low"), row.get("high")) if key == with_ends else ()
                 scale = 100.0 if key.endswith(("share", "rate")) else 1.0
-                columns |= numbers(column.format(**_names(row)), row[key], *ends, scale=scale)
+                columns |= numbers(column.format(**row), row[key], *ends, scale=scale)
         self._derive(values, rows, of)
         for columns in values.values():
             if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
                 columns.clear()
         return {name: columns for name, columns in values.items() if columns}
 
-    def _row(self, row: Mapping[str, Any]) -> str:
-        return self.row.format(**_names(row)).replace(" ", "-")
+    def _rows(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return a statistic's rows with what templates may name of them, and the study's row that each is of."""
+        found = []
+        for row in rows:
+            buys = bool(row.get("purchase", row.get("purchaser")))
+            names = {
+                **row,
+                "non": "" if buys else "non-",
+                "kind": "purchase" if buys else "other",
+                "any": "any" if row.get("device") == "all" else row.get("device"),
+                "count": _DEVICES.get(row.get("devices", "")),
+                "time": shown.WEEK_DAYS[row["week_day"]] if "week_day" in row else f"{row.get('hour')} h",
+            }
+            found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
+        return found
 
     def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
         """Add what follows from several rows."""
         match self.statistic:
             case "session-length-quantiles":
+                lengths: dict[str, dict[int, int]] = {}
+                for row in self._rows(of(_LENGTHS)):
+                    lengths.setdefault(row["row"], {})[row["length"]] = row["sessions"]
                 for name in [name for name, columns in values.items() if "mean" in columns]:
-                    lengths = [row for row in of(_LENGTHS) if self._row(row) == name]
-                    counts = {row["length"]: row["sessions"] for row in lengths}
-                    values[name]["P50 to P90"] = mean_between(counts, 0.5, 0.9)
+                    values[name]["P50 to P90"] = mean_between(lengths[name], 0.5, 0.9)
             case "week-days" | "hours":
                 sessions = Counter[str]()
                 for row in rows:
-                    sessions[_names(row)["time"]] += row["sessions"]
+                    sessions[row["time"]] += row["sessions"]
                 if sessions.total():
                     values["either"] = {time: 100 * n / sessions.total() for time, n in sessions.items()}
-                for shares in values.values() if self.statistic == "week-days" else ():
+                for shares in filter(None, values.values() if self.statistic == "week-days" else ()):
                     days = sorted((shares.get(day, 0.0) for day in shown.WEEK_DAYS), reverse=True)
                     most, least = sum(days[:3]), sum(days[3:])
-                    if shares:
-                        shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
+                    shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
             case "channels":  # the thesis divides by n − 1
                 relative = standardise([row["rate"] for row in rows], ddof=1)
                 for row, value in zip(rows, relative, strict=True):
-                    values[self._row(row)] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
+                    values[row["row"]] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
             case "device-transitions":
                 for name, columns in values.items():
-                    from_it = {row["to_device"]: row["transitions"] for row in rows if self._row(row) == name}
+                    from_it = {row["to_device"]: row["transitions"] for row in rows if row["row"] == name}
                     columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in from_it}
                     columns["transitions"] = float(sum(from_it.values()))
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
-                    each = [row for row in rows if _names(row)["non"] == non and row["device"] != "all"]
-                    if each:
-                        total = float(sum(row["unique"] or 0 for row in each))
+                    of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
+                    if of_kind:
+                        total = float(sum(row["unique"] or 0 for row in of_kind))
                         values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
 
     def withhold(self, results: Results) -> Results:
@@ -148,20 +161,6 @@ class Counted(Measuring):
             kept = {name: value for name, value in one.values.items() if is_shown(entry.row, name, value)}
             entries.append(replace(entry, measurements=(replace(one, values=kept),)))
         return replace(results, entries=tuple(entries))
-
-
-def _names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what templates may name of a statistic's row."""
-    buys = bool(row.get("purchase", row.get("purchaser")))
-    day, hour = row.get("week_day"), row.get("hour")
-    return {
-        **row,
-        "non": "" if buys else "non-",
-        "kind": "purchase" if buys else "other",
-        "any": "any" if row.get("device") == "all" else row.get("device"),
-        "count": _DEVICES.get(row.get("devices", "")),
-        "time": f"{hour} h" if day is None else shown.WEEK_DAYS[day],
-    }
 
 
 @dataclass(frozen=True)
