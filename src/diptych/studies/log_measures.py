@@ -89,9 +89,9 @@ class Counted(Measuring):
                 columns.clear()
         return {name: columns for name, columns in values.items() if columns}
 
-    def _rows(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return a statistic's rows with what templates may name of them, and the study's row that each is of."""
-        found = []
+        found: list[Mapping[str, Any]] = []
         for row in rows:
             buys = bool(row.get("purchase", row.get("purchaser")))
             names = {

@@ -394,14 +394,13 @@ class FeatureTable:
         return replace(taken, columns=columns).until(step)
 
     def sample(self, sessions: int | Sequence[int] | None, seed: int) -> FeatureTable:
-        """Return ``sessions``, or a few more, of persons drawn at random; or so many of each setting at the first step;
-        or all.
-        """
-        if sessions is None or isinstance(sessions, int):
-            wanted = [(np.arange(len(self)), len(self) if sessions is None else sessions)]
-        else:
-            populations = [self.population(setting, self.steps[0]) for setting in self.settings]
-            wanted = list(zip(populations, sessions, strict=True))
+        """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
+        if sessions is None:
+            return self
+        parts = [np.arange(len(self))]
+        if not isinstance(sessions, int):
+            parts = [self.population(setting, self.steps[0]) for setting in self.settings]
+        wanted = list(zip(parts, [sessions] if isinstance(sessions, int) else sessions, strict=True))
         if all(len(rows) <= most for rows, most in wanted):
             return self
         persons, inverse = np.unique(self.persons, return_inverse=True)

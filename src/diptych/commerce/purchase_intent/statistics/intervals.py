@@ -223,14 +223,6 @@ def by_device_and_class(rows: Sequence[Row]) -> Iterator[tuple[str, bool, list[t
 
 Link = Literal["self", "strong", "one-sided", "weak", "none"]
 
-LINKS: Mapping[Link, str] = {
-    "self": "stays on the device",
-    "strong": "switches both ways are likely",
-    "one-sided": "likely one way, close to zero back",
-    "weak": "close to zero both ways",
-    "none": "between likely and close to zero, or nobody was seen to switch from the other device",
-}
-
 
 def link(there: float, back: float | None, *, likely: float, near_zero: float) -> Link:
     """The kind of link between two different devices; the same from either side.
