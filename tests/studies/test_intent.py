@@ -19,12 +19,11 @@ from intent_rows import described, groups, times
 from study_runs import run_study
 
 from diptych.commerce.purchase_intent.shown import Discretion, showing
+from diptych.commerce.purchase_intent.statistics.intervals import mean_between
 from diptych.core.errors import DataError, UsageError
 from diptych.studies import STUDIES, Choices, Evidence, Figure, compare, judge
-from diptych.studies.counted import Statistics, Values, middle
-from diptych.studies.logs import sampled
+from diptych.studies.log_measures import Statistics, Values, importances
 from diptych.studies.page import study_page
-from diptych.studies.predicting import importances
 from diptych.studies.results import Results, collect, measure_of
 from diptych.studies.study import PUBLISHED, Study
 
@@ -215,7 +214,8 @@ def test_the_middle_is_that_of_repeated_sessions(given_lengths: list[int]) -> No
     """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
     repeated = sorted(length for length in given_lengths for _ in range(10))
     inside = repeated[len(repeated) // 2 : len(repeated) * 9 // 10]
-    assert middle({one: repeated.count(one) for one in repeated}) == pytest.approx(sum(inside) / len(inside))
+    counts = {one: repeated.count(one) for one in repeated}
+    assert mean_between(counts, 0.5, 0.9) == pytest.approx(sum(inside) / len(inside))
 
 
 @pytest.mark.parametrize(
@@ -262,14 +262,14 @@ def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
 
 def test_a_sample_is_of_persons_or_of_so_many_of_each_setting(tmp_path: Path) -> None:
     features = small_features(tmp_path / "table", 300)
-    assert sampled(features, 300, 0) is sampled(features, (300, 300), 0) is features
-    some = sampled(features, 100, 1)
+    assert features.sample(300, 0) is features.sample((300, 300), 0) is features.sample(None, 0) is features
+    some = features.sample(100, 1)
     assert 100 <= len(some) < 105
     assert {*features.session_ids[np.isin(features.persons, some.persons)]} == {*some.session_ids}
-    of_each = sampled(features, (60, 1000), 1)
+    of_each = features.sample((60, 1000), 1)
     anonymous, known = (of_each.population(who, 0) for who in WHO)
     assert (len(anonymous), len(known)) == (60, len(features.population("identified", 0)))
-    assert len({tuple(sampled(features, (60, 40), seed).session_ids) for seed in (0, 1, 1)}) == 2
+    assert len({tuple(features.sample((60, 40), seed).session_ids) for seed in (0, 1, 1)}) == 2
 
 
 def test_importance_is_a_mean_over_steps_with_pages() -> None:

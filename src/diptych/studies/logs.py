@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -28,7 +28,6 @@ from diptych.core.locking import cached, taking_turns
 from diptych.core.options import Options
 from diptych.data.logs import Log, ingest
 from diptych.data.scenes import make_shop_log
-from diptych.studies.evidence import Evidence
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for
@@ -43,24 +42,21 @@ _KEY = 8  # characters of a fingerprint that tell folders apart
 _IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
 
 
-class LogOptions(Options):
-    """How a log is measured (``--set measure.KEY=VALUE``); further options of commerce are not set here."""
+class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateOptions):
+    """How a log is measured (``--set measure.KEY=VALUE``), of keys that a study names; where not as commerce has it."""
 
     model_config = ConfigDict(strict=True)
 
+    preset: Literal["paper"] = "paper"
+    inner: bool = False
     gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)  # idle minutes after which a session has ended
     by: intent.SessionKey = "client"
-    ddof: int = Field(0, ge=0, le=1)
-    journey: Literal["pair", "journey"] = "pair"
-    compat: intent.Compat = "none"
     split: Literal["random", "grouped", "time"] = "grouped"
     folds: int = Field(10, ge=2)
     # pages that are open, e.g. [0, 1, 5, 10]; all when not given
-    steps: Annotated[tuple[int, ...] | None, _LISTED] = Field(None, min_length=1, strict=False)
+    steps: Annotated[list[int] | None, _LISTED] = Field(None, min_length=1)
     # to predict on, of persons drawn at random: so many of all, or anonymous and identified ones; all when not given
     sessions: PositiveInt | Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
-    seed: int = Field(0, ge=0)  # of draws, splits and models
-    jobs: int = Field(1, ge=1)
 
     def only(self, *keys: str) -> dict[str, Any]:
         """Return some, JSON-able."""
@@ -88,39 +84,30 @@ class ShopLog:
         return sessionise(self.log, intent.SessionOptions(gap_minutes=self.options.gap, by=self.options.by))
 
     @cached_property
-    def description(self) -> Path:
-        """The folder of its statistics."""
-        how = self.options.only("ddof", "journey")
-
-        def make(folder: Path) -> None:
-            logger.info(f"{self.log.name}: description")
-            describe(self.sessions, options=intent.DescribeOptions(**how)).save(folder)
-
-        return cached(self._folder("description", self.sessions.fingerprint, how), Path, make)
+    def description(self) -> Description:
+        """Its statistics."""
+        how = intent.DescribeOptions(**self.options.only("ddof", "journey"))
+        make = partial(describe, self.sessions, options=how)
+        return self._made("description", how, Description.open, lambda folder: make().save(folder))
 
     @cached_property
     def features(self) -> FeatureTable:
         """What is known of sessions at every step."""
-        how = self.options.only("compat")
-
-        def make(folder: Path) -> None:
-            logger.info(f"{self.log.name}: features")
-            make_features(self.sessions, folder=folder, options=intent.FeatureOptions(**how))
-
-        return cached(self._folder("features", self.sessions.fingerprint, how), open_features, make)
+        how = intent.FeatureOptions(**self.options.only("compat"))
+        make = partial(make_features, self.sessions, options=how)
+        return self._made("features", how, open_features, lambda folder: make(folder=folder))
 
     @cached_property
     def sample(self) -> FeatureTable:
         """The features of as many sessions as are predicted on."""
-        wanted = self.options.sessions
-        return self.features if wanted is None else sampled(self.features, wanted, self.options.seed)
+        return self.features.sample(self.options.sessions, self.options.seed)
 
     def evaluating(self, model: str) -> intent.EvaluateOptions:
         """Return how a model is evaluated."""
-        how = self.options.only("split", "folds", "steps", "seed", "jobs")
-        how |= {"preset": "paper", "inner": False, "importance": model == FOREST}
+        how = self.options.only(*intent.EvaluateOptions.model_fields)
+        how |= {"models": [model], "importance": model == FOREST}
         how |= {"folds": 1} if self.options.split == "time" else {}
-        return intent.EvaluateOptions(models=[model], **how)
+        return intent.EvaluateOptions(**how)
 
     def evaluation(self, model: str) -> Evaluation:
         """Return one model on all steps, settings and feature sets; what was fitted before is not fitted again."""
@@ -133,57 +120,45 @@ class ShopLog:
                 self._evaluations[model] = evaluate(self.sample, folder, **dict(self.evaluating(model)))
         return self._evaluations[model]
 
+    def _made(self, name: str, how: Options, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
+        def write(folder: Path) -> None:
+            logger.info(f"{self.log.name}: {name}")
+            make(folder)
+
+        given = how.model_dump(mode="json", exclude_unset=True)
+        return cached(self._folder(name, self.sessions.fingerprint, given), read, write)
+
     def _folder(self, name: str, *depends_on: Any) -> Path:
         return self.folder / f"{name}-{fingerprint(*depends_on)[:_KEY]}"
 
 
-def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) -> FeatureTable:
-    """Return ``sessions``, or a few more, of persons drawn at random; or so many of each setting at the first step."""
-    if isinstance(sessions, int):
-        wanted = [(np.arange(len(features)), sessions)]
-    else:
-        populations = [features.population(setting, features.steps[0]) for setting in features.settings]
-        wanted = list(zip(populations, sessions, strict=True))
-    if all(len(rows) <= most for rows, most in wanted):
-        return features
-    persons, inverse = np.unique(features.persons, return_inverse=True)
-    place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
-    drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in wanted])
-    # a single number draws whole persons
-    rows = np.flatnonzero(np.isin(place, place[drawn])) if isinstance(sessions, int) else np.sort(drawn)
-    columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
-    taken: dict[str, Any] = {name: getattr(features, name)[rows] for name in columns}
-    about = features.about | {"fingerprint": fingerprint(features.fingerprint, "sampled", sessions, seed)}
-    return replace(features, about=about, view=features.view.take(rows), **taken)
-
-
 def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
     """Return the folder for what is made of a log, and the log: raw events are imported, or generated, once."""
-    path, options = Path((given or {}).get("path", "")), (given or {}).get("options", {})
-    if given is None:
-        name, key = "scenes", fingerprint(dict(generated))
-    elif Log.is_at(path):
+    path, reader, options = ((given or {}).get(key) for key in ("path", "reader", "options"))
+    if path is None:
+        name, key, options = "scenes", fingerprint(dict(generated)), {"name": "scenes"}
+    elif Log.is_at(path := Path(path)):
         log = Log.open(path)
         return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:_KEY]}", log
-    elif not path.exists():
-        fix = "give a folder that diptych intent ingest wrote, or raw events"
-        raise DataError(f"{path} is not there", fix)
     else:
+        if not path.exists():
+            fix = "give a folder that diptych intent ingest wrote, or raw events"
+            raise DataError(f"{path} is not there", fix)
+        options = dict(options or {})
         for option in options:
             if option not in _IMPORTS:
                 raise UnknownNameError("option of an import", option, _IMPORTS)
         # Files that have changed, or are read otherwise, are another log.
         files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
         found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        name = safe_name(path.name.partition(".")[0])
-        key = fingerprint(found, given.get("reader"), dict(options))
+        name, key = safe_name(path.name.partition(".")[0]), fingerprint(found, reader, options)
 
     def make(target: Path) -> None:
-        if given is None:
+        if path is None:
             logger.info("scenes: generating a shop log")
-        raw, named = (make_shop_log(**generated), {"name": "scenes"}) if given is None else (path, options)
-        logger.info(f"{named.get('name', raw.name)}: importing events")
-        ingest(raw, target, format=(given or {}).get("reader"), **named)
+        raw = make_shop_log(**generated) if path is None else path
+        logger.info(f"{options.get('name', raw.name)}: importing events")
+        ingest(raw, target, format=reader, **options)
 
     folder = beside / f"{name}-{key[:_KEY]}"
     return folder, cached(folder / "log", Log.open, make)
@@ -198,18 +173,13 @@ class LogRow:
     shop: ShopLog
 
     def measured(
-        self, values: Mapping[str, float], on: Measured, protocol: str, kept: Path, command: str
+        self, values: Mapping[str, float], of: Description | Evaluation, command: str, **on: Any
     ) -> tuple[Measurement, ...]:
         """Return numbers with what they were read from, which can be moved together with the row; nothing of none."""
         commands = (command.replace("{", "{{").replace("}", "}}"),) if command else ()
-        beside = os.path.relpath(kept.resolve(), self.folder.resolve())
-        return (Measurement(values, on, protocol, commands, kept=beside),) if values else ()
-
-
-def kept_in(evidence: Evidence, read: Callable[[Path], T]) -> list[T]:
-    """Open what rows were measured from, each once; what is gone is left out."""
-    folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
-    return [read(folder) for folder in folders if folder.is_dir()]
+        beside = os.path.relpath(of.folder.resolve(), self.folder.resolve())
+        measured = Measurement(values, Measured(self.shop.log.name, **on), of.line(), commands, kept=beside)
+        return (measured,) if values else ()
 
 
 class LogRows(Captions):

@@ -70,10 +70,10 @@ MEASURES = {  # by the names that studies have in papers' files
     "granularity": "diptych.studies.brittleness:Granularity",
     "clean": "diptych.studies.brittleness:Clean",
     "suite": "diptych.studies.brittleness:Suite",
-    "counted": "diptych.studies.counted:Counted",
-    "predicted": "diptych.studies.predicting:Predicted",
-    "importance": "diptych.studies.predicting:Importance",
-    "declared": "diptych.studies.predicting:Declared",
+    "counted": "diptych.studies.log_measures:Counted",
+    "predicted": "diptych.studies.log_measures:Predicted",
+    "importance": "diptych.studies.log_measures:Importance",
+    "declared": "diptych.studies.log_measures:Declared",
     "catalogue": "diptych.studies.catalogues:OfCatalogue",
 }
 

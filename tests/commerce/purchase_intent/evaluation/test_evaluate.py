@@ -13,8 +13,6 @@ from feature_tables import small_features
 from diptych.commerce.purchase_intent.evaluation import (
     Evaluation,
     GivenScores,
-    compare,
-    contrast,
     evaluate,
     evaluate_scores,
 )
@@ -139,24 +137,12 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
     assert not [row for row in evaluation.importance if (row["set"], row["step"]) == ("baseline", 0)]
 
 
-def test_gains_of_two_steps(evaluation: Evaluation) -> None:
-    def terms(step: int, factor: float) -> list[tuple[float, tuple[str, str, int, str]]]:
-        signs = (("extended", factor), ("baseline", -factor))
-        return [(sign, ("anonymous", which, step, "logistic-regression")) for which, sign in signs]
-
-    found = contrast(evaluation, [*terms(0, 1), *terms(5, -1)], bootstrap=HOW)
-    of = ("logistic-regression", "average_precision")
-    gains = {
-        one["step"]: one["difference"] for one in evaluation.gains if (one["model"], one["measure"]) == of
-    }
-    assert found.difference == pytest.approx(gains[0] - gains[5])
-    assert found.low < found.difference < found.high
-    same = compare(evaluation, terms(0, 1)[0][1], terms(0, 1)[0][1], bootstrap=HOW)
-    assert (same.difference, same.low, same.high) == (0, 0, 0)
-    with pytest.raises(MismatchError, match="not the same ones"):
-        compare(evaluation, terms(0, 1)[0][1], terms(5, 1)[0][1])
-    with pytest.raises(UnknownNameError, match="measure"):
-        contrast(evaluation, terms(0, 1), measure="accuracy")
+def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
+    for gain in evaluation.gains:
+        place = gain["step"], gain["model"]
+        more, base = (evaluation.cell(gain["setting"], one, *place) for one in ("extended", "baseline"))
+        assert gain["difference"] == pytest.approx(more[gain["measure"]] - base[gain["measure"]])
+        assert gain["low"] <= gain["difference"] <= gain["high"]
     with pytest.raises(UnknownNameError, match="cell"):
         evaluation.pooled("anonymous", "extended", 3, "logistic-regression")
 

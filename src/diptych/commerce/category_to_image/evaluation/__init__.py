@@ -10,7 +10,6 @@ from diptych.commerce.category_to_image.evaluation.grid import (
 from diptych.commerce.category_to_image.evaluation.measure import (
     CATEGORY_MEASURES,
     PRODUCT_MEASURES,
-    PUBLISHED_COLUMNS,
     measure_ranker,
 )
 from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
@@ -19,7 +18,6 @@ from diptych.commerce.category_to_image.evaluation.summary import GroupValue, Mo
 __all__ = [
     "CATEGORY_MEASURES",
     "PRODUCT_MEASURES",
-    "PUBLISHED_COLUMNS",
     "TRAINED",
     "GridProtocol",
     "GroupValue",

@@ -27,9 +27,6 @@ among the first k, which the published numbers agree with better."""
 PRODUCT_MEASURES = ("R@1", "R@5", "MRR")
 """For a product that asks for its category: R@1 is the share of products that would be put in the right place."""
 
-PUBLISHED_COLUMNS = ("P@1", "P@5", "P@10", "mAP-hits@5", "mAP-hits@10", "R-precision")
-"""The columns of thesis Table 7.1, under our names."""
-
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -3,17 +3,14 @@
 from diptych.commerce.purchase_intent.evaluation.evaluate import GivenScores, evaluate, evaluate_scores
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.plan import PRESETS, Preset
-from diptych.commerce.purchase_intent.evaluation.result import Difference, Evaluation, compare, contrast
+from diptych.commerce.purchase_intent.evaluation.result import Evaluation
 
 __all__ = [
     "PRESETS",
-    "Difference",
     "Evaluation",
     "GivenScores",
     "Platt",
     "Preset",
-    "compare",
-    "contrast",
     "evaluate",
     "evaluate_scores",
     "fit_platt",

@@ -31,6 +31,7 @@ from diptych.commerce.purchase_intent.shown import Discretion, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array
 from diptych.core.table import Cell, Table
 
@@ -391,6 +392,26 @@ class FeatureTable:
             columns[name] = columns[name].copy()
             columns[name][unknown] = empty_column(self.about["columns"][name], int(unknown.sum()))
         return replace(taken, columns=columns).until(step)
+
+    def sample(self, sessions: int | Sequence[int] | None, seed: int) -> FeatureTable:
+        """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
+        if sessions is None:
+            return self
+        parts = [np.arange(len(self))]
+        if not isinstance(sessions, int):
+            parts = [self.population(setting, self.steps[0]) for setting in self.settings]
+        wanted = list(zip(parts, [sessions] if isinstance(sessions, int) else sessions, strict=True))
+        if all(len(rows) <= most for rows, most in wanted):
+            return self
+        persons, inverse = np.unique(self.persons, return_inverse=True)
+        place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
+        drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in wanted])
+        # a single number draws whole persons
+        rows = np.flatnonzero(np.isin(place, place[drawn])) if isinstance(sessions, int) else np.sort(drawn)
+        columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        about = self.about | {"fingerprint": fingerprint(self.fingerprint, "sampled", sessions, seed)}
+        return replace(self, about=about, view=self.view.take(rows), **taken)
 
     def describe(self) -> str:
         """One line."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,7 @@ class Description(Artifact, kind="description", recreate="diptych intent describ
 
     about: Mapping[str, Any]
     tables: Mapping[str, Sequence[Row]]
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
 
     @property
     def name(self) -> str:

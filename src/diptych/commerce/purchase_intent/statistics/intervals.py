@@ -68,6 +68,16 @@ def mean_interval(total: int, squares: int, of: int, confidence: float) -> Inter
     return max(0.0, total / of - half), total / of + half
 
 
+def mean_between(counts: Mapping[int, int], low: float, high: float) -> float:
+    """The mean of lengths between two quantiles, on which sessions count with what lies inside."""
+    n, total, seen = sum(counts.values()), 0.0, 0
+    for length, sessions in sorted(counts.items()):
+        inside = min(seen + sessions, high * n) - max(seen, low * n)
+        total += length * max(0.0, inside)
+        seen += sessions
+    return total / ((high - low) * n)
+
+
 def _normal(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
@@ -212,14 +222,6 @@ def by_device_and_class(rows: Sequence[Row]) -> Iterator[tuple[str, bool, list[t
 
 
 Link = Literal["self", "strong", "one-sided", "weak", "none"]
-
-LINKS: Mapping[Link, str] = {
-    "self": "stays on the device",
-    "strong": "switches both ways are likely",
-    "one-sided": "likely one way, close to zero back",
-    "weak": "close to zero both ways",
-    "none": "between likely and close to zero, or nobody was seen to switch from the other device",
-}
 
 
 def link(there: float, back: float | None, *, likely: float, near_zero: float) -> Link:

@@ -82,12 +82,18 @@ _BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
 
 def description_tables(description: Description) -> list[Table]:
     """Return the tables of every statistic, in the order of the thesis; what is drawn alone comes as its values."""
-    found = []
-    for name in description.tables:
-        rows = description.rows(name)
-        tables = tables_of(name, rows, DescribeOptions(**description.about["options"]))
-        found += tables or [one.table() for one in charts_of(name, rows) if name != "session-length"]
-    return found
+    names = [name for name in description.tables if name != "session-length"]
+    return [table for name in names for table in statistic_shown(description, name)[0]]
+
+
+def statistic_shown(description: Description, name: str) -> tuple[list[Table], list[Chart]]:
+    """Return the tables and charts of one statistic; what is drawn alone comes as its values, too."""
+    rows = description.rows(name)
+    tables, charts = (
+        tables_of(name, rows, DescribeOptions(**description.about["options"])),
+        charts_of(name, rows),
+    )
+    return tables or [chart.table() for chart in charts], charts
 
 
 def tables_of(name: str, rows: Sequence[Row], options: DescribeOptions | None = None) -> list[Table]:

@@ -1,0 +1,305 @@
+"""Measures of a shop's log: what is counted in it, what is predicted from it, and what features are worth to that."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from diptych.commerce.purchase_intent.evaluation import Evaluation
+from diptych.commerce.purchase_intent.evaluation.shown import (
+    Grid,
+    gain_charts,
+    importance_charts,
+    mean_importance,
+    static_shares,
+    step_charts,
+)
+from diptych.commerce.purchase_intent.features import FEATURES
+from diptych.commerce.purchase_intent.features.table import SETTINGS
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.shown import Discretion
+from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, shown
+from diptych.commerce.purchase_intent.statistics.intervals import mean_between, standardise
+from diptych.core.chart import Chart
+from diptych.core.options import command_line
+from diptych.core.table import Table
+from diptych.data.logs.schema import THESIS_DEVICES
+from diptych.studies.compare import Further
+from diptych.studies.evidence import HIGH, LOW, Evidence
+from diptych.studies.logs import FOREST, LogRow
+from diptych.studies.results import Measured, Measurement, Measuring, Results
+from diptych.studies.sources import Subject
+from diptych.studies.study import PUBLISHED, Study
+
+Values = dict[str, dict[str, float]]  # row → column → number
+Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows by its name
+Made = TypeVar("Made", Description, Evaluation)
+
+_DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
+_LENGTHS = "session-length"
+_WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
+_COUNTS = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
+_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
+_NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
+_MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
+
+
+def numbers(column: str, *values: float | None, scale: float = 100.0) -> dict[str, float]:
+    """Return a number and the two ends of its interval, as far as they are there."""
+    names = (column, column + LOW, column + HIGH)
+    return {name: scale * value for name, value in zip(names, values, strict=False) if value is not None}
+
+
+@dataclass(frozen=True)
+class Counted(Measuring):
+    """Rows and columns of a log's statistic, by templates."""
+
+    statistic: str
+    row: str  # what a row of the study is called
+    columns: Mapping[str, str]  # what a column is called → the statistic's column
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count one row; nothing where the log has nothing of it."""
+        row: LogRow = subject.run
+        shop, description = row.shop, row.shop.description
+        about, values = description.about, self.counted(description.rows).get(row.name, {})
+        how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
+        words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
+        on = {"sessions": about["counts"]["sessions"], "protocol": shop.options.protocol}
+        return row.measured(values, description, command_line(words, *how), split="all", **on)
+
+    def counted(self, of: Statistics) -> Values:
+        """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
+        values: Values = {}
+        rows = [row for row in self._rows(of(self.statistic)) if row.get("to_device", "tv") in THESIS_DEVICES]
+        for row in rows:
+            columns = values.setdefault(row["row"], {})
+            with_ends = next((one for one in _WITH_ENDS if one in row), None)
+            for column, key in self.columns.items():
+                ends = (row.get("low"), row.get("high")) if key == with_ends else ()
+                scale = 100.0 if key.endswith(("share", "rate")) else 1.0
+                columns |= numbers(column.format(**row), row[key], *ends, scale=scale)
+        self._derive(values, rows, of)
+        for columns in values.values():
+            if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
+                columns.clear()
+        return {name: columns for name, columns in values.items() if columns}
+
+    def _rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return a statistic's rows with what templates may name of them, and the study's row that each is of."""
+        found: list[Mapping[str, Any]] = []
+        for row in rows:
+            buys = bool(row.get("purchase", row.get("purchaser")))
+            names = {
+                **row,
+                "non": "" if buys else "non-",
+                "kind": "purchase" if buys else "other",
+                "any": "any" if row.get("device") == "all" else row.get("device"),
+                "count": _DEVICES.get(row.get("devices", "")),
+                "time": shown.WEEK_DAYS[row["week_day"]] if "week_day" in row else f"{row.get('hour')} h",
+            }
+            found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
+        return found
+
+    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
+        """Add what follows from several rows."""
+        match self.statistic:
+            case "session-length-quantiles":
+                lengths: dict[str, dict[int, int]] = {}
+                for row in self._rows(of(_LENGTHS)):
+                    lengths.setdefault(row["row"], {})[row["length"]] = row["sessions"]
+                for name in [name for name, columns in values.items() if "mean" in columns]:
+                    values[name]["P50 to P90"] = mean_between(lengths[name], 0.5, 0.9)
+            case "week-days" | "hours":
+                sessions = Counter[str]()
+                for row in rows:
+                    sessions[row["time"]] += row["sessions"]
+                if sessions.total():
+                    values["either"] = {time: 100 * n / sessions.total() for time, n in sessions.items()}
+                for shares in filter(None, values.values() if self.statistic == "week-days" else ()):
+                    days = sorted((shares.get(day, 0.0) for day in shown.WEEK_DAYS), reverse=True)
+                    most, least = sum(days[:3]), sum(days[3:])
+                    shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
+            case "channels":  # the thesis divides by n − 1
+                relative = standardise([row["rate"] for row in rows], ddof=1)
+                for row, value in zip(rows, relative, strict=True):
+                    values[row["row"]] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
+            case "device-transitions":
+                for name, columns in values.items():
+                    from_it = {row["to_device"]: row["transitions"] for row in rows if row["row"] == name}
+                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in from_it}
+                    columns["transitions"] = float(sum(from_it.values()))
+            case "unique-queries":  # totals of the thesis are sums, which count some queries twice
+                for non in ("", "non-"):
+                    of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
+                    if of_kind:
+                        total = float(sum(row["unique"] or 0 for row in of_kind))
+                        values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
+
+    def withhold(self, results: Results) -> Results:
+        """Return results as they may be printed: without numbers that give a small count away, or hidden rates."""
+        descriptions, discretion = opened(results.evidence(), Description), Discretion.current()
+        if not descriptions:
+            return results
+        of, small = descriptions[0].rows, discretion.model_copy(update={"hide_rates": False})
+        # Of lengths themselves nothing is hidden: their mean between quantiles needs them all.
+        masked = self.counted(lambda name: of(name) if name == _LENGTHS else small.rows(name, of(name)))
+
+        def is_shown(row: str, column: str, value: float) -> bool:
+            is_count = column.endswith(_COUNTS)
+            is_rate = column.startswith("rate") or column.endswith((LOW, HIGH))
+            hidden = (is_count and discretion.small(int(value))) or (is_rate and discretion.hide_rates)
+            return not hidden and column in masked.get(row, {})
+
+        entries = []
+        for entry in results.entries:
+            (one,) = entry.measurements
+            kept = {name: value for name, value in one.values.items() if is_shown(entry.row, name, value)}
+            entries.append(replace(entry, measurements=(replace(one, values=kept),)))
+        return replace(results, entries=tuple(entries))
+
+
+@dataclass(frozen=True)
+class Predicted(Measuring):
+    """A model with a feature set in a setting: F1 in per cent at each step, and what else is known of it."""
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Evaluate a model for all of its rows; nothing where a setting has too few sessions of either kind."""
+        row: LogRow = subject.run
+        model, feature_set, setting = row.name.rsplit("-", 2)
+        evaluation = row.shop.evaluation(model)
+        folds, split = evaluation.protocol.folds, evaluation.protocol.split
+        how = f"{folds}-fold cross-validation" if folds > 1 else "one split"
+        how += "" if split == "random" else f" by {split}"
+        values: dict[str, float] = {}
+        for cell in evaluation.cells:
+            if (cell["set"], cell["setting"]) == (feature_set, setting):
+                for measure, prefix in _MEASURES.items():
+                    ends = cell[f"{measure}_low"], cell[f"{measure}_high"]
+                    values |= numbers(f"{prefix}{cell['step']}", cell[measure], *ends)
+                values[f"base rate {cell['step']}"] = 100.0 * cell["base_rate"]
+                values[f"always buy {cell['step']}"] = 100.0 * cell["always_buy_f1"]
+        for gain in evaluation.gains if feature_set == "extended" else ():
+            if gain["setting"] == setting and gain["measure"] in _MEASURES:
+                column = f"gain {_MEASURES[gain['measure']]}{gain['step']}"
+                values |= numbers(column, gain["difference"], gain["low"], gain["high"])
+        return _evaluated(row, evaluation, values, f"{how}, balanced classes", setting)
+
+
+@dataclass(frozen=True)
+class Importance(Measuring):
+    """What each feature is worth to the random forest, per setting; and what static ones are, step by step."""
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one feature, or all static ones; nothing where no model had it."""
+        evaluation = subject.run.shop.evaluation(FOREST)
+        values = importances(evaluation.importance).get(subject.run.name, {})
+        return _evaluated(subject.run, evaluation, values, "importance by impurity of a random forest")
+
+
+def _evaluated(
+    row: LogRow, evaluation: Evaluation, values: Mapping[str, float], protocol: str, setting: str = ""
+) -> tuple[Measurement, ...]:
+    shop, cells = row.shop, [cell for cell in evaluation.cells if setting in ("", cell["setting"])]
+    first = min((cell["step"] for cell in cells), default=0)
+    sessions = {cell["setting"]: int(cell["sessions"]) for cell in cells if cell["step"] == first}
+    command = ""
+    if shop.sample is shop.features:  # a sample cannot be drawn by hand
+        words = ("diptych", "intent", "evaluate", shop.features.folder, "--out", "evaluation")
+        command = command_line(words, shop.evaluating(evaluation.protocol.models[0]), left_out=["jobs"])
+    on = {"split": f"{setting} sessions of 12 pages and more".lstrip(), "sessions": sum(sessions.values())}
+    return row.measured(values, evaluation, command, protocol=protocol, **on)
+
+
+def importances(rows: Sequence[Mapping[str, Any]]) -> Values:
+    """Return what features with the extended set are worth, in per cent, by the mean over steps from 1 on."""
+    values: Values = {}
+    for setting in SETTINGS:
+        mine = [row for row in rows if (row["setting"], row["set"]) == (setting, "extended")]
+        later = [row for row in mine if row["step"] > 0]
+        for kind, column in (("impurity", setting), ("permutation", f"{setting}, permutation")):
+            for feature, worth in mean_importance(later, kind).items():
+                values.setdefault(feature, {})[column] = 100.0 * worth
+        if setting == SETTINGS[0]:
+            shares = static_shares(mine, "impurity")
+            values["static"] = {f"at step {step}": 100.0 * share for step, share in shares.items()}
+    return values
+
+
+@dataclass(frozen=True)
+class Declared(Measuring):
+    """Whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Return one feature as it is declared."""
+        feature = FEATURES.get(subject.run.name)
+        values = {"dynamic": float(feature.dynamic), "baseline": float(feature.baseline)}
+        values["history"] = float(feature.group == "history")
+        protocol = "what may change during a session, and what the baseline has"
+        on = Measured("features", "declared", protocol=protocol)
+        return (Measurement(values, on, "diptych.commerce.purchase_intent.features"),)
+
+
+def further(study: Study, evidence: Evidence) -> Further:
+    """Return a statistic as the page of a description shows it, or charts and declared tables of predictions."""
+    kind, given = study.measure["kind"], dict(study.figures)
+    declared = given.pop("tables", ())
+    if kind == "counted":
+        found = opened(evidence, Description)
+        return Further(*_described(study.measure["statistic"], found[0]), **given) if found else Further()
+    evaluations = opened(evidence, Evaluation)
+    if kind == "importance":
+        charts = importance_charts([row for one in evaluations for row in one.importance])
+    else:
+        grid = Grid([cell for one in evaluations for cell in one.cells])
+        charts = [chart for measure in _MEASURES for chart in step_charts(grid, measure)]
+        charts += gain_charts(grid, [gain for one in evaluations for gain in one.gains])
+    return Further(_by_step(study, evidence, declared), charts, **given)
+
+
+def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
+    """Open what rows were measured from, each once; what is gone is left out."""
+    folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
+    return [kind.open(folder) for folder in folders if folder.is_dir()]
+
+
+def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
+    """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
+    tables, charts = shown.statistic_shown(description, name.removesuffix("-quantiles"))
+    least = Discretion.current().least
+    note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
+    note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
+    return [_plain(table, note) for table in tables if name not in _NOT_LISTED], charts
+
+
+def _plain(table: Table, note: str) -> Table:
+    """Return a table of text, without groups and folds."""
+    over = [text for text, span in table.groups for _ in range(span)] or [""] * len(table.columns)
+    header = [": ".join(filter(None, heads)) for heads in zip(over, table.columns, strict=True)]
+    rows = [[cell.line for cell in row] for row in table.rows]
+    return Table.of(f"{table.caption}: all that the log has", f"{note}{table.after}".strip(), header, rows)
+
+
+def _by_step(study: Study, evidence: Evidence, declared: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the tables that the paper's file declares: a column for each step that was measured."""
+    labels = {row.name: row.label for row in study.rows if row.name in evidence.figures}
+    steps = [one.name for one in study.columns if evidence.only(list(labels), one.name)]
+    tables = []
+    for given in declared if steps else ():
+        rows = []
+        for line in given["lines"]:
+            names = fnmatch.filter(labels, line["rows"])
+            for name in names[:1] if "label" in line else names:
+                cells = (_cell(evidence, name, f"{line['columns']}{step}") for step in steps)
+                rows.append((line.get("label", labels[name]), *cells))
+        tables += [Table.of(given["title"], given["after"], ("row", *steps), rows)] if rows else []
+    return tables
+
+
+def _cell(evidence: Evidence, row: str, column: str) -> str:
+    figures = [evidence.figure(row, column + end) for end in ("", LOW, HIGH)]
+    value, *ends = (None if one is None else f"{one.mean:.1f}" for one in figures)
+    return (value or "–") if None in ends else f"{value} [{', '.join(map(str, ends))}]"
