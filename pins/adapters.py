@@ -613,7 +613,7 @@ def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
             values = {name: value for name, value in one.values.items() if not name.startswith(timed)}
             measured[", ".join(map(str, key))] = values
     blocks = {
-        f"{number} {block.on.key}": {
+        f"{number} {block.on.key or 'own'}": {
             f"{row.row.name} {_number(row)}": {
                 cell.column: [*_figure(cell.measured), cell.verdict]
                 for cell in row.cells
