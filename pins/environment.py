@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,8 +55,13 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def platform_facts() -> dict[str, str]:
-    """What last bits depend on besides the code: the architecture and the versions of libraries."""
-    facts = {"machine": platform.machine()}
+    """What last bits depend on besides the code: the architecture, its maker and the versions of libraries.
+
+    MKL keeps to ``MKL_CBWR`` on processors of Intel's alone.
+    """
+    processor = Path("/proc/cpuinfo")
+    maker = re.search(r"vendor_id\s*:\s*(\w+)", processor.read_text()) if processor.is_file() else None
+    facts = {"machine": platform.machine(), "maker": maker[1] if maker else "unknown"}
     for name in _LIBRARIES:
         try:
             facts[name] = importlib.metadata.version(name)
