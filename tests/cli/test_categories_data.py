@@ -14,8 +14,8 @@ from tiny_catalogue import tiny_catalogue
 from diptych.commerce.category_to_image.application import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.data.scenes import make_product_scenes
-from diptych.data.taxonomy import read_taxonomy
+from diptych.commerce.scenes.products import make_product_scenes
+from diptych.commerce.taxonomy import read_taxonomy
 
 GOOGLE = """# Google_Product_Taxonomy_Version: 2021-09-21
 1 - Men
@@ -116,7 +116,7 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     first = diptych(*call, "--limit", "3")
     first.shows("3 of 5 images", "0 failed, 2 not tried yet", "next: diptych categories download")
     second = diptych(*call)
-    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
+    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet")
     second.shows("status 404", "--retry-failed")
     assert sorted(file.name for file in (tmp_path / "images").glob("*.png")) == [
         f"A{i}.png" for i in range(4)
@@ -133,7 +133,7 @@ def test_a_dataset_without_addresses_and_a_list_that_is_none(
     diptych(
         f"categories download {scenes_folder} --out {tmp_path}/images",
         *OPTIONS,
-        failed="says where its picture is",
+        failed="says where its image is",
     )
     (tmp_path / "twice.csv").write_text("id,address\na,http://x/1\na,http://x/2\n")
     diptych(
