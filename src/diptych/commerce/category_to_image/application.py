@@ -28,7 +28,7 @@ from diptych.commerce.category_to_image.features import ProductFeatures
 from diptych.commerce.category_to_image.features.maker import EncoderSpec
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
-from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
+from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings, product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.commerce.category_to_image.tables import run_tables
 from diptych.core.errors import StorageError, UsageError
@@ -44,7 +44,7 @@ from diptych.metrics.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+    from diptych.commerce.category_to_image.results import ModelsEvaluation
     from diptych.evaluation.result import Result
 
 SETTINGS = "diptych.commerce.catalogue:SETTINGS"
@@ -82,7 +82,7 @@ class TrainHeads(HeadOptions):
 
     def chosen(self) -> TrainOptions:
         """Return the options of the training."""
-        from diptych.commerce.category_to_image.evaluation.grid import trained_options
+        from diptych.commerce.category_to_image.evaluation import trained_options
 
         base = trained_options(self.model, self.setting, self.published).model_dump()
         return self.training(base | self.model_dump(include={"query", "seed"}), "--seed")
@@ -153,7 +153,7 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
 
 
 def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
-    from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
+    from diptych.commerce.category_to_image.measuring import measure_ranker
 
     part = catalogue.split("test") if "test" in catalogue.split_sizes else None
     if part is None or not bool((part.place >= 0).any()):
@@ -335,7 +335,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
     """Which models are measured, and how."""
 
     model: list[str] = parameter(
-        [], "bm25, clip, sentence, clip-i … clip-ita. Repeatable.", default="all possible"
+        [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all possible but mixed"
     )
     setting: list[str] = parameter(
         [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
@@ -378,10 +378,15 @@ def evaluate_catalogue(
     }
     if options.run is not None:
         return _evaluate_run(CategoryRun.open(options.run), catalogue, options.out, **common)
-    maker, validation = encoders.maker(catalogue), validation_part(catalogue)
-    train, test = training_part(catalogue, "test")
+    models, splits = _names(options.model), catalogue.split_sizes
+    train, validation, test = None, None, catalogue
+    if models and set(models) <= set(RANKERS) and not {"train", "test"} <= set(splits):
+        test = catalogue.split("test") if "test" in splits else catalogue  # baselines need no more
+    else:
+        validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
+    maker = encoders.maker(catalogue)
     common |= {
-        "models": _names(options.model),
+        "models": models,
         "seeds": tuple(range(options.seeds)),
         "options": options.training({}, "--seeds") if options.set_ else None,
         **options.model_dump(include={"query", "published", "jobs"}),
@@ -397,8 +402,7 @@ def _names(given: list[str]) -> list[str] | None:
 def _evaluate_run(
     run: CategoryRun, catalogue: Catalogue, out: Path, *, about: Mapping[str, Any], **options: Any
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    from diptych.commerce.category_to_image.evaluation import evaluate_given
-    from diptych.commerce.category_to_image.evaluation.evaluate import chosen_settings
+    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_models
 
     test, note = held_out(run.splits, catalogue)
     seen = None
@@ -407,16 +411,16 @@ def _evaluate_run(
         epochs = run.options.epochs if run.options.resample else 0
         mask = seen_nodes(catalogue.subset(rows), run.options.setting, run.options.seed, epochs=epochs)
         seen = dict.fromkeys(chosen_settings(options["settings"]), mask)
-    texts = category_texts(test.tree, range(len(test.tree)), run.options.query)
-    found = evaluate_given(
-        run.model,
+    found = evaluate_models(
+        None,
+        None,
         test,
-        run.features(test),
-        run.category_features(texts),
+        run.maker,
         out,
-        given=f"{run.about['model']} trained on {run.options.setting} categories",
+        given=(run.model, f"{run.about['model']} trained on {run.options.setting} categories"),
         query=run.options.query,
         seen=seen,
+        missing="none",
         about={**about, "run": str(run.folder.resolve()), "notes": [*catalogue.notes, *note]},
         **options,
     )
@@ -444,8 +448,10 @@ def evaluated_products(found: ModelsEvaluation) -> Catalogue:
         source = found.about["source"]
     except KeyError:
         raise StorageError(f"{found.folder} does not say what data it is of", "evaluate again") from None
-    whole = described(CatalogueSource, source, found.folder).catalogue()
+    whole: Catalogue = described(CatalogueSource, source, found.folder).catalogue()
     run = found.about.get("run")
+    if whole.fingerprint == found.protocol.test:
+        return whole
     part = whole.split("test") if run is None else held_out(CategoryRun.open(run).splits, whole)[0]
     if part.fingerprint != found.protocol.test:
         raise StorageError("the products are not those that were ranked any more", "evaluate again")
