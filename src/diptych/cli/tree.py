@@ -55,6 +55,8 @@ _STUDY = group(
         "verdict": "diptych.cli.study:verdict",
     },
 )
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version

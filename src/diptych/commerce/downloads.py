@@ -218,9 +218,9 @@ class _Fetching:
         if line.get("address") != self._wanted[name]:
             return False
         if "error" in line:
-            return not self._options.retry_failed
-        file = folder / line["file"]
-        return file.is_file() and file.stat().st_size == line["bytes"]
+            return self._options.retry_failed is False
+        file = folder / str(line["file"])
+        return file.is_file() and file.stat().st_size == int(line["bytes"])
 
     def _next(self, host: Host) -> str:
         """Fetch a host's next image; return why the others are left for another time, empty where they are not."""

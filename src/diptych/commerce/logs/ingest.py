@@ -464,8 +464,8 @@ def _stage(
             if written := sorted(target.glob("*/*.parquet")):
                 counts.rows += database.value(f"SELECT count(*) FROM {_table(written)}")
     if written := sorted(folder.glob("*/*/*.parquet")):
-        found = [f"count(*) FILTER ({name} AND {of})" for name, (of, _) in _MARKS.items()]
-        marks = database.rows(f"SELECT {', '.join(found)} FROM {_table(written)}")[0]
+        counted = ", ".join(f"count(*) FILTER ({name} AND {of})" for name, (of, _) in _MARKS.items())
+        marks = database.rows(f"SELECT {counted} FROM {_table(written)}")[0]
         counts.marks = dict(zip(_MARKS, marks, strict=True))
     if dropped := sorted(folder.glob(f"*/bucket={buckets}/*.parquet")):
         found = f"""

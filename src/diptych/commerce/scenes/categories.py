@@ -167,7 +167,7 @@ class Observer:
     def __init__(self, leaves: Sequence[Leaf], effects: Effects) -> None:
         self.leaves, self.effects = leaves, effects
         self.paths = sorted({path for leaf in leaves for path in accumulate((name,) for name in leaf.path)})
-        self._number = {path: place for place, path in enumerate(self.paths)}
+        self._number: dict[tuple[str, ...], int] = {path: place for place, path in enumerate(self.paths)}
         # (leaves, nodes): 1 where a leaf is a node or below it
         self._below = np.zeros((len(leaves), len(self.paths)))
         for row, leaf in zip(self._below, leaves, strict=True):

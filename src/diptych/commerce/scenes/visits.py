@@ -122,7 +122,8 @@ class Choice:
         """(n,) int64: a column for each draw in [0, 1), by the distribution in its row."""
         columns = self.rows.shape[1]
         places = np.searchsorted(self._rising, uniform + rows, side="right") - rows * columns
-        return np.minimum(places, columns - 1)  # a draw next to 1 may be rounded into the next row
+        found: np.ndarray = np.minimum(places, columns - 1)
+        return found  # a draw next to 1 may be rounded into the next row
 
 
 def shares_of(name: str, rows: Any) -> np.ndarray:
