@@ -267,7 +267,7 @@ def _logs() -> dict[str, Any]:
 
 
 def _check(found: Any) -> None:
-    from diptych.data.logs.source_files import check_whole
+    from diptych.commerce.logs.source_files import check_whole
 
     check_whole(found)
 

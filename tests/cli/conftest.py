@@ -76,7 +76,7 @@ def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A shop of 80 products, some without a picture, a title, a category; and a category run trained on it."""
-    from diptych.data.scenes.products import make_product_scenes
+    from diptych.commerce.scenes.products import make_product_scenes
 
     folder = tmp_path_factory.mktemp("trained")
     shop, run = folder / "shop", folder / "run"

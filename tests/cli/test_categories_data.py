@@ -14,8 +14,8 @@ from tiny_catalogue import tiny_catalogue
 from diptych.commerce.category_to_image.application import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.data.scenes import make_product_scenes
-from diptych.data.taxonomy import read_taxonomy
+from diptych.commerce.scenes.products import make_product_scenes
+from diptych.commerce.taxonomy import read_taxonomy
 
 GOOGLE = """# Google_Product_Taxonomy_Version: 2021-09-21
 1 - Men

@@ -13,11 +13,11 @@ from events import write_log
 from imported import events_of
 from intent_rows import cells_of
 
+from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Results
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.statistics import Description
-from diptych.data.logs import Log
 
 LINES = """ts;cookie;what;ua
 01.10.2019 10:00;a;Look;Firefox

@@ -14,10 +14,10 @@ from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS
 
 from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits, seen_nodes
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.data.taxonomy import CategoryTree
 
 
 def collection(

@@ -25,6 +25,7 @@ from diptych.commerce.category_to_image.features.maker import SavedEncoders
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
 from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldResult, FoldScores, Protocol
@@ -41,7 +42,6 @@ from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
 from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
-from diptych.data.logs.log import Log
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.stress import StressResult

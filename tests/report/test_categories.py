@@ -29,8 +29,8 @@ from diptych.commerce.category_to_image.tables import (
     short_path,
     sibling_table,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import MismatchError
-from diptych.data.taxonomy import CategoryTree
 from diptych.report.categories import evaluation_page, split_tree, write_tree_pages
 
 NASTY = '<script>alert("x")</script> & "quotes" \' / \ud800'

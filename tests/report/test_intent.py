@@ -27,6 +27,7 @@ from intent_rows import (
 )
 from parsed_page import Parsed
 
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
@@ -46,7 +47,6 @@ from diptych.commerce.purchase_intent.statistics import DescribeOptions, Descrip
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, description_tables, tables_of
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
-from diptych.data.logs.log import Log
 from diptych.report.document import Page
 from diptych.report.intent import description_page, evaluation_page, scorer_page
 

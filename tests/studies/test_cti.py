@@ -13,8 +13,8 @@ from study_runs import run_study
 from tiny_catalogue import tiny_collection
 
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.scenes.products import make_product_scenes
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judge, published_table
 from diptych.studies.catalogues import MeasureOptions, split_products
 from diptych.studies.evidence import Evidence, Figure

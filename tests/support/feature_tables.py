@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.table import (
     PAGE_TIMES,
     PAGE_TYPES,
@@ -16,7 +17,6 @@ from diptych.commerce.purchase_intent.features.table import (
 )
 from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.schema import SECOND
 
 _VOCABULARY = ("product", "search", "home", "basket")
 _STEPS = 10

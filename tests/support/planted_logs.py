@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.data.scenes.shop_log.chance import DAY
-from diptych.data.scenes.shop_log.effects import CLASSES, PAGE_TYPES
-from diptych.data.scenes.shop_log.sessions import MONTH
-from diptych.data.scenes.shop_log.world import FORCED, NO_DEVICE, START, TYPES, World
+from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.scenes.shop_log.chance import DAY
+from diptych.commerce.scenes.shop_log.effects import CLASSES, PAGE_TYPES
+from diptych.commerce.scenes.shop_log.sessions import MONTH
+from diptych.commerce.scenes.shop_log.world import FORCED, NO_DEVICE, START, TYPES, World
 
 _SEARCH = PAGE_TYPES.index("search")
 

@@ -24,8 +24,8 @@ from diptych.commerce.category_to_image.features.maker import EncoderSpec
 from diptych.commerce.category_to_image.filling.catalogue import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.tables import evaluation_tables, pick_tables, pick_warnings
+from diptych.commerce.downloads import FetchOptions, download_pictures, is_list
 from diptych.core.files import write_json
-from diptych.data.downloads import FetchOptions, download_pictures, is_list
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
 
 _CATEGORIES = ("diptych", "categories")

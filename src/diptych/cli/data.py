@@ -11,6 +11,9 @@ import typer
 
 from diptych.cli.console import next_step, show, warn
 from diptych.cli.verbs import completion
+from diptych.commerce.scenes.products import TRUTH, make_product_scenes, read_product_scenes, truth
+from diptych.commerce.scenes.products.make import ProductOptions
+from diptych.commerce.scenes.shop_log import make as shop_logs
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.reading import read_json
@@ -18,11 +21,8 @@ from diptych.core.table import Table
 from diptych.data.checking import check_dataset
 from diptych.data.known import KNOWN
 from diptych.data.language.resources import find_resources
-from diptych.data.scenes import make_product_scenes, make_scenes, read_product_scenes, read_scenes
+from diptych.data.scenes import make_scenes, read_scenes
 from diptych.data.scenes.make import SceneOptions
-from diptych.data.scenes.products import TRUTH, truth
-from diptych.data.scenes.products.make import ProductOptions
-from diptych.data.scenes.shop_log import make as shop_logs
 from diptych.data.source import DataSource, DataSpec, OutOption, TargetOption
 from diptych.data.vocabulary import words
 from diptych.data.word_vectors import convert_word_vectors, stripped

@@ -11,6 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
+from diptych.commerce.logs import Log
+from diptych.commerce.logs import ingest as read
+from diptych.commerce.logs.ingest import ImportOptions
+from diptych.commerce.logs.rules import Cleaning
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
@@ -41,10 +45,6 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.files import check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
-from diptych.data.logs import Log
-from diptych.data.logs import ingest as read
-from diptych.data.logs.ingest import ImportOptions
-from diptych.data.logs.rules import Cleaning
 from diptych.data.source import OutOption
 from diptych.report.intent import PAGE, description_page, evaluation_page, page_of
 

@@ -22,10 +22,10 @@ from diptych.commerce.category_to_image.tables import (
     setting_name,
     short_path,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.context import track
 from diptych.core.errors import DiptychError, MismatchError, UsageError
 from diptych.core.table import Cell, Table
-from diptych.data.taxonomy import CategoryTree
 from diptych.report.document import Card, Gallery, Headline, Page, Section, Thumbnails, state_of
 from diptych.report.style import shorten
 

@@ -29,12 +29,12 @@ from diptych.commerce.category_to_image.evaluation import (
 from diptych.commerce.category_to_image.evaluation.grid import RESULTS, Cell, GridHeader
 from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.collection import Collection
-from diptych.data.scenes import product_scenes
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE, Plan

@@ -9,13 +9,13 @@ from planted_logs import expected
 from raw_shop_logs import cleaned, raw_rows, sessions_of
 from statistics_oracle import check_rows, statistics_of
 
+from diptych.commerce.logs import Cleaning
+from diptych.commerce.logs.ingest import ingest
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.data.logs import Cleaning
-from diptych.data.logs.ingest import ingest
-from diptych.data.scenes.shop_log import DEFAULT, make_shop_log
-from diptych.data.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS, Calendar
-from diptych.data.scenes.shop_log.world import World
+from diptych.commerce.scenes.shop_log import DEFAULT, make_shop_log
+from diptych.commerce.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS, Calendar
+from diptych.commerce.scenes.shop_log.world import World
 
 
 def described(shop: Path, confidence: float = 0.95) -> Description:

@@ -16,19 +16,13 @@ from commands import every_byte
 from raw_shop_logs import raw_rows
 from refusals import refused
 
+from diptych.commerce.scenes.products import Effects, Telling, make_product_scenes, read_product_scenes
+from diptych.commerce.scenes.products import make as make_products
+from diptych.commerce.scenes.shop_log import make as make_log
+from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.collection import Collection
-from diptych.data.scenes import (
-    make,
-    make_product_scenes,
-    make_scenes,
-    make_shop_log,
-    read_product_scenes,
-    read_scenes,
-)
-from diptych.data.scenes.products import Effects, Telling
-from diptych.data.scenes.products import make as make_products
-from diptych.data.scenes.shop_log import make as make_log
+from diptych.data.scenes import make, make_scenes, read_scenes
 
 SMALL = {"n_train": 4, "n_val": 0, "n_test": 2, "size": 32}
 FEW = {"n_products": 10, "size": 32}

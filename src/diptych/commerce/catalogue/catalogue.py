@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.registry import Registry
 from diptych.data.collection import Collection
-from diptych.data.taxonomy import CategoryTree
 from diptych.metrics.ground_truth import GroundTruth, distinct
 
 

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, asking_nodes, nodes_on_paths, targets_of
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.registry import Registry
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
-from diptych.data.taxonomy import CategoryTree
 
 AttributeForm = Literal["named", "values"]
 """``named``: ``"base colour: red"``; ``values``: ``"red"``."""

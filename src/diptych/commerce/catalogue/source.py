@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
+from diptych.commerce.taxonomy import read_taxonomy, recognised_format
+from diptych.commerce.taxonomy.tree import shape_of, tree_content
 from diptych.core.artifact import decode
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.options import parameter, parse_values
 from diptych.core.table import Table
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
-from diptych.data.taxonomy import read_taxonomy, recognised_format
-from diptych.data.taxonomy.tree import shape_of, tree_content
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 
-_TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
+_TAXONOMIES = "diptych.commerce.taxonomy:TAXONOMIES"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ __getattr__, __dir__ = lazy_names(
         ".rankers": "RANKERS Ranker",
         ".runs": "CategoryRun",
         ".training": "TrainedModel train",
-        "diptych.data.taxonomy": "CategoryTree read_taxonomy",
+        "diptych.commerce.taxonomy": "CategoryTree read_taxonomy",
     },
 )
 
@@ -59,5 +59,5 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
     from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel
     from diptych.commerce.category_to_image.training import train as train
-    from diptych.data.taxonomy import CategoryTree as CategoryTree
-    from diptych.data.taxonomy import read_taxonomy as read_taxonomy
+    from diptych.commerce.taxonomy import CategoryTree as CategoryTree
+    from diptych.commerce.taxonomy import read_taxonomy as read_taxonomy

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError
-from diptych.data.taxonomy import CategoryTree
 
 Kinship = Literal["same", "ancestor", "descendant", "sibling", "same tree", "other tree"]
 KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)

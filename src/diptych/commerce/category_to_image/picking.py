@@ -13,10 +13,10 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import Ranker, product_rows
+from diptych.commerce.taxonomy import SEPARATOR
 from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
-from diptych.data.taxonomy import SEPARATOR
 from diptych.metrics.products import check_rows, pair_scores
 from diptych.metrics.sparse_products import SparseProducts, sparse_top_k
 from diptych.metrics.topk import top_k

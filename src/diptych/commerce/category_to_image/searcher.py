@@ -9,9 +9,9 @@ from typing import Any, Self
 from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.application import ProductSource
 from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.table import Table
-from diptych.data.taxonomy import CategoryTree
 from diptych.encoders.embeddings import check_still_there
 from diptych.index import Index
 from diptych.index.searcher import OF_PRODUCTS, Found, Hit, best_of, image_path, query_type

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.registry import Registry
-from diptych.data.logs.schema import SECOND
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.category_to_image.errors import choose_examples, confused_siblings, count_errors, pooled
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError
-from diptych.data.taxonomy import CategoryTree
 
 # Two trees; "Bags" stands under both.
 TREE = CategoryTree(

@@ -25,8 +25,8 @@ from diptych.commerce.category_to_image.filling.fill import (
     score_blocks,
     write_filled,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.data.taxonomy import CategoryTree
 
 TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")])
 A, AX, AY, AYZ, B, C, CX = range(7)

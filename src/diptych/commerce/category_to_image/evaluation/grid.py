@@ -27,6 +27,7 @@ from diptych.commerce.category_to_image.features.rows import (
 )
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.rankers import Ranker
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact, encode, write_arrays
 from diptych.core.context import check_stop
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
@@ -35,7 +36,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.reading import read_arrays, read_json
 from diptych.core.version import __version__
-from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.result import Result
 from diptych.metrics.ground_truth import GroundTruth
 

@@ -41,9 +41,9 @@ from diptych.commerce.category_to_image.evaluation.summary import (
     intervals_of,
     over_seeds,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.reading import opening, read_json
-from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.core.files import atomic_path, write_csv, write_json
-from diptych.data.taxonomy import SEPARATOR, CategoryTree
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -30,9 +30,9 @@ from diptych.core.registry import Registry
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
+    from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.features.fitting import Feature
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.data.logs.log import Log
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.fitting import (
     ABSENT,
     FEATURES,
@@ -23,7 +24,6 @@ from diptych.commerce.purchase_intent.features.view import (
     NOTHING,
     SessionsView,
 )
-from diptych.data.logs.schema import SECOND
 
 OTHER_PAGE = "(other)"
 """What page types are called together that have no code of their own."""

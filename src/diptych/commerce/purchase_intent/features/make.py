@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.table import (
     FIXED,
     PAGE_TIMES,
@@ -33,7 +34,6 @@ from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -36,8 +36,8 @@ from diptych.core.reading import map_array
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
+    from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.sessions import SessionTables
-    from diptych.data.logs.log import Log
 
 SESSIONS_FILE = "sessions.parquet"
 PAGE_TYPES = "page_types.npy"

@@ -14,6 +14,7 @@ from typing import IO
 
 import numpy as np
 
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.features.export import STEPS_FILE, export_steps
 from diptych.commerce.purchase_intent.features.fitting import ColumnKind
 from diptych.commerce.purchase_intent.features.make import make_features
@@ -35,7 +36,6 @@ from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text
 from diptych.core.registry import Registry
-from diptych.data.logs.log import Log
 
 
 @dataclass(frozen=True)

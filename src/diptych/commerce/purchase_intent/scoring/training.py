@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
@@ -42,7 +43,6 @@ from diptych.core.files import (
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
-from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

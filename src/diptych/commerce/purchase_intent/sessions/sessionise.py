@@ -10,6 +10,8 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.commerce.logs.log import Log
+from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column
 from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions.tables import (
@@ -27,8 +29,6 @@ from diptych.core.extras import require
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
-from diptych.data.logs.log import Log
-from diptych.data.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

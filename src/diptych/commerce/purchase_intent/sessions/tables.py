@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.commerce.logs.schema import columns
 from diptych.commerce.purchase_intent.options import SessionKey, SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.data.logs.schema import columns
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
