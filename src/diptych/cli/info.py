@@ -42,7 +42,7 @@ NAMES = {
 
 _EXTRAS = {
     "datasets": "datasets",
-    "httpcore": "downloads",
+    "httpx": "downloads",
     "open_clip_torch": "open-clip",
     "nltk": "language",
     "pyseismic-lsr": "engines",
