@@ -116,7 +116,7 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     first = diptych(*call, "--limit", "3")
     first.shows("3 of 5 images", "0 failed, 2 not tried yet", "next: diptych categories download")
     second = diptych(*call)
-    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
+    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet")
     second.shows("status 404", "--retry-failed")
     assert sorted(file.name for file in (tmp_path / "images").glob("*.png")) == [
         f"A{i}.png" for i in range(4)
@@ -133,7 +133,7 @@ def test_a_dataset_without_addresses_and_a_list_that_is_none(
     diptych(
         f"categories download {scenes_folder} --out {tmp_path}/images",
         *OPTIONS,
-        failed="says where its picture is",
+        failed="says where its image is",
     )
     (tmp_path / "twice.csv").write_text("id,address\na,http://x/1\na,http://x/2\n")
     diptych(
