@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.commerce.taxonomy import MAX_LEVELS, TAXONOMIES, CategoryTree, Taxonomy, read_taxonomy
+from diptych.commerce.taxonomy import TAXONOMIES, CategoryTree, Taxonomy, read_taxonomy
 from diptych.commerce.taxonomy.tree import shape_of
 from diptych.core.errors import DataError, DiptychError, UsageError
+from diptych.data.products import MAX_LEVELS
 
 GOOGLE = """# Google_Product_Taxonomy_Version: 2021-09-21
 1 - Animals & Pet Supplies
