@@ -13,8 +13,7 @@ import typer
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.commerce.logs import Log
 from diptych.commerce.logs import ingest as read
-from diptych.commerce.logs.ingest import ImportOptions
-from diptych.commerce.logs.rules import Cleaning
+from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER

@@ -12,9 +12,8 @@ from imported import dropped_of, events_of, import_text
 from refusals import refused
 
 from diptych.commerce.logs import Cleaning, Log, ingest
-from diptych.commerce.logs.database import open_database
+from diptych.commerce.logs.ingest import open_database
 from diptych.commerce.logs.schema import COLUMNS
-from diptych.commerce.logs.stage import arrow_schema
 from diptych.core.errors import DiptychError, StorageError, UsageError
 
 CONTENT = "time,client,visitor,action\n" + "".join(
@@ -128,7 +127,7 @@ def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: p
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "count_log", stop)
+    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_count", stop)
     with pytest.raises(KeyboardInterrupt):
         import_text(tmp_path, "time,client\n2019-10-01,a\n")
     assert Log.open(before.folder).fingerprint == before.fingerprint
@@ -149,7 +148,7 @@ def test_only_a_log_is_replaced(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_is_said(tmp_path: Path) -> None:
-    refused(UsageError, "memory limit 'much' cannot be", import_text, tmp_path, CONTENT, memory_limit="much")
+    refused(UsageError, "memory limit is 'much'", import_text, tmp_path, CONTENT, memory_limit="much")
     refused(
         StorageError, r"does not suffice.*--memory-limit", import_text, tmp_path, CONTENT, memory_limit="1MB"
     )

@@ -95,7 +95,7 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
 
     def times(column: str) -> list[int]:
         columns = {"time": column, "client": "odd \"name'; --", "page_type": "bytes", "purchase": "yes"}
-        options = {"mapping": ColumnMapping(columns), "times_in": "Europe/Amsterdam"}
+        options = {"mapping": ColumnMapping(columns=columns), "times_in": "Europe/Amsterdam"}
         found = events_of(ingest(tmp_path / "events.parquet", tmp_path / column, **options))
         assert [found[0][name] for name in ("client_id", "page_type", "is_purchase")] == ["1", "x", True]
         assert found[-1]["client_id"] == ("1" if column == "naive" else "9007199254740993")

@@ -172,7 +172,7 @@ def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None
         (["time=when"], "no column holds the client or the visitor.*columns of events.csv: when, who"),
         (["time=when", "client=cookie"], "no column 'cookie'.*its columns: when, who"),
     ):
-        mapping = ColumnMapping({}).with_columns(columns)
+        mapping = ColumnMapping().with_columns(columns)
         refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", mapping=mapping)
 
 
@@ -195,5 +195,5 @@ def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> N
 
 def test_a_mapping_is_not_for_a_known_format(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'rees46' takes no columns"):
-        import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping({}), format="rees46")
+        import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping(), format="rees46")
     refused(UsageError, r"none\.toml does not exist", read_mapping, tmp_path / "none.toml")

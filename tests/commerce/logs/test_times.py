@@ -21,7 +21,7 @@ def times(tmp_path: Path, texts: list[str], **options: str) -> list[int | None]:
     time_format = options.pop("time_format", "auto")
     lines = [f"{text}|{number}" for number, text in enumerate(["2019-10-01", *texts])]
     content = "\n".join(["time|client", *lines])
-    log = import_text(tmp_path, content, mapping=ColumnMapping(MAPPING, time_format=time_format), **options)
+    log = import_text(tmp_path, content, mapping=ColumnMapping(columns=MAPPING, time_format=time_format), **options)
     found = {event["client_id"]: event["t_us"] for event in events_of(log)}
     assert dropped_of(log).get("unreadable time", 0) == len(lines) - len(found)
     return [found.get(str(1 + number)) for number in range(len(texts))]
@@ -62,7 +62,7 @@ def test_formats_of_ones_own(tmp_path: Path) -> None:
     log = import_text(
         tmp_path,
         lines,
-        mapping=ColumnMapping(MAPPING, time_format=options["time_format"]),
+        mapping=ColumnMapping(columns=MAPPING, time_format=options["time_format"]),
         times_in="Europe/Amsterdam",
     )
     assert [event["t_us"] for event in events_of(log)] == [1_569_924_000_000_000]
@@ -116,8 +116,8 @@ def test_a_period_is_of_days_in_the_logs_zone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"zone": "Europe/Amsterdm"}, "did you mean Europe/Amsterdam"),
-        ({"zone": "europe/amsterdam"}, "did you mean Europe/Amsterdam"),
+        ({"zone": "Europe/Amsterdm"}, "did you mean 'Europe/Amsterdam'"),
+        ({"zone": "europe/amsterdam"}, "did you mean 'Europe/Amsterdam'"),
         ({"times_in": "Mars"}, "no time zone 'Mars'"),
         ({"cleaning": Cleaning(since="soon")}, "'soon' is no time"),
         ({"cleaning": Cleaning(since="2019-10-02", until="2019-10-01")}, "period is empty"),

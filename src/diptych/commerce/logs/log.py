@@ -58,6 +58,11 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         return str(self.about["zone"])
 
     @property
+    def hours_known(self) -> bool:
+        """Whether local hours are those of the shop's clocks: not where its zone, or the times, are not published."""
+        return bool(self.about.get("hours_known", True))
+
+    @property
     def buckets(self) -> list[Path]:
         """Return the files of events, one per bucket that has any."""
         return sorted((self.folder / EVENTS).glob("bucket=*/*.parquet"))
