@@ -97,7 +97,7 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
     from diptych.commerce.logs import Log
     from diptych.commerce.purchase_intent.engine import open_engine
     from diptych.commerce.purchase_intent.features.make import make_features
-    from diptych.commerce.purchase_intent.sessions.sessionise import sessionise
+    from diptych.commerce.purchase_intent.sessions import sessionise
     from diptych.commerce.purchase_intent.statistics import describe
 
     log = Log.open(folder)

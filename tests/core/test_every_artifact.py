@@ -36,7 +36,7 @@ from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
-from diptych.commerce.purchase_intent.sessions.tables import SessionTables
+from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.statistics.describe import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError

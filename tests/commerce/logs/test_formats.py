@@ -153,7 +153,9 @@ def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Pat
 
 def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("when,who\n1,2\n")
-    with pytest.raises(UsageError, match=r"own.csv has columns when, who: no log format recognises it \(.*--column"):
+    with pytest.raises(
+        UsageError, match=r"own.csv has columns when, who: no log format recognises it \(.*--column"
+    ):
         ingest(tmp_path / "own.csv", tmp_path / "log")
     with pytest.raises(DataError, match="it is no file of yoochoose"):
         ingest(tmp_path / "own.csv", tmp_path / "log", format="yoochoose")

@@ -21,7 +21,9 @@ def times(tmp_path: Path, texts: list[str], **options: str) -> list[int | None]:
     time_format = options.pop("time_format", "auto")
     lines = [f"{text}|{number}" for number, text in enumerate(["2019-10-01", *texts])]
     content = "\n".join(["time|client", *lines])
-    log = import_text(tmp_path, content, mapping=ColumnMapping(columns=MAPPING, time_format=time_format), **options)
+    log = import_text(
+        tmp_path, content, mapping=ColumnMapping(columns=MAPPING, time_format=time_format), **options
+    )
     found = {event["client_id"]: event["t_us"] for event in events_of(log)}
     assert dropped_of(log).get("unreadable time", 0) == len(lines) - len(found)
     return [found.get(str(1 + number)) for number in range(len(texts))]

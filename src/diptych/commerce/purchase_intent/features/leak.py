@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
 from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOptions
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require

@@ -28,7 +28,7 @@ from diptych.commerce.purchase_intent.features.view import (
     text_array,
 )
 from diptych.commerce.purchase_intent.options import FeatureOptions
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.core.extras import require

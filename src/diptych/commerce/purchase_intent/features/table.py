@@ -26,7 +26,7 @@ from diptych.commerce.purchase_intent.features.view import (
     empty_column,
     text_array,
 )
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import Discretion, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
