@@ -157,7 +157,7 @@ def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
         UsageError, match=r"own.csv has columns when, who: no log format recognises it \(.*--column"
     ):
         ingest(tmp_path / "own.csv", tmp_path / "log")
-    with pytest.raises(DataError, match="it is no file of yoochoose"):
+    with pytest.raises(UsageError, match="it is no file of yoochoose"):
         ingest(tmp_path / "own.csv", tmp_path / "log", format="yoochoose")
     with pytest.raises(UsageError, match="did you mean 'rees46'"):
         ingest(tmp_path / "own.csv", tmp_path / "log", format="rees64")
@@ -167,7 +167,9 @@ def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
         ingest([tmp_path / "own.csv", tmp_path / "link.csv"], tmp_path / "log")
     (tmp_path / "empty").mkdir()
     refused(DataError, "has no file of events", ingest, tmp_path / "empty", tmp_path / "log")
-    assert LOG_FORMATS.names() == ["columns", "diginetica", "rees46", "shop-log", "sigir", "yoochoose"]
+    assert sorted(one.name for one in LOG_FORMATS) == [
+        *("columns", "diginetica", "rees46", "shop-log", "sigir", "yoochoose")
+    ]
 
 
 def test_a_table_of_sessions_is_no_log_and_its_leak_is_named(tmp_path: Path) -> None:
@@ -176,3 +178,30 @@ def test_a_table_of_sessions_is_no_log_and_its_leak_is_named(tmp_path: Path) -> 
     )
     with pytest.raises(UsageError, match=r"PageValues is computed from purchases.*diptych intent features"):
         ingest(tmp_path / "uci.csv", tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("time", "options", "known", "says"),
+    [
+        ("2019-10-01 10:00", {}, True, "1 events have times without a zone, read as UTC (--times-in)"),
+        ("2019-10-01", {}, True, "1 events have times without a zone, read as UTC (--times-in)"),
+        ("2019-10-01 10:00", {"times_in": "Asia/Tokyo"}, True, None),
+        ("2019-10-01T10:00:00Z", {}, False, "the shop's zone is not known: days and hours are those of UTC (--zone)"),
+        ("2019-10-01 10:00:00+0200", {}, False, "the shop's zone is not known: days and hours are those of UTC (--zone)"),
+        ("1569924000", {"zone": "Asia/Tokyo"}, True, None),
+    ],
+)  # fmt: skip
+def test_a_log_without_a_zone_says_what_was_assumed(
+    time: str, options: dict[str, str], known: bool, says: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text(f"time,client\n{time},a\n")
+    log = ingest(tmp_path / "log.csv", tmp_path / "log", **options)
+    assert log.hours_known == known
+    assert [note for note in log.about["notes"] if "zone" in note] == ([] if says is None else [says])
+
+
+def test_hours_of_diginetica_are_never_known(tmp_path: Path) -> None:
+    (tmp_path / "views.csv").write_text("sessionId;userId;itemId;timeframe;eventdate\n1;NA;8;5;2016-05-09\n")
+    log = ingest(tmp_path / "views.csv", tmp_path / "log", zone="Europe/Amsterdam")
+    assert not log.hours_known
+    assert any("hours of the day say nothing" in note for note in log.about["notes"])

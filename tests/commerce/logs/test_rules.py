@@ -138,9 +138,9 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
     column = '"cookie"\'; --'
     content = f'time,"{column.replace(chr(34), chr(34) * 2)}",event\n2019-10-01,"{bad}","{bad}"\n2019-10-01,b,other\n'
     mapping = ColumnMapping(
-        {"time": "time", "client": column, "action": "event", "device": "event"},
-        {"action": {"page": (bad,)}, "device": {bad: (bad,)}},
-        {"channel": bad},
+        columns={"time": "time", "client": column, "action": "event", "device": "event"},
+        values={"action": {"page": (bad,)}, "device": {bad: (bad,)}},
+        constants={"channel": bad},
         missing=(f"{bad}{bad}",),
     )
     found = events_of(import_text(tmp_path, content, mapping=mapping))
@@ -153,9 +153,9 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"columns": {"tme": "x"}}, r"column of 'tme'.*targets: time \(when, required\); client"),
-        ({"columns": {}, "values": {"price": {}}}, "values of 'price'"),
-        ({"columns": {}, "constants": {"time": "now"}}, "constant of 'time'"),
+        ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*targets: time, client"),
+        ({"columns": {}, "values": {"price": {}}}, "values: nothing is called 'price'"),
+        ({"columns": {}, "constants": {"time": "now"}}, "constants: nothing is called 'time'"),
         ({"columns": {}, "values": {"action": {"zoom": ("z",)}}}, "no action 'zoom'.*page, query, add"),
         ({"columns": {}, "constants": {"action": "zoom"}}, "no action 'zoom'"),
         ({"columns": {"device": "x"}, "constants": {"device": "pc"}}, "a column and a constant"),
@@ -170,7 +170,7 @@ def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None
     for columns, says in (
         (["client=who"], "no column holds the time.*columns of events.csv: when, who"),
         (["time=when"], "no column holds the client or the visitor.*columns of events.csv: when, who"),
-        (["time=when", "client=cookie"], "no column 'cookie'.*its columns: when, who"),
+        (["time=when", "client=cookie"], "no column 'cookie'.*columns of events.csv: when, who"),
     ):
         mapping = ColumnMapping().with_columns(columns)
         refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", mapping=mapping)
@@ -180,12 +180,12 @@ def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None
     ("content", "says"),
     [
         ("[columns", "is not TOML"),
-        ("[column]\n", "'column', which is no part of a mapping.*columns, values"),
-        ("columns = 3", "columns of the mapping is not a table"),
-        ("[columns]\ntime = [1]", "columns.time of the mapping is not a text"),
-        ("[values]\naction = 1", "values.action of the mapping is not a table"),
-        ('[values.action]\npage = "view"', "values.action.page of the mapping is not a list"),
-        ("missing = 0", "missing of the mapping is not a list"),
+        ("[column]\n", "unknown key 'column' .*columns, constants, missing, time_format, values"),
+        ("columns = 3", "columns: Input should be a valid dictionary"),
+        ("[columns]\ntime = [1]", "columns.time: Input should be a valid string"),
+        ("[values]\naction = 1", "values.action: Input should be a valid dictionary"),
+        ('[values.action]\npage = "view"', "values.action.page: Input should be a valid tuple"),
+        ("missing = 0", "missing: Input should be a valid tuple"),
     ],
 )
 def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> None:

@@ -588,7 +588,7 @@ def _notes(counts: Counts, days: Mapping[date, int], zone_read: bool, hours: boo
         if counts.marks[name] and (name != "zoneless" or not zone_read):
             yield f"{counts.marks[name]:,} {meaning}"
     if not hours:
-        yield "the shop's zone is not known: local days and hours are those of UTC (--zone)"
+        yield "the shop's zone is not known: days and hours are those of UTC (--zone)"
     if counts.shared:
         yield f"{counts.shared:,} of {counts.clients:,} clients have several visitors: shared browsers?"
     share = counts.busiest / events
