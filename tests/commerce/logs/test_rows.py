@@ -67,7 +67,13 @@ def test_json_lines(tmp_path: Path) -> None:
     ]
     content = "\n".join([*map(json.dumps, lines), "", "{broken", "[1]", "null", json.dumps({"time": [1]})])
     mapping = ColumnMapping(
-        columns={"time": "time", "client": "user.client", "visitor": "user.id", "query": "query", "price": "price"}
+        columns={
+            "time": "time",
+            "client": "user.client",
+            "visitor": "user.id",
+            "query": "query",
+            "price": "price",
+        }
     )
     log = import_text(tmp_path, content, "events.jsonl", mapping=mapping)
     events, columns = events_of(log), ("event_id", "visitor_id", "action", "query", "price")
