@@ -37,7 +37,7 @@ from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
 from diptych.commerce.purchase_intent.sessions.tables import SessionTables
-from diptych.commerce.purchase_intent.statistics.describe import Description
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
