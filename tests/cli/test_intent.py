@@ -14,8 +14,7 @@ from imported import events_of
 from intent_rows import cells_of
 
 from diptych.commerce.logs import Log
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Results
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Protocol, Results
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.statistics import Description
 
@@ -182,7 +181,7 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.whole import UCI_SHOPPERS
+    from diptych.commerce.purchase_intent.features.make import UCI_SHOPPERS
 
     file = tmp_path / "online.csv"
     columns = [*UCI_SHOPPERS.columns, UCI_SHOPPERS.label]

@@ -28,8 +28,13 @@ from diptych.commerce.category_to_image.training.trained import TrainedModel, mo
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
-from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldResult, FoldScores, Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.result import (
+    FoldImportance,
+    FoldResult,
+    FoldScores,
+    Protocol,
+    Results,
+)
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
 from diptych.commerce.purchase_intent.features.table import FeatureHeader
 from diptych.commerce.purchase_intent.models import FittedModel
@@ -52,7 +57,7 @@ ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metr
 
 ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
 NUMBERS = np.arange(4.0)
-FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), "none", "probability", warnings=("w",))
+FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), warnings=("w",))
 IMPORTANCE = FoldImportance(("a", "b"), np.array([True, False]), np.array([0.5, np.nan]), np.ones((2, 3)))
 
 

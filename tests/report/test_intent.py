@@ -29,8 +29,7 @@ from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.result import Protocol, Results
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
     evaluation_blocks,

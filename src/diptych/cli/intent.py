@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
-from diptych.commerce.purchase_intent.features.whole import features_of, opened_table
+from diptych.commerce.purchase_intent.features.make import features_of_source, opened_table
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -144,7 +144,7 @@ def features(
         diptych intent features log --compat published --out features-published
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
-    table = features_of(source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted))
+    table = features_of_source(source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted))
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
         next_step([*_INTENT, "evaluate", out, "--out", out.with_name(f"{out.name}-evaluation")])

@@ -10,7 +10,7 @@ from typing import Any
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
+from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer

@@ -18,7 +18,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from diptych.commerce.logs.schema import SECOND, UNKNOWN
-from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.scoring.card import model_card
@@ -31,6 +30,7 @@ from diptych.commerce.purchase_intent.scoring.fitting import (
     why_not,
 )
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
+from diptych.commerce.purchase_intent.splits import split_input
 from diptych.core.context import check_stop, task
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import (
