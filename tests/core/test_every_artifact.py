@@ -21,10 +21,10 @@ from refusals import refused
 
 from diptych.commerce.category_to_image.evaluation.grid import Cell as CategoryCell
 from diptych.commerce.category_to_image.evaluation.grid import Cells, GridHeader, GridProtocol
-from diptych.commerce.category_to_image.features.maker import SavedEncoders
+from diptych.commerce.category_to_image.features import SavedEncoders
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
+from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
@@ -77,7 +77,7 @@ def cell() -> Cell:
 
 def category_model() -> TrainedModel:
     options = TrainOptions(hidden=3, width=2)
-    model = model_of(options, {"image": 3, "title": 2, "attributes": 2}, 2)
+    model = untrained_model(options, {"image": 3, "title": 2, "attributes": 2}, 2)
     return TrainedModel(model, options, {"text": "t", "image": "i"}, ABOUT)
 
 
@@ -96,7 +96,7 @@ def result() -> Result:
 
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     CategoryCell: lambda: CategoryCell(result(), np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT),
-    CategoryRun: lambda: CategoryRun(ABOUT),
+    CategoryRun: lambda: CategoryRun(ABOUT, [["a"], ["a", "b"]], [[["a"], "7"]]),
     Cells: lambda: Cells("0a"),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),

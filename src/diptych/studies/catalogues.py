@@ -27,7 +27,7 @@ from diptych.commerce.category_to_image.evaluation import (
     modalities_of,
 )
 from diptych.commerce.category_to_image.evaluation.grid import RESULTS, Cell, GridHeader
-from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError

@@ -20,7 +20,8 @@ from diptych.commerce.category_to_image.evaluation import (
 from diptych.commerce.category_to_image.evaluation.evaluate import usable_models
 from diptych.commerce.category_to_image.evaluation.grid import features_of_nodes, ready_ranker
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
-from diptych.commerce.category_to_image.training import TrainedModel, train
+from diptych.commerce.category_to_image.trained import TrainedModel
+from diptych.commerce.category_to_image.training import train
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 

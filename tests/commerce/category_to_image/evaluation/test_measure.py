@@ -17,7 +17,7 @@ from diptych.commerce.category_to_image.evaluation.summary import (
     intervals_of,
     over_seeds,
 )
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 from diptych.metrics import Bootstrap, GroundTruth

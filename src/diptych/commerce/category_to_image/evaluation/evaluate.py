@@ -22,8 +22,8 @@ from diptych.commerce.category_to_image.evaluation.grid import (
 )
 from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
 from diptych.commerce.category_to_image.evaluation.summary import write_results
-from diptych.commerce.category_to_image.features.pictures.contract import Missing
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.images import Missing
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
@@ -32,7 +32,7 @@ from diptych.core.locking import exclusive_folder
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.features.maker import FeatureMaker
+    from diptych.commerce.category_to_image.features import FeatureMaker
 
 SETTING_ORDER = ("all", "most-general", "most-specific")
 """As thesis Table 7.1 prints them; further ones follow."""
@@ -84,7 +84,7 @@ def trainable_settings(
 
     A shop with a single most general category has nothing to tell apart there, and the other settings are as good.
     """
-    from diptych.commerce.category_to_image.training.trained import Pairs
+    from diptych.commerce.category_to_image.training import Pairs
 
     usable: list[str] = []
     left_out: dict[str, str] = {}
@@ -191,7 +191,7 @@ def evaluate_models(
     The test products are judged once, with ``judged_seed``; ``seeds`` are of training alone, so that runs differ in
     nothing but their model. Untrained models are measured once. Numbers do not depend on ``jobs``.
     """
-    from diptych.commerce.category_to_image.training.trained import missing_pictures
+    from diptych.commerce.category_to_image.training import missing_pictures
 
     out = Path(out)
     check_replaceable(out, MARKER)

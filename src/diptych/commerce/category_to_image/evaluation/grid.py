@@ -19,7 +19,7 @@ from diptych.commerce.category_to_image.evaluation.measure import (
     measure_ranker,
     score_rows,
 )
-from diptych.commerce.category_to_image.features.rows import (
+from diptych.commerce.category_to_image.features import (
     MODALITIES,
     CategoryFeatures,
     Modality,
