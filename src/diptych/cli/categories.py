@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
+from diptych.commerce import downloads
 from diptych.commerce.catalogue.source import ProductData, TreeOptions, describe_tree
 from diptych.commerce.category_to_image.application import (
     EvaluateOptions,
@@ -23,8 +24,7 @@ from diptych.commerce.category_to_image.application import (
 from diptych.commerce.category_to_image.features.maker import EncoderSpec
 from diptych.commerce.category_to_image.filling.catalogue import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.tables import evaluation_tables, pick_tables, pick_warnings
-from diptych.commerce import downloads
+from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings
 from diptych.core.files import write_json
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
 
@@ -65,8 +65,8 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
     with stop_on_signal():
         found, test = evaluate_catalogue(products, encoders, options)
         page = evaluation_page(found, test).save(options.out / "report.html")
-    show(*(table for part in evaluation_tables(found).values() for table in part if not table.folded))
-    show(*(f"left out: {name}: {reason}" for name, reason in found.left_out.items()), found.line())
+    show(*(table for table in found.tables() if not table.folded))
+    show(*(f"left out: {name}: {reason}" for name, reason in found.about["left_out"].items()), found.line())
     show(f"every value in {options.out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
     next_step(["open", page])
 

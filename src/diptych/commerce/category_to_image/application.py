@@ -28,7 +28,7 @@ from diptych.commerce.category_to_image.features import ProductFeatures
 from diptych.commerce.category_to_image.features.maker import EncoderSpec
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
-from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
+from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings, product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.commerce.category_to_image.tables import run_tables
 from diptych.core.errors import StorageError, UsageError
@@ -44,7 +44,7 @@ from diptych.metrics.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+    from diptych.commerce.category_to_image.results import ModelsEvaluation
     from diptych.evaluation.result import Result
 
 SETTINGS = "diptych.commerce.catalogue:SETTINGS"
@@ -82,7 +82,7 @@ class TrainHeads(HeadOptions):
 
     def chosen(self) -> TrainOptions:
         """Return the options of the training."""
-        from diptych.commerce.category_to_image.evaluation.grid import trained_options
+        from diptych.commerce.category_to_image.evaluation import trained_options
 
         base = trained_options(self.model, self.setting, self.published).model_dump()
         return self.training(base | self.model_dump(include={"query", "seed"}), "--seed")
@@ -153,7 +153,7 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
 
 
 def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
-    from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
+    from diptych.commerce.category_to_image.measuring import measure_ranker
 
     part = catalogue.split("test") if "test" in catalogue.split_sizes else None
     if part is None or not bool((part.place >= 0).any()):
@@ -335,7 +335,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
     """Which models are measured, and how."""
 
     model: list[str] = parameter(
-        [], "bm25, clip, sentence, clip-i … clip-ita. Repeatable.", default="all possible"
+        [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all possible but mixed"
     )
     setting: list[str] = parameter(
         [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
@@ -378,10 +378,17 @@ def evaluate_catalogue(
     }
     if options.run is not None:
         return _evaluate_run(CategoryRun.open(options.run), catalogue, options.out, **common)
-    maker, validation = encoders.maker(catalogue), validation_part(catalogue)
-    train, test = training_part(catalogue, "test")
+    models = _names(options.model)
+    needs_train = "train" in catalogue.split_sizes or models is None or not set(models) <= set(RANKERS)
+    if needs_train:
+        train, test = training_part(catalogue, "test")
+        maker, validation = encoders.maker(catalogue), validation_part(catalogue)
+    else:  # baselines
+        train, validation = None, None
+        test = catalogue.split("test") if "test" in catalogue.split_sizes else catalogue
+        maker = encoders.maker(catalogue)
     common |= {
-        "models": _names(options.model),
+        "models": models,
         "seeds": tuple(range(options.seeds)),
         "options": options.training({}, "--seeds") if options.set_ else None,
         **options.model_dump(include={"query", "published", "jobs"}),
@@ -397,8 +404,7 @@ def _names(given: list[str]) -> list[str] | None:
 def _evaluate_run(
     run: CategoryRun, catalogue: Catalogue, out: Path, *, about: Mapping[str, Any], **options: Any
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    from diptych.commerce.category_to_image.evaluation import evaluate_given
-    from diptych.commerce.category_to_image.evaluation.evaluate import chosen_settings
+    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_given
 
     test, note = held_out(run.splits, catalogue)
     seen = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-from diptych.commerce.category_to_image.tables import evaluation_tables, percent, setting_name
+from diptych.commerce.category_to_image.results import ModelsEvaluation
+from diptych.commerce.category_to_image.tables import percent, setting_name
 from diptych.core.chart import Chart
 from diptych.core.errors import DataError, StorageError
 from diptych.core.table import Cell, Table
@@ -85,5 +85,5 @@ def _tables(evidence: Evidence, parts: Sequence[str]) -> list[Table]:
         "First products of another category, the mean over seeds, and the share of them in the query's tree."
     )
     shares = Table("Errors in the tree", ("Model", "errors", "% in the tree"), rows, after=after)
-    tables = {**evaluation_tables(evaluation), shares.caption: [shares]}
-    return [table for part in parts for table in tables[part]]
+    sections = {**evaluation.sections(), shares.caption: [shares]}
+    return [one for part in parts for one in sections[part] if isinstance(one, Table)]
