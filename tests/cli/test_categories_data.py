@@ -12,7 +12,7 @@ from picture_host import PictureHost, picture_host
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.category_to_image.application import held_out
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.scenes.products import make_product_scenes
 from diptych.commerce.taxonomy import read_taxonomy
@@ -245,13 +245,14 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     row = next(line for line in done.out.splitlines() if line.strip().startswith("BM25"))
     done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
-    done.shows("chance", "mAP@10 by level", "First products of another category", found.line())
+    done.shows("leaderboard measures", "nDCG@10", "chance", "mAP@10 by level", "First products of another category", found.line())
     done.shows(f"open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page
     assert "--image-encoder grid --text-encoder lsa:8" in page
     assert found.about["source"]["data"] == str(tiny_shop)
-    diptych(f"categories evaluate {tiny_shop} --out {out} {GRID} --query path", failed="query name and path")
+    other = f"categories evaluate {tiny_shop} --out {out} {GRID} --query path"
+    diptych(other, failed="query 'name', asked for 'path'")
 
 
 def test_a_run_is_measured_on_what_it_has_not_seen(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
@@ -263,10 +264,18 @@ def test_a_run_is_measured_on_what_it_has_not_seen(diptych: Command, tiny_shop: 
     done = diptych(f"categories evaluate {tiny_shop} --run {run} --out {out} --samples 0")
     found = ModelsEvaluation.open(out)
     assert found.models == ("clip-ta",)
-    assert len(found.judged("most-specific").products) == 5  # six test products, one without a category
+    numbers = found.numbers["settings"]["most-specific"]
+    assert numbers["products"] == 5  # six test products, one without a category
     done.shows("nothing fitted", "trained on most-specific categories")
-    assert found.seen("most-specific", "clip-ta", "P@1")
+    assert numbers["seen"]["clip-ta"]
     assert "17 products left out" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_baselines_of_products_that_are_not_split(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "baselines"
+    only = "--model bm25,sentence --setting most-specific --samples 0 --text-encoder lsa:8"
+    diptych(f"categories evaluate {tiny_shop} --out {out} {only} --split-by given")
+    diptych(f"categories evaluate {tiny_shop} --out {out}-2 {only},clip-t", failed="clip-t")
 
 
 def test_what_a_run_has_not_seen(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ import pytest
 from crash import crash_everywhere
 from refusals import refused
 
-from diptych.commerce.category_to_image.evaluation.grid import Cell as CategoryCell
-from diptych.commerce.category_to_image.evaluation.grid import Cells, GridHeader, GridProtocol
 from diptych.commerce.category_to_image.features.maker import SavedEncoders
 from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.results import Cell as CategoryCell
+from diptych.commerce.category_to_image.results import EvaluationProtocol
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
 from diptych.commerce.logs.log import Log
@@ -81,12 +81,6 @@ def category_model() -> TrainedModel:
     return TrainedModel(model, options, {"text": "t", "image": "i"}, ABOUT)
 
 
-def grid() -> GridProtocol:
-    return GridProtocol(
-        ("bm25",), ("all",), (0, 1), "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
-    )
-
-
 CANDIDATES = Candidates(np.array([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
 
 
@@ -95,9 +89,10 @@ def result() -> Result:
 
 
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
-    CategoryCell: lambda: CategoryCell(result(), np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT),
+    CategoryCell: lambda: CategoryCell(
+        result(), NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS > 1, NUMBERS, None, ABOUT
+    ),
     CategoryRun: lambda: CategoryRun(ABOUT),
-    Cells: lambda: Cells("0a"),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
     Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),
@@ -107,7 +102,9 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
     FeatureHeader: lambda: FeatureHeader(ABOUT),
     FittedModel: classifier,
-    GridHeader: lambda: GridHeader(grid(), ABOUT),
+    EvaluationProtocol: lambda: EvaluationProtocol(
+        "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
+    ),
     FoldResult: lambda: FoldResult({"svm": FOLD}, IMPORTANCE),
     LeakAudit: lambda: LeakAudit("f", ABOUT, {"drift": "d"}, (Finding("drift", "a", "text", value=0.5),)),
     Log: lambda: Log(ABOUT),

@@ -18,12 +18,10 @@ from tiny_evaluation import evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.picking import Picks, pick_rows
+from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.tables import (
     error_table,
-    evaluation_charts,
-    evaluation_tables,
     measure_table,
     pick_tables,
     short_path,
@@ -97,25 +95,26 @@ def test_tables_by_hand() -> None:
 
 
 def test_tables_hold_what_the_cells_say(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    found, _ = made
-    tables = evaluation_tables(found)
+    found, test = made
+    tables: Any = found.sections()
     scores, intervals = tables["Which model finds products"][:2]
     setting = found.settings[0]
     for model, row, spread in zip(found.models, scores.rows[:-1], intervals.rows, strict=True):
         for table, cells in ((scores, row), (intervals, spread)):
             place = table.columns.index("mAP@10")
-            expected = found.per_category(setting, model, "mAP@10").mean()
+            expected = found.value(setting, model, "mAP@10").mean
             assert cells[place].value == pytest.approx(expected)
     levels = tables["Levels of the tree"][0]
     cells = {row[0].text: row for row in levels.rows}["CLIP-ITA"]
-    depth = found.tree.depth[found.judged(setting).nodes]
-    values = found.per_category(setting, "clip-ita", "mAP@10")
+    units = found.cells(setting, "clip-ita")
+    depth = test.tree.depth[units[0].nodes]
+    values = np.mean([one.result.per_query["t2i"]["mAP@10"] for one in units], axis=0)
     assert [cell.value for cell in cells[2:]] == pytest.approx(
         [values[depth == level].mean() for level in np.unique(depth)]
     )
     seen = tables["Seen and unseen categories"][0]
     assert {row[0].text for row in seen.rows} <= {"CLIP-ITA, seen", "CLIP-ITA, unseen"}
-    for chart in evaluation_charts(found)["Errors of the first product"]:
+    for chart in found.charts()[-2:]:
         assert all(sum(series.y) == pytest.approx(100) for series in chart.series)  # type: ignore[arg-type]
 
 

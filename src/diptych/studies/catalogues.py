@@ -237,9 +237,9 @@ class OfCatalogue(Measuring):
                 for name in ("found", "right")
             )
             errors = count_errors(source.catalogue.tree, nodes, found, right)
-            values = {"same tree": float(errors.same_tree), "different tree": float(errors.other_tree)}
+            values = {"same tree": float(errors["same_tree"]), "different tree": float(errors["other_tree"])}
             if self.table == "error-depths":
-                shares = {depth: 100.0 * n / errors.same_tree for depth, n in errors.depths.items()}
+                shares = {depth: 100.0 * n / errors["same_tree"] for depth, n in errors["depths"].items()}
                 values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
                 values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
                 values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)

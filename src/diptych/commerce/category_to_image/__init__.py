@@ -14,7 +14,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "diptych.commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
         "diptych.commerce.catalogue.making": "assign_splits",
-        ".evaluation": "evaluate_given evaluate_models",
+        ".evaluation": "evaluate_models",
         ".features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
         ".filling": "Calibration Filler calibrate candidate_nodes reliability_of",
         ".loss": "category_product_loss",
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import judge as judge
     from diptych.commerce.catalogue import targets_of as targets_of
     from diptych.commerce.catalogue.making import assign_splits as assign_splits
-    from diptych.commerce.category_to_image.evaluation import evaluate_given as evaluate_given
     from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models
     from diptych.commerce.category_to_image.features import CategoryFeatures as CategoryFeatures
     from diptych.commerce.category_to_image.features import FeatureMaker as FeatureMaker

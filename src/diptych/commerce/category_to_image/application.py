@@ -404,7 +404,7 @@ def _names(given: list[str]) -> list[str] | None:
 def _evaluate_run(
     run: CategoryRun, catalogue: Catalogue, out: Path, *, about: Mapping[str, Any], **options: Any
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_given
+    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_models
 
     test, note = held_out(run.splits, catalogue)
     seen = None
@@ -413,16 +413,16 @@ def _evaluate_run(
         epochs = run.options.epochs if run.options.resample else 0
         mask = seen_nodes(catalogue.subset(rows), run.options.setting, run.options.seed, epochs=epochs)
         seen = dict.fromkeys(chosen_settings(options["settings"]), mask)
-    texts = category_texts(test.tree, range(len(test.tree)), run.options.query)
-    found = evaluate_given(
-        run.model,
+    found = evaluate_models(
+        None,
+        None,
         test,
-        run.features(test),
-        run.category_features(texts),
+        run.maker,
         out,
-        given=f"{run.about['model']} trained on {run.options.setting} categories",
+        given=(run.model, f"{run.about['model']} trained on {run.options.setting} categories"),
         query=run.options.query,
         seen=seen,
+        missing="none",
         about={**about, "run": str(run.folder.resolve()), "notes": [*catalogue.notes, *note]},
         **options,
     )

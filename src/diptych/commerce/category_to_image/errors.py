@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections import Counter
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import DataError
 
 Kinship = Literal["same", "ancestor", "descendant", "sibling", "same tree", "other tree"]
 KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)
@@ -30,68 +28,39 @@ def kinship(tree: CategoryTree, asked: np.ndarray, found: np.ndarray) -> np.ndar
     return np.select([*conditions.values()], numbers, KINSHIPS.index("same tree")).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class ErrorCounts:
-    """Counts of the first products of query categories: right ones, and errors by where they lie in the tree.
-
-    Attributes:
-        depths: of errors in the same tree, counts by depth(found) - depth(query): above 0, a more specific category
-            was found.
-        distances: of all errors, counts by distance in edges; different trees are joined above their roots.
-    """
-
-    asked: int  # query categories
-    right: int  # those whose first product is relevant
-    nothing: int  # those that found no product
-    same_tree: int  # errors of the query's most general category
-    other_tree: int  # errors of another one
-    depths: Mapping[int, int]
-    distances: Mapping[int, int]
-    kinds: Mapping[str, int]  # of all errors, by kinship
-
-    @property
-    def wrong(self) -> int:
-        """Errors that found some product."""
-        return self.same_tree + self.other_tree
-
-    @property
-    def same_tree_share(self) -> float | None:
-        """Of the errors, the share within the same tree; None without errors."""
-        return self.same_tree / self.wrong if self.wrong else None
-
-
 def count_errors(
     tree: CategoryTree, asked: np.ndarray, found: np.ndarray, right: np.ndarray | None = None
-) -> ErrorCounts:
-    """Count errors of first products.
+) -> dict[str, Any]:
+    """Count how the first products of query categories go wrong (thesis Table 7.2, Figure 7.2).
 
     Args:
         asked: (q,) query nodes c.
         found: (q,) node c_p of each one's first product, -1 where no product was found.
         right: (q,) booleans; without it the first product is right where c_p is c, as in the thesis. By paths it may
             be right although its own category is another.
+
+    Returns:
+        Counts of queries: ``asked``, ``right``, ``nothing`` found, ``wrong``, of these ``same_tree`` and
+        ``other_tree``, and ``kinds`` by kinship; ``depths``: of errors in the same tree, counts by
+        depth(c_p) - depth(c); ``distances``: of all errors, counts by edges, trees joined above their roots.
     """
     is_right = asked == found if right is None else right
-    if not len(asked) == len(found) == len(is_right):
-        sizes = f"{len(asked)} categories asked, {len(found)} found, {len(is_right)} judged"
-        raise DataError(f"{sizes}: not as many")
-    nothing = found < 0
-    if np.any(nothing & is_right):
-        raise DataError(f"{int(np.sum(nothing & is_right))} categories are right and found no product")
-    wrong = ~is_right & ~nothing
+    wrong = ~is_right & (found >= 0)
     c, c_p = asked[wrong], found[wrong]
     same = tree.root[c] == tree.root[c_p]
     kinds = _histogram(kinship(tree, c, c_p))
-    return ErrorCounts(
-        asked=len(asked),
-        right=int(is_right.sum()),
-        nothing=int(nothing.sum()),
-        same_tree=int(same.sum()),
-        other_tree=int((~same).sum()),
-        depths=_histogram((tree.depth[c_p] - tree.depth[c])[same]),
-        distances=_histogram(tree.distance(c, c_p)),
-        kinds={KINSHIPS[kind]: count for kind, count in kinds.items()},
-    )
+    return {
+        "asked": len(asked),
+        "right": int(is_right.sum()),
+        "nothing": int((found < 0).sum()),
+        "same_tree": int(same.sum()),
+        "other_tree": int((~same).sum()),
+        "depths": _histogram((tree.depth[c_p] - tree.depth[c])[same]),
+        "distances": _histogram(tree.distance(c, c_p)),
+        "kinds": {KINSHIPS[kind]: count for kind, count in kinds.items()},
+        "wrong": len(c),
+        "same_tree_share": float(same.mean()) if len(c) else None,
+    }
 
 
 def _histogram(values: np.ndarray) -> dict[int, int]:
@@ -125,30 +94,9 @@ def choose_examples(
     return chosen
 
 
-@dataclass(frozen=True)
-class SiblingPair:
-    """Two categories of one parent."""
-
-    left: int  # node, the smaller number
-    right: int  # node
-    left_as_right: int  # products of left that were taken for right
-    right_as_left: int  # products of right that were taken for left
-    products: int  # products of both
-
-    @property
-    def confused(self) -> int:
-        """Products that were taken for the other."""
-        return self.left_as_right + self.right_as_left
-
-    @property
-    def share(self) -> float:
-        """Confused products, of those of both."""
-        return self.confused / self.products
-
-
 def confused_siblings(
     tree: CategoryTree, truth: np.ndarray, guess: np.ndarray, most: int | None = None
-) -> list[SiblingPair]:
+) -> list[dict[str, Any]]:
     """Return pairs of siblings that products are taken for each other's, those most confused first.
 
     Args:
@@ -158,8 +106,17 @@ def confused_siblings(
     size = np.bincount(truth, minlength=len(tree))
     a, b = truth[guess >= 0], guess[guess >= 0]
     kin = (a != b) & (tree.parent[a] == tree.parent[b]) & (tree.parent[a] >= 0)
-    both: dict[tuple[int, int], list[int]] = {}
-    for one, other in zip(a[kin].tolist(), b[kin].tolist(), strict=True):
-        both.setdefault((min(one, other), max(one, other)), [0, 0])[one > other] += 1
-    pairs = [SiblingPair(*pair, *counts, int(size[list(pair)].sum())) for pair, counts in both.items()]
-    return sorted(pairs, key=lambda pair: (-pair.confused, -pair.share, pair.left, pair.right))[:most]
+    counts = Counter(zip(a[kin].tolist(), b[kin].tolist(), strict=True))
+    pairs = [
+        {
+            "left": left,
+            "right": right,
+            "left_as_right": counts[left, right],
+            "right_as_left": counts[right, left],
+            "products": int(size[left] + size[right]),
+            "confused": counts[left, right] + counts[right, left],
+        }
+        for left, right in {(min(pair), max(pair)) for pair in counts}
+    ]
+    order = lambda one: (-one["confused"], one["products"], one["left"], one["right"])  # noqa: E731
+    return sorted(pairs, key=order)[:most]

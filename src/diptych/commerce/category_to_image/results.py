@@ -33,7 +33,7 @@ from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import track
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
@@ -146,18 +146,10 @@ def compare_models(
         raise UnknownNameError("baseline", baseline, values)
     if len(values) < 2:
         raise UsageError(f"{len(values)} model: at least two are needed", "evaluate another model beside it")
-    mean = {
-        (model, name): np.mean(list(of[name]), axis=0) for model, of in values.items() for name in measures
-    }
-    sizes = {model: len(mean[model, measures[0]]) for model in values}
-    if len(set(sizes.values())) > 1:
-        counts = ", ".join(f"{name} {n}" for name, n in sizes.items())
-        raise MismatchError(
-            f"numbers of categories differ: {counts}", "measure all on the same judged products"
-        )
     pairs = [(model, name) for model in values if model != baseline for name in measures]
-    gaps = [[mean[pair] - mean[baseline, pair[1]]] for pair in pairs]
-    categories = [np.arange(sizes[baseline])] * len(gaps)
+    means = {(model, name): np.mean(values[model][name], axis=0) for model in values for name in measures}
+    gaps = [[means[pair] - means[baseline, pair[1]]] for pair in pairs]
+    categories = [np.arange(len(gaps[0][0]))] * len(gaps)
     tests = paired(gaps, categories, how=bootstrap or Bootstrap(), flips=flips, correction=correction)
     return [
         Difference(
@@ -270,8 +262,8 @@ def _row(
         "leaderboard": ("t2i", LEADERBOARD),
     }
     entries = {part: {name: entry(way, name) for name in names} for part, (way, names) in parts.items()}
-    trained = cells[0].about.get("trained_here", len(cells) > 1)
-    return {"model": model, "label": printed_name(model), "trained": trained, **entries}
+    head = {"model": model, "label": printed_name(model), "trained": cells[0].about["trained"]}
+    return head | entries
 
 
 def _groups(
@@ -294,30 +286,26 @@ def _groups(
 
 
 def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return counts of first products of another category, summed over seeds (thesis Table 7.2, Figure 7.2)."""
+    """Return counts of first products of another category, summed over seeds."""
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
-    seen = None if cells[0].seen is None else np.concatenate([one.seen for one in cells])  # type: ignore[misc]
-    errors: dict[str, Any] = {"runs": len(cells), "all": None, "seen": None, "unseen": None}
-    for name, rows in {"all": right >= 0, "seen": seen, "unseen": None if seen is None else ~seen}.items():
-        if rows is not None:
-            counts = count_errors(tree, nodes[rows], found[rows], right[rows])
-            errors[name] = asdict(counts) | {
-                "wrong": counts.wrong,
-                "same_tree_share": counts.same_tree_share,
-            }
-    return errors
+    seen = [one.seen for one in cells if one.seen is not None]
+    groups: dict[str, Any] = {"all": np.full(len(nodes), True), "seen": None, "unseen": None}
+    if seen:
+        groups |= {"seen": np.concatenate(seen), "unseen": ~np.concatenate(seen)}
+    counts = {
+        name: None if rows is None else count_errors(tree, nodes[rows], found[rows], right[rows])
+        for name, rows in groups.items()
+    }
+    return {"runs": len(cells), **counts}
 
 
 def _siblings(tree: CategoryTree, judged: Judged, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Return the siblings that products are taken for, summed over seeds."""
     truth, guess = np.tile(judged.labels, len(cells)), np.concatenate([one.guess for one in cells])
     pairs = confused_siblings(tree, truth, guess, _SIBLINGS)
-    return [
-        asdict(one) | {"left": tree.paths[one.left], "right": tree.paths[one.right], "confused": one.confused}
-        for one in pairs
-    ]
+    return [one | {side: list(tree.paths[one[side]]) for side in ("left", "right")} for one in pairs]
 
 
 def _unseen(

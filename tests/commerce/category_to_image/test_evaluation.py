@@ -10,16 +10,17 @@ from tiny_evaluation import SMALL, evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
-    CATEGORY_MEASURES,
-    GridProtocol,
-    ModelsEvaluation,
-    evaluate_given,
+    Unit,
+    Work,
+    check_model,
     evaluate_models,
-    measure_ranker,
+    options_for,
 )
-from diptych.commerce.category_to_image.evaluation.evaluate import usable_models
-from diptych.commerce.category_to_image.evaluation.grid import features_of_nodes, ready_ranker
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
+from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
+from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
+from diptych.commerce.category_to_image.rankers import RANKERS, SentenceRanker, features_of_nodes
+from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
@@ -65,9 +66,9 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
         assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
     assert cell.result.value("R@1", "i2t") == expected.value("R@1", "i2t")
     assert cell.about["fingerprint"] == model.fingerprint
-    first = judged.labels[cell.first[:, 0]] == judged.nodes
-    assert np.array_equal(first, cell.result.per_query["t2i"]["P@1"] == 1)
-    guessed = judged.nodes[cell.guess] == judged.labels
+    assert np.array_equal(test.place[cell.first], cell.found)
+    assert np.array_equal(cell.right, cell.result.per_query["t2i"]["P@1"] == 1)
+    guessed = cell.guess == judged.labels
     assert guessed.mean() == pytest.approx(cell.result.value("R@1", "i2t"))
 
 
@@ -76,35 +77,48 @@ def test_untrained_models_are_measured_once_and_say_so(shop: Shop, found: Models
     assert len(found.cells("all", "bm25")) == 1
     assert len(found.cells("all", "clip-i")) == 2
     products = maker.products(held_out(catalogue), missing="none")
-    ranker = ready_ranker("bm25", products)
-    judged = found.judged("most-general")
+    ranker = RANKERS["bm25"](products)
+    judged = judge(held_out(catalogue), "most-general")
     asking = maker.categories([catalogue.tree.paths[node][-1] for node in judged.nodes])
     expected = measure_ranker(ranker, products, asking, judged)
     assert found.value("most-general", "bm25", "P@1").mean == expected.value("P@1", "t2i") == 0
-    assert found.left_out == {}
+    assert found.about["left_out"] == {}
 
 
-def test_tables_levels_and_errors_agree_with_values_per_category(found: ModelsEvaluation) -> None:
-    for setting in found.settings:
-        nodes = found.judged(setting).nodes
-        for row in found.table(setting):
-            each, value = found.per_category(setting, row.model, "mAP@10"), row.values["mAP@10"]
-            assert value.mean == pytest.approx(each.mean())
-            assert value.low is not None
-            assert value.low <= value.mean + 1e-9
-            levels = found.levels(setting, row.model, "mAP@10")
-            groups, sizes = np.unique(found.tree.depth[nodes], return_counts=True)
-            assert [(one.group, one.categories) for one in levels] == list(zip(groups, sizes, strict=True))
-            means = [each[found.tree.depth[nodes] == group].mean() for group in groups]
-            assert [one.spread.mean for one in levels] == pytest.approx(means)
-            counts, cells = found.errors(setting, row.model), found.cells(setting, row.model)
-            assert counts.asked == len(cells) * len(nodes)
-            hits = sum(float(cell.result.per_query["t2i"]["P@1"].sum()) for cell in cells)
-            ties = any((np.diff(cell.scores[:, :2]) == 0).any() for cell in cells)
-            assert ties or counts.right == pytest.approx(hits)
-            seen, unseen = (found.errors(setting, row.model, seen=flag) for flag in (True, False))
-            assert (seen.asked + unseen.asked, seen.wrong + unseen.wrong) == (counts.asked, counts.wrong)
+def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluation) -> None:
+    depth = shop[0].tree.depth
+    for setting, numbers in found.numbers["settings"].items():
+        for row in numbers["table"]:
+            cells, model = found.cells(setting, row["model"]), row["model"]
+            each = np.mean([cell.result.per_query["t2i"]["mAP@10"] for cell in cells], axis=0)
+            value = row["values"]["mAP@10"]
+            assert value["mean"] == pytest.approx(each.mean())
+            assert value["low"] <= value["mean"] + 1e-9
+            assert value["chance"] == cells[0].result.score("mAP@10", "t2i").chance
+            levels, groups = numbers["levels"][model], depth[cells[0].nodes]
+            for level in levels:
+                here = groups == level["group"]
+                assert level["categories"] == here.sum()
+                assert level["values"]["mAP@10"]["mean"] == pytest.approx(each[here].mean())
+            errors = numbers["errors"][model]
+            assert errors["runs"] == len(cells)
+            assert errors["all"]["asked"] == len(cells) * len(groups)
+            assert errors["all"]["right"] == sum(int(cell.right.sum()) for cell in cells)
+            for name in ("asked", "wrong"):
+                assert errors["all"][name] == errors["seen"][name] + errors["unseen"][name]
+            seen = {bool(one["group"]): one for one in numbers["seen"][model]}
+            for is_seen, group in seen.items():
+                parts = [cell.result.per_query["t2i"]["P@1"][cell.seen == is_seen] for cell in cells]
+                means = [part.mean() for part in parts if len(part)]
+                assert group["values"]["P@1"]["mean"] == pytest.approx(np.mean(means))
+    unseen = found.numbers["settings"]["all"]["unseen"]
+    masks = [cell.seen for model in found.models for cell in found.cells("all", model)]
+    rows = np.flatnonzero(~np.any(masks, axis=0))
+    nodes = found.cells("all", "bm25")[0].nodes[rows]
+    assert [tuple(one["category"]) for one in unseen] == [shop[0].tree.paths[node] for node in nodes]
     assert {one.run for one in found.compare("most-specific")} == {"bm25", "sentence", "clip-i"}
+    given = {one.run: one.p for one in found.compare("most-specific", ["mAP"], baseline="bm25")}
+    assert set(given) == {"sentence", "clip-i", "clip-ita"}
 
 
 def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> None:
@@ -121,11 +135,9 @@ def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> N
 def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
     shop: Shop, found: ModelsEvaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from diptych.commerce.category_to_image.evaluation.grid import Work
-
     again = ModelsEvaluation.open(found.folder)
     assert again.numbers == found.numbers
-    assert np.array_equal(again.judged("all").labels, found.judged("all").labels)
+    assert again.tables()[0].texts == found.tables()[0].texts
 
     def run(self: Work, *_: object) -> None:
         raise AssertionError("a cell was made again")
@@ -137,16 +149,16 @@ def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
 def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, folder: Path) -> None:
     small = {"settings": ["most-general"], "models": ["sentence", "clip-t"]}
     first = evaluated(*shop, folder, **{**small, "seeds": (0,)})
-    before = {file: file.stat().st_mtime_ns for file in folder.glob("cells/units/*.npz")}
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("units/*.npz")}
     assert len(before) == 2
     grown = evaluated(*shop, folder, **{**small, "models": ["sentence", "clip-t", "clip-a"]})
     assert grown.models == ("sentence", "clip-t", "clip-a")
     assert len(grown.cells("most-general", "clip-t")) == 2
     assert all(file.stat().st_mtime_ns == when for file, when in before.items())
     assert grown.value("most-general", "sentence", "P@1") == first.value("most-general", "sentence", "P@1")
-    with pytest.raises(MismatchError, match="query name and path"):
+    with pytest.raises(MismatchError, match="query 'name', asked for 'path'"):
         evaluated(*shop, folder, **small, query="path")
-    with pytest.raises(MismatchError, match="epochs 2 and 3"):
+    with pytest.raises(MismatchError, match="options.epochs 2, asked for 3"):
         evaluated(*shop, folder, **{**small, "options": SMALL.model_copy(update={"epochs": 3})})
 
 
@@ -155,14 +167,14 @@ def test_processes_give_the_same_bits(shop: Shop, found: ModelsEvaluation, folde
     made = evaluated(*shop, folder, settings=["all"], models=["clip-ita"], jobs=2)
     for mine, theirs in zip(made.cells("all", "clip-ita"), found.cells("all", "clip-ita"), strict=True):
         assert mine.about["fingerprint"] == theirs.about["fingerprint"]
-        assert np.array_equal(mine.scores, theirs.scores)
+        assert np.array_equal(mine.score, theirs.score)
 
 
 def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
     without = replace(shop[1], image=None)
     made = evaluated(shop[0], without, folder, settings=["most-general"], seeds=(0,), models=None)
-    assert set(made.left_out) == {"clip", "clip-i", "clip-it", "clip-ia", "clip-ita"}
-    assert "needs image" in made.left_out["clip-ita"]
+    assert set(made.about["left_out"]) == {"clip", "clip-i", "clip-it", "clip-ia", "clip-ita"}
+    assert "needs image" in made.about["left_out"]["clip-ita"]
     assert made.baseline == "clip-ta"
     with pytest.raises(UsageError, match="dual encoder"):
         evaluated(*shop, folder / "other", models=["clip"])
@@ -173,7 +185,7 @@ def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop,
     few = {"models": ["bm25", "clip-t"], "seeds": (0,)}
     made = evaluated(women, shop[1], folder, **few)
     assert made.settings == ("all", "most-specific")
-    assert "ask with the words 'Women'" in made.left_out["most-general"]
+    assert "ask with the words 'Women'" in made.about["left_out"]["most-general"]
     with pytest.raises(DataError, match="'Women'"):
         evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
 
@@ -186,10 +198,19 @@ def test_what_training_products_lack_no_model_can_learn(shop: Shop) -> None:
         attribute_start=np.zeros_like(tested.attribute_start),
         attribute_items=tested.attribute_items[:0],
     )
-    usable, left_out = usable_models(["clip-t", "clip-ta"], tested, rows, bare, named=False)
-    assert (usable, list(left_out)) == (["clip-t"], ["clip-ta"])
+    check_model("clip-t", tested, rows, bare)
     with pytest.raises(UsageError, match="attributes, which no training product has"):
-        usable_models(["clip-ta"], tested, rows, bare, named=True)
+        check_model("clip-ta", tested, rows, bare)
+
+
+def test_baselines_need_no_products_to_train_on(shop: Shop, folder: Path) -> None:
+    test = held_out(shop[0])
+    given = {"settings": ["most-general"], "missing": "none"}
+    made = evaluate_models(None, None, test, shop[1], folder, **given)
+    assert made.models == ("bm25", "sentence")
+    assert "needs products to train on" in made.about["left_out"]["clip-ita"]
+    with pytest.raises(UsageError, match="clip-i needs products to train on"):
+        evaluate_models(None, None, test, shop[1], folder / "other", models=["clip-i"], **given)
 
 
 def test_a_picture_that_came_later_makes_another_evaluation(shop: Shop, folder: Path) -> None:
@@ -201,10 +222,8 @@ def test_a_picture_that_came_later_makes_another_evaluation(shop: Shop, folder: 
     rows[0] = -1
     other = replace(catalogue, picture_rows=rows)
     assert other.fingerprint == catalogue.fingerprint
-    with pytest.raises(MismatchError, match="pictures 1 missing .* and 2 missing"):
+    with pytest.raises(MismatchError, match="pictures '1 missing .* asked for '2 missing"):
         evaluated(other, maker, folder, **small)
-    whole = replace(made.protocol, pictures="")
-    assert whole.differences(made.protocol) == [f"pictures none and {made.protocol.pictures}"]
 
 
 def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
@@ -230,13 +249,9 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
         evaluated(*shop, strange, models=["sentence"])
 
 
-def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: Path) -> None:
-    from diptych.commerce.category_to_image.evaluation.grid import CellName, options_for
-
-    protocol = GridProtocol(
-        ("clip-ia",), ("most-general",), (3,), "", "", "", "", "label", "path", True, {}, 0
-    )
-    options = options_for(protocol, CellName("most-general", "clip-ia", 3))
+def test_published_training_has_its_own_options() -> None:
+    protocol = EvaluationProtocol("", "", "", "", "label", "path", True, {}, 0)
+    options = options_for(protocol, Unit("most-general", "clip-ia", 3))
     assert (options.temperature, options.batch_size, options.duplicates) == (1.0, 8, "negatives")
     assert (options.model, options.seed, options.query) == ("clip-ia", 3, "path")
     assert "compat published" in protocol.line()
@@ -244,12 +259,45 @@ def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: 
 
 def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
     catalogue, maker = shop
-    test, (model, rows) = held_out(catalogue), trained(shop, seed=0)
-    tested = maker.products(test, missing="none")
-    made = evaluate_given(model, test, tested, rows, folder, given="a model", query="name")
-    assert (made.models, made.protocol.seeds) == (("clip-ita",), ())
+    test, (model, _) = held_out(catalogue), trained(shop, seed=0)
+    made = evaluate_models(None, None, test, maker, folder, given=(model, "a model"), missing="none")
+    assert (made.models, made.seeds) == (("clip-ita",), ())
     first, mine = (one.value("most-specific", "clip-ita", "P@5").values[0] for one in (found, made))
     assert mine == pytest.approx(first)
     assert "nothing fitted" in made.line()
-    with pytest.raises(DataError, match="features of 12 products"):
-        evaluate_given(model, test.subset([0, 1]), tested, rows, folder, given="")
+    assert made.numbers["settings"]["most-specific"]["seen"]["clip-ita"] == []
+
+
+class TestMixed:
+    def test_scores_are_mixed_by_how_often_training_saw_the_words(self, shop: Shop) -> None:
+        catalogue, maker = shop
+        test, (model, rows) = held_out(catalogue), trained(shop, seed=0)
+        products = maker.products(test, missing="none")
+        frozen, nodes = SentenceRanker(products), judge(test, "most-specific").nodes
+        queries = features_of_nodes(rows, nodes)
+        often, rarely, *_ = queries.texts
+        counts = {often: OFTEN, rarely: 1}
+        mixed = Mixed(model, frozen, (0.0, 0.5, 1.0), counts, ((0.2, 0.5), (0.1, 2.0)), {})
+        scores = mixed.category_rows(queries) @ mixed.product_rows(products).T
+        mine = (model.category_rows(queries) @ model.product_rows(products).T - 0.2) / 0.5
+        theirs = (
+            (queries.text @ products.title.T - 0.1) / 2 * products.titled
+        )  # without a title: an average one
+        np.testing.assert_allclose(scores[0], mine[0], atol=1e-5)
+        np.testing.assert_allclose(scores[1], (mine[1] + theirs[1]) / 2, atol=1e-5)
+        known = queries.text[2:].any(axis=1)  # words that the encoder does not know have trained scores alone
+        np.testing.assert_allclose(scores[2:], np.where(known[:, None], theirs[2:], mine[2:]), atol=1e-5)
+
+    def test_the_rule_is_learned_on_categories_held_out_of_training(self, shop: Shop, folder: Path) -> None:
+        made = evaluated(*shop, folder, settings=["all"], models=[MIXED], seeds=(0,))
+        about = made.cells("all", MIXED)[0].about["ranker"]
+        assert sum(about["validation categories"]) > 0
+        assert set(about["weights of the trained"]) == {"never seen", "rarely seen", "often seen"}
+        assert "mixed" in {row[0].text for row in made.tables()[0].rows}
+
+    def test_too_few_categories_to_hold_one_out(self, shop: Shop) -> None:
+        learned = shop[0].split("train")
+        features, rows = shop[1].products(learned, missing="none"), trained(shop, 0)[1]
+        mixed = learn_mixed(learned, features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1}))
+        assert mixed.weights == (0.0, 1.0, 1.0)
+        assert "at least two are needed" in mixed.describe()["rule"]
