@@ -378,15 +378,13 @@ def evaluate_catalogue(
     }
     if options.run is not None:
         return _evaluate_run(CategoryRun.open(options.run), catalogue, options.out, **common)
-    models = _names(options.model)
-    needs_train = "train" in catalogue.split_sizes or models is None or not set(models) <= set(RANKERS)
-    if needs_train:
-        train, test = training_part(catalogue, "test")
-        maker, validation = encoders.maker(catalogue), validation_part(catalogue)
-    else:  # baselines
-        train, validation = None, None
-        test = catalogue.split("test") if "test" in catalogue.split_sizes else catalogue
-        maker = encoders.maker(catalogue)
+    models, splits = _names(options.model), catalogue.split_sizes
+    train, validation, test = None, None, catalogue
+    if models and set(models) <= set(RANKERS) and not {"train", "test"} <= set(splits):
+        test = catalogue.split("test") if "test" in splits else catalogue  # baselines need no more
+    else:
+        validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
+    maker = encoders.maker(catalogue)
     common |= {
         "models": models,
         "seeds": tuple(range(options.seeds)),
@@ -452,6 +450,8 @@ def evaluated_products(found: ModelsEvaluation) -> Catalogue:
         raise StorageError(f"{found.folder} does not say what data it is of", "evaluate again") from None
     whole = described(CatalogueSource, source, found.folder).catalogue()
     run = found.about.get("run")
+    if whole.fingerprint == found.protocol.test:
+        return whole
     part = whole.split("test") if run is None else held_out(CategoryRun.open(run).splits, whole)[0]
     if part.fingerprint != found.protocol.test:
         raise StorageError("the products are not those that were ranked any more", "evaluate again")
