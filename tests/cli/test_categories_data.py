@@ -245,7 +245,14 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     row = next(line for line in done.out.splitlines() if line.strip().startswith("BM25"))
     done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
-    done.shows("leaderboard measures", "nDCG@10", "chance", "mAP@10 by level", "First products of another category", found.line())
+    done.shows(
+        "leaderboard measures",
+        "nDCG@10",
+        "chance",
+        "mAP@10 by level",
+        "First products of another category",
+        found.line(),
+    )
     done.shows(f"open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page

@@ -112,7 +112,10 @@ def test_rows_are_read_from_one_evaluation(home: Path) -> None:
         per_query = evaluation.cells("all", "clip-ita")[seed].result.per_query["t2i"]
         for column, name in (("P@5", "P@5"), ("mAP@10", "mAP@10"), ("mAP@10|published", "mAP-hits@10")):
             assert results.values("clip-ita-all", column)[seed] == pytest.approx(100 * per_query[name].mean())
-    measured, asked = results.of("clip-ita-all")[0].measurements[0], evaluation.numbers["settings"]["all"]["categories"]
+    measured, asked = (
+        results.of("clip-ita-all")[0].measurements[0],
+        evaluation.numbers["settings"]["all"]["categories"],
+    )
     assert measured.on.task == f"test, 120 products, {asked} categories, by label"
     assert "with train.epochs 2" in measured.protocol
 

@@ -7,6 +7,7 @@ weight of the trained scores is chosen by mAP@10 among the products that were he
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -92,9 +93,12 @@ def group_of(count: int) -> int:
     return (count > 0) + (count >= OFTEN)
 
 
-def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> Counter[str]:
-    targets = targets_of(catalogue, options.setting, options.seed)
-    return Counter(categories.texts[node] for node in targets[targets >= 0].tolist())
+def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
+    """Return how many training products have each text, in the mean over epochs where these draw categories."""
+    epochs = range(options.epochs) if options.resample else (None,)
+    drawn = np.concatenate([targets_of(catalogue, options.setting, options.seed, epoch) for epoch in epochs])
+    counts = Counter(categories.texts[node] for node in drawn[drawn >= 0].tolist())
+    return {text: math.ceil(count / len(epochs)) for text, count in counts.items()}
 
 
 def learn_mixed(
@@ -135,16 +139,25 @@ def learn_mixed(
         for w in WEIGHTS
     ]
     per_category = np.array([one.per_query["t2i"][_CHOOSES] for one in values])
-    group = np.array([group_of(counts[text]) for text in queries.texts])
+    group = np.array([group_of(counts.get(text, 0)) for text in queries.texts])
     sizes = np.bincount(group, minlength=3).tolist()
     best: list[float | None] = [None] * 3
     for one in np.unique(group):
-        best[one] = WEIGHTS[int(per_category[:, group == one].mean(axis=1).argmax())]
+        best[one] = _weight(per_category[:, group == one])
     never, rarely, often = best
     seen = next((one for one in (often, rarely) if one is not None), 1.0)
     weights = (never or 0.0, seen if rarely is None else rarely, seen if often is None else often)
     about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
     return replace(final, weights=weights, scales=trial.scales, about=about)
+
+
+def _weight(values: np.ndarray) -> float:
+    """Return the better of 0 and 1, or a weight between that gains more than a standard error; (weights, q)."""
+    means, q = values.mean(axis=1), values.shape[1]
+    end, best = 0 if means[0] >= means[-1] else len(WEIGHTS) - 1, int(means.argmax())
+    gain = values[best] - values[end]
+    is_better = q > 1 and gain.mean() > gain.std() / np.sqrt(q - 1)
+    return WEIGHTS[best if is_better else end]
 
 
 def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> tuple[float, float]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
@@ -33,7 +32,7 @@ from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import track
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
@@ -91,7 +90,7 @@ class EvaluationProtocol(Artifact, kind="category_evaluation", version=2, recrea
         """Return how numbers were made, for the line under every table."""
         way = "as the chapter says (compat published)" if self.published else "by our defaults"
         trained = f"trained {way}, seeds {', '.join(map(str, seeds))}"
-        text = "path where names repeat, else its name" if self.query == "auto" else self.query
+        text = {"unique": "name, or its path where names repeat"}.get(self.query, self.query)
         parts = [f"relevance by {self.relevance}", f"a category's text is its {text}"]
         parts.append(f"{self.given}, nothing fitted" if self.given else trained)
         parts.append(f"judged with seed {self.judged_seed}")
@@ -126,31 +125,18 @@ class Cell(Artifact, kind="category_cell", version=2, recreate=_RECREATE):
 
 
 def compare_models(
-    values: Mapping[str, Mapping[str, Sequence[np.ndarray]]],
-    baseline: str,
-    measures: Sequence[str],
-    *,
-    correction: str = "holm",
-    flips: int = 10_000,
-    bootstrap: Bootstrap | None = None,
+    values: Mapping[str, Mapping[str, Sequence[np.ndarray]]], baseline: str, how: Bootstrap
 ) -> list[Difference]:
-    """Compare every model with a baseline, measure by measure, category by category.
+    """Compare every model with a baseline by the thesis's measures, category by category.
 
     Categories are swapped and resampled, their values averaged over seeds first: a p-value says whether the
-    difference would be there with other categories, not with other seeds.
-
-    Args:
-        values: per model and measure, one (q,) array per seed, of the same categories in the same order.
+    difference would be there with other categories, not with other seeds. ``values``: (q,) per model, measure, seed.
     """
-    if baseline not in values:
-        raise UnknownNameError("baseline", baseline, values)
-    if len(values) < 2:
-        raise UsageError(f"{len(values)} model: at least two are needed", "evaluate another model beside it")
-    pairs = [(model, name) for model in values if model != baseline for name in measures]
-    means = {(model, name): np.mean(values[model][name], axis=0) for model in values for name in measures}
-    gaps = [[means[pair] - means[baseline, pair[1]]] for pair in pairs]
-    categories = [np.arange(len(gaps[0][0]))] * len(gaps)
-    tests = paired(gaps, categories, how=bootstrap or Bootstrap(), flips=flips, correction=correction)
+    pairs = [(model, name) for model in values if model != baseline for name in CATEGORY_MEASURES]
+    gaps = [
+        [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
+    ]
+    tests = paired(gaps, [np.arange(len(gap)) for (gap,) in gaps], how=how, correction="holm")
     return [
         Difference(
             *(model, "t2i", name, test.difference, test.low, test.high, test.p, test.p_t, test.corrected),
@@ -213,7 +199,7 @@ def _setting(
         }
         for model, of in cells.items()
     }
-    differences = compare_models(values, base, CATEGORY_MEASURES, bootstrap=how) if len(cells) > 1 else []
+    differences = compare_models(values, base, how)
     line = (
         f"{len(judged.nodes):,} categories ask {len(judged.products):,} products, "
         f"{int(counts.min()):,}–{int(counts.max()):,} relevant ones each"
@@ -405,47 +391,17 @@ class ModelsEvaluation:
         """The model that others are compared with."""
         return baseline_of(self.models)
 
-    @cached_property
-    def _cells(self) -> dict[tuple[str, str], list[Cell]]:
-        return {}
-
     def cells(self, setting: str, model: str) -> list[Cell]:
         """Return one unit per seed, or the one of a model that is not trained."""
         for what, name, known in (("setting", setting, self.settings), ("model", model, self.models)):
             if name not in known:
                 raise UnknownNameError(what, name, known)
-        if (setting, model) not in self._cells:
-            keys = [key for key, unit in self.about["units"].items() if unit[:2] == [setting, model]]
-            self._cells[setting, model] = [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
-        return self._cells[setting, model]
+        keys = [key for key, unit in self.about["units"].items() if unit[:2] == [setting, model]]
+        return [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
 
     def value(self, setting: str, model: str, measure: str, direction: str = "t2i") -> Spread:
         """Return one number over seeds, a share in [0, 1]; ``i2t`` is a product as the query."""
         return Spread(tuple(one.result.value(measure, direction) for one in self.cells(setting, model)))
-
-    def per_category(self, setting: str, model: str, measure: str) -> np.ndarray:
-        """Return (q,) values of the query categories, the mean over seeds."""
-        mean: np.ndarray = np.mean(
-            [one.result.per_query["t2i"][measure] for one in self.cells(setting, model)], axis=0
-        )
-        return mean
-
-    def compare(
-        self,
-        setting: str,
-        measures: Sequence[str] = CATEGORY_MEASURES,
-        baseline: str | None = None,
-        **how: Any,
-    ) -> list[Difference]:
-        """Compare every model with a baseline over categories; options are those of :func:`compare_models`."""
-        values = {
-            model: {
-                name: [one.result.per_query["t2i"][name] for one in self.cells(setting, model)]
-                for name in measures
-            }
-            for model in self.models
-        }
-        return compare_models(values, baseline or self.baseline, measures, **how)
 
     def sections(self) -> dict[str, list[Table | Chart]]:
         """Return tables and charts by what they answer."""
