@@ -23,7 +23,7 @@ from diptych.commerce.category_to_image.rankers import RANKERS, SentenceRanker, 
 from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 
 Shop = tuple[Catalogue, FeatureMaker]
 
@@ -239,7 +239,7 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
     other = replace(shop[0], tree=CategoryTree([*shop[0].tree.paths, ("Home",)]))
     with pytest.raises(MismatchError, match="another category tree"):
         evaluate_models(shop[0].split("train"), None, other.split("test"), shop[1], folder)
-    with pytest.raises(DataError, match="no evaluation of categories"):
+    with pytest.raises(StorageError, match="does not exist"):
         ModelsEvaluation.open(folder / "nothing")
     strange = folder / "mine"
     strange.mkdir(parents=True)

@@ -448,7 +448,7 @@ def evaluated_products(found: ModelsEvaluation) -> Catalogue:
         source = found.about["source"]
     except KeyError:
         raise StorageError(f"{found.folder} does not say what data it is of", "evaluate again") from None
-    whole = described(CatalogueSource, source, found.folder).catalogue()
+    whole: Catalogue = described(CatalogueSource, source, found.folder).catalogue()
     run = found.about.get("run")
     if whole.fingerprint == found.protocol.test:
         return whole

@@ -24,7 +24,7 @@ def kinship(tree: CategoryTree, asked: np.ndarray, found: np.ndarray) -> np.ndar
         "descendant": shared == tree.depth[asked],
         "sibling": (tree.parent[asked] == tree.parent[found]) & (tree.parent[asked] >= 0),
     }
-    numbers = [KINSHIPS.index(name) for name in conditions]  # type: ignore[arg-type]
+    numbers = [KINSHIPS.index(name) for name in conditions]
     return np.select([*conditions.values()], numbers, KINSHIPS.index("same tree")).astype(np.int64)
 
 

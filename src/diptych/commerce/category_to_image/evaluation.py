@@ -263,7 +263,8 @@ def evaluate_models(
     left_out: dict[str, str] = {}
 
     def trainable(setting: str) -> None:
-        for seed in seeds if train is not None else ():
+        assert train is not None
+        for seed in seeds:
             Pairs(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
     if learns:
@@ -293,7 +294,9 @@ def evaluate_models(
         pictures="" if tested.image is None else missing_pictures(pictured),
     )
     epochs = base.epochs if base.resample and not published else 0
-    known = {(setting, None): mask for setting, mask in (seen or {}).items()}
+    known: dict[tuple[str, int | None], np.ndarray] = {
+        (setting, None): mask for setting, mask in (seen or {}).items()
+    }
     for setting, seed in product(chosen, (None, *seeds)):
         if train is not None:
             drawn = seeds[0] if seed is None else seed

@@ -41,8 +41,8 @@ def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     begin, end = np.minimum(groups.before, cutoff), np.minimum(groups.before + groups.size, cutoff)
     found = (gains[end] - gains[begin]) * groups.positives / groups.size
     total = np.bincount(groups.query, weights=found, minlength=groups.n_queries)
-    ideal: np.ndarray = gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
-    return total / ideal
+    values: np.ndarray = total / gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
+    return values
 
 
 NDCG = Measure(

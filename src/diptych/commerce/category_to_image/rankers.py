@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _BLOCK = 16_384
-_NO_CLIP = "make the features with a dual encoder as image encoder (CLIP, or one that was trained), or leave clip out"
 
 
 class Ranker(ABC):
@@ -150,13 +149,17 @@ class BM25(Ranker):
 
 
 class ZeroShot(Ranker):
-    """A frozen encoder's own embeddings; products and categories that have none are not ranked."""
+    """The cosine of a product and a category by one frozen encoder; what has no embedding is not ranked."""
 
     unmatched: Literal["ranked", "unranked"] = "unranked"
     side: ClassVar[str]  # ``text`` or ``image``: the encoder in the features' ``about``
+    rows_of: ClassVar[tuple[str, str]]  # the embeddings in the features of products and of categories
+    fix: ClassVar[str] = ""
 
     def __init__(self, products: ProductFeatures) -> None:
-        self._encoder: Mapping[str, Any] = products.about[self.side]
+        self._encoder: Mapping[str, Any] = products.about.get(self.side) or {}
+        if not self._encoder:
+            raise UsageError(f"{self.name} needs rows of pictures, and the products have none", self.fix)
 
     @property
     def fingerprint(self) -> str:
@@ -167,63 +170,43 @@ class ZeroShot(Ranker):
         """Return the encoder's description."""
         return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
 
-    def _check(self, about: Mapping[str, Any], what: str) -> None:
-        """Refuse embeddings of another encoder."""
-        found = (about.get(self.side) or {}).get("fingerprint")
+    def product_rows(self, products: ProductFeatures) -> np.ndarray:
+        """Return (n, d) float32 embeddings of products."""
+        return self._rows(products, "products")
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
+        """Return (q, d) float32 embeddings of the categories' texts."""
+        return self._rows(categories, "categories")
+
+    def _rows(self, features: ProductFeatures | CategoryFeatures, what: str) -> np.ndarray:
+        found = (features.about.get(self.side) or {}).get("fingerprint")
         if found != self._encoder["fingerprint"]:
             made = f"{self.name} was made for rows of {self._encoder['fingerprint']}"
             fix = "make the features of both with the same FeatureMaker"
             raise MismatchError(f"{made}, those of the {what} are of {found}", fix)
+        rows: np.ndarray | None = getattr(features, self.rows_of[what == "categories"])
+        if rows is None:
+            raise UsageError(f"{self.name} needs rows of the {what} by its encoder, there are none", self.fix)
+        return rows
 
 
 class ClipRanker(ZeroShot):
-    """The cosine of an image and a category by one dual encoder (Radford et al., CLIP, ICML 2021)."""
+    """An image and a category by both sides of a dual encoder (Radford et al., CLIP, ICML 2021)."""
 
-    name = "clip"
-    side = "image"
+    name, side, rows_of = "clip", "image", ("image", "dual")
+    fix = "make the features with a dual encoder as image encoder (CLIP, or one that was trained), or leave clip out"
 
     def __init__(self, products: ProductFeatures) -> None:
-        encoder = products.about.get("image")
-        if encoder is None or products.image is None:
-            raise UsageError("clip needs rows of pictures, and the products have none", _NO_CLIP)
-        if encoder.get("kind") != "dual":
-            made = f"pictures were encoded by {encoder.get('source')}"
-            raise UsageError(f"clip needs a dual encoder, and {made}", _NO_CLIP)
         super().__init__(products)
-
-    def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """Return (n, d) float32 embeddings of images."""
-        self._check(products.about, "products")
-        if products.image is None:
-            raise UsageError("clip needs rows of pictures, and the products have none", _NO_CLIP)
-        return products.image
-
-    def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """Return (q, d) float32 embeddings of the categories' texts by the encoder's own text side."""
-        self._check(categories.about, "categories")
-        if categories.dual is None:
-            raise UsageError("clip needs the text side of the image encoder, which has none", _NO_CLIP)
-        return categories.dual
+        if self._encoder.get("kind") != "dual":
+            made = f"pictures were encoded by {self._encoder.get('source')}"
+            raise UsageError(f"clip needs a dual encoder, and {made}", self.fix)
 
 
 class SentenceRanker(ZeroShot):
-    """The cosine of a title and a category by one text encoder.
+    """A title and a category by a text encoder; the thesis takes MPNet (Song et al., NeurIPS 2020)."""
 
-    The thesis takes MPNet: Song et al., NeurIPS 2020; Reimers and Gurevych, Sentence-BERT, EMNLP 2019.
-    """
-
-    name = "sentence"
-    side = "text"
-
-    def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """Return (n, d) float32 embeddings of titles."""
-        self._check(products.about, "products")
-        return products.title
-
-    def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """Return (q, d) float32 embeddings of the categories' texts."""
-        self._check(categories.about, "categories")
-        return categories.text
+    name, side, rows_of = "sentence", "text", ("title", "text")
 
 
 RANKERS: dict[str, Callable[[ProductFeatures], Ranker]] = {

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -32,7 +32,7 @@ from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import track
-from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
@@ -216,7 +216,7 @@ def _setting(
         "differences": [{**asdict(one), "verdict": one.verdict} for one in differences],
     }
     depth = [tree.depth[judged.nodes]]
-    of_models = {
+    of_models: dict[str, Callable[[str, list[Cell]], Any]] = {
         "levels": lambda model, of: _groups(values[model], depth * len(of)),
         "seen": lambda model, of: _groups(values[model], [one.seen for one in of]),
         "errors": lambda _, of: _errors(tree, of),
@@ -295,21 +295,17 @@ def _siblings(tree: CategoryTree, judged: Judged, cells: Sequence[Cell]) -> list
 
 
 def _unseen(
-    tree: CategoryTree,
-    cells: Mapping[str, list[Cell]],
-    values: Mapping[str, Mapping[str, list[np.ndarray]]],
-    relevant: np.ndarray,
+    tree: CategoryTree, cells: Mapping[str, list[Cell]], values: Mapping[str, Any], relevant: np.ndarray
 ) -> list[dict[str, Any]]:
     """Return the query categories that no training of any seed saw, with each model's mAP@10."""
     known = [one.seen for of in cells.values() for one in of if one.seen is not None]
+    means = {model: np.mean(values[model]["mAP@10"], axis=0) for model in cells}
     nodes = next(iter(cells.values()))[0].nodes
     return [
         {
             "category": list(tree.paths[int(nodes[row])]),
             "relevant": int(relevant[row]),
-            "mAP@10": {
-                model: float(np.mean([one[row] for one in values[model]["mAP@10"]])) for model in cells
-            },
+            "mAP@10": {model: float(mean[row]) for model, mean in means.items()},
         }
         for row in (np.flatnonzero(~np.any(known, axis=0)).tolist() if known else ())
     ]
@@ -352,17 +348,12 @@ class ModelsEvaluation:
     def open(cls, folder: Path | str) -> Self:
         """Open what :func:`~.evaluation.evaluate_models` has written."""
         folder = Path(folder)
-        if not EvaluationProtocol.is_at(folder):
-            missing = f"{folder} holds no evaluation of categories (no {EvaluationProtocol.marker()})"
-            raise DataError(missing, f"make it: {_RECREATE}")
-        protocol = EvaluationProtocol.open(folder / EvaluationProtocol.marker())
+        protocol, again = EvaluationProtocol.open(folder), "the command that began it resumes"
         if not (folder / RESULTS).is_file():
-            raise StorageError(
-                f"{folder} is not finished: it has no {RESULTS}", "the command that began it resumes"
-            )
+            raise StorageError(f"{folder} is not finished: it has no {RESULTS}", again)
         numbers = read_json(folder / RESULTS)
         if numbers.get("key") != protocol.key:
-            raise StorageError(f"{folder / RESULTS} is of another evaluation", "evaluate again")
+            raise StorageError(f"{folder / RESULTS} is of another evaluation", again)
         return cls(folder, protocol, numbers)
 
     @property
