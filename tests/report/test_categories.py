@@ -94,27 +94,8 @@ def test_tables_by_hand() -> None:
     assert short_path("abcdefg") == "a › … › f › g"
 
 
-def test_tables_hold_what_the_cells_say(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    found, test = made
-    tables: Any = found.sections()
-    scores, intervals = tables["Which model finds products"][:2]
-    setting = found.settings[0]
-    for model, row, spread in zip(found.models, scores.rows[:-1], intervals.rows, strict=True):
-        for table, cells in ((scores, row), (intervals, spread)):
-            place = table.columns.index("mAP@10")
-            expected = found.value(setting, model, "mAP@10").mean
-            assert cells[place].value == pytest.approx(expected)
-    levels = tables["Levels of the tree"][0]
-    cells = {row[0].text: row for row in levels.rows}["CLIP-ITA"]
-    units = found.cells(setting, "clip-ita")
-    depth = test.tree.depth[units[0].nodes]
-    values = np.mean([one.result.per_query["t2i"]["mAP@10"] for one in units], axis=0)
-    assert [cell.value for cell in cells[2:]] == pytest.approx(
-        [values[depth == level].mean() for level in np.unique(depth)]
-    )
-    seen = tables["Seen and unseen categories"][0]
-    assert {row[0].text for row in seen.rows} <= {"CLIP-ITA, seen", "CLIP-ITA, unseen"}
-    for chart in found.charts()[-2:]:
+def test_charts_share_out_all_errors(made: tuple[ModelsEvaluation, Catalogue]) -> None:
+    for chart in made[0].charts()[-2:]:
         assert all(sum(series.y) == pytest.approx(100) for series in chart.series)  # type: ignore[arg-type]
 
 

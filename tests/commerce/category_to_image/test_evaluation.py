@@ -12,14 +12,13 @@ from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
     Unit,
     Work,
-    check_model,
     evaluate_models,
     options_for,
 )
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
 from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
-from diptych.commerce.category_to_image.rankers import RANKERS, SentenceRanker, features_of_nodes
+from diptych.commerce.category_to_image.rankers import SentenceRanker, features_of_nodes
 from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
@@ -70,19 +69,6 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
     assert np.array_equal(cell.right, cell.result.per_query["t2i"]["P@1"] == 1)
     guessed = cell.guess == judged.labels
     assert guessed.mean() == pytest.approx(cell.result.value("R@1", "i2t"))
-
-
-def test_untrained_models_are_measured_once_and_say_so(shop: Shop, found: ModelsEvaluation) -> None:
-    catalogue, maker = shop
-    assert len(found.cells("all", "bm25")) == 1
-    assert len(found.cells("all", "clip-i")) == 2
-    products = maker.products(held_out(catalogue), missing="none")
-    ranker = RANKERS["bm25"](products)
-    judged = judge(held_out(catalogue), "most-general")
-    asking = maker.categories([catalogue.tree.paths[node][-1] for node in judged.nodes])
-    expected = measure_ranker(ranker, products, asking, judged)
-    assert found.value("most-general", "bm25", "P@1").mean == expected.value("P@1", "t2i") == 0
-    assert found.about["left_out"] == {}
 
 
 def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluation) -> None:
@@ -177,6 +163,10 @@ def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folde
     assert made.baseline == "clip-ta"
     with pytest.raises(UsageError, match="dual encoder"):
         evaluated(*shop, folder / "other", models=["clip"])
+    bare = shop[0].subset(range(len(shop[0])))
+    bare = replace(bare, attributes=[() if name == "train" else ("red",) for name in bare.splits])
+    with pytest.raises(UsageError, match="attributes, which no training product has"):
+        evaluated(bare, shop[1], folder / "bare", models=["clip-ta"], settings=["most-specific"], seeds=(0,))
 
 
 def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
@@ -187,19 +177,6 @@ def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop,
     assert "ask with the words 'Women'" in made.about["left_out"]["most-general"]
     with pytest.raises(DataError, match="'Women'"):
         evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
-
-
-def test_what_training_products_lack_no_model_can_learn(shop: Shop) -> None:
-    catalogue, maker = shop
-    tested, rows = maker.products(held_out(catalogue), missing="none"), maker.categories(["Women"])
-    bare = replace(
-        tested,
-        attribute_start=np.zeros_like(tested.attribute_start),
-        attribute_items=tested.attribute_items[:0],
-    )
-    check_model("clip-t", tested, rows, bare)
-    with pytest.raises(UsageError, match="attributes, which no training product has"):
-        check_model("clip-ta", tested, rows, bare)
 
 
 def test_baselines_need_no_products_to_train_on(shop: Shop, folder: Path) -> None:

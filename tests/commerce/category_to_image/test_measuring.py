@@ -18,7 +18,7 @@ from diptych.commerce.category_to_image.measuring import (
     score_rows,
 )
 from diptych.commerce.category_to_image.rankers import Ranker
-from diptych.commerce.category_to_image.results import compare_models, comparison_line, intervals_of
+from diptych.commerce.category_to_image.results import compare_models
 from diptych.core.errors import DataError
 from diptych.evaluation.evaluate import evaluate
 from diptych.metrics import Bootstrap, GroundTruth
@@ -233,29 +233,6 @@ def test_sign_flips_by_hand() -> None:
     assert one.difference == pytest.approx(1)
     assert one.p_randomisation == pytest.approx(2 / 8)
     assert (one.p, one.verdict, len(others)) == (1, "", 7)
-
-
-def test_holm_corrects_over_all_models_and_measures() -> None:
-    random = np.random.default_rng(0)
-    base = (random.random(60) < 0.3).astype(float)
-    given = values(base=[base.tolist()], best=[np.ones(60).tolist()], same=[base.tolist()])
-    found = {(one.run, one.measure): one for one in compare_models(given, "base", NONE)}
-    assert found["best", "P@1"].verdict == "better"
-    assert found["best", "P@1"].p == pytest.approx(16 * found["best", "P@1"].p_randomisation)
-    assert (found["same", "P@1"].p, found["same", "P@1"].better) == (1, None)
-    assert "Holm over 16 comparisons" in comparison_line("base", 16, NONE)
-
-
-def test_intervals_hold_the_difference_and_are_of_categories() -> None:
-    random = np.random.default_rng(1)
-    base, other = random.random(200), random.random(200) + 0.1
-    one, *_ = compare_models(values(base=[base.tolist()], other=[other.tolist()]), "base", Bootstrap(500))
-    of_base = intervals_of({"P@1": base}, Bootstrap(500))["P@1"]
-    for found, each in (((one.low, one.high), other - base), (of_base, base)):
-        error = np.std(each) / np.sqrt(200)
-        expected = (each.mean() - 1.96 * error, each.mean() + 1.96 * error)
-        assert found == pytest.approx(expected, abs=0.3 * error)
-    assert intervals_of({"P@1": base}, NONE) == {"P@1": None}
 
 
 def test_odd_input() -> None:

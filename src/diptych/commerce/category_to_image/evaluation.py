@@ -39,6 +39,7 @@ from diptych.commerce.category_to_image.results import (
 )
 from diptych.core.context import check_stop
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
+from diptych.core.files import check_replaceable
 from diptych.core.job import Job
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
@@ -244,6 +245,7 @@ def evaluate_models(
     """
     from diptych.commerce.category_to_image.training.trained import Pairs, missing_pictures
 
+    check_replaceable(Path(out), EvaluationProtocol.marker())
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
     if jobs < 1:

@@ -204,10 +204,9 @@ def evaluation_sections(
     """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
     rest, each = [model for model in models if model != base], settings.items()
     seen: list[Table | Chart | None] = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
-    seen += [unseen_table(*one) for one in each if one[1]["unseen"]]
     errors: list[Table | Chart] = [error_table(settings, [base])]
     errors += [error_table(settings, rest, folded=True)] if rest else []
-    measures = (measure_table, interval_table, leaderboard_table)
+    measures = (measure_table, interval_table)
     levels = {name: one["levels"][base] for name, one in each if len(one["levels"][base]) > 1}
     charts: list[Table | Chart] = []
     for measure in LEVEL_MEASURES if levels else ():
@@ -220,11 +219,13 @@ def evaluation_sections(
     offsets = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
     return {
         "Which model finds products": [of(*one) for one in each for of in measures],
+        "Measures of leaderboards": [leaderboard_table(*one) for one in each],
         "Levels of the tree": [
             *(level_table(*one, measure) for one in each for measure in LEVEL_MEASURES),
             *charts,
         ],
         "Seen and unseen categories": [one for one in seen if one is not None],
+        "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
         "Errors of the first product": [*errors, *offsets],
         "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
     }
