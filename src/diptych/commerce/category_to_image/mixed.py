@@ -33,6 +33,7 @@ MIXED = "mixed"
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the trained scores
 OFTEN = 10  # training products from which on a category was seen often
 _CHOOSES = "mAP@10"
+_ENOUGH = 30  # validation categories from which on rarely seen ones have a weight of their own
 _HELD_OUT = 0.2  # share of categories, and of the other products
 
 
@@ -141,12 +142,13 @@ def learn_mixed(
     per_category = np.array([one.per_query["t2i"][_CHOOSES] for one in values])
     group = np.array([group_of(counts.get(text, 0)) for text in queries.texts])
     sizes = np.bincount(group, minlength=3).tolist()
-    best: list[float | None] = [None] * 3
-    for one in np.unique(group):
-        best[one] = _weight(per_category[:, group == one])
-    never, rarely, often = best
-    seen = next((one for one in (often, rarely) if one is not None), 1.0)
-    weights = (never or 0.0, seen if rarely is None else rarely, seen if often is None else often)
+
+    def weight(rows: np.ndarray, default: float, least: int = 1) -> float:
+        return _weight(per_category[:, rows]) if rows.sum() >= least else default
+
+    seen = weight(group > 0, 1.0)
+    rarely, often = (weight(group == one, seen, _ENOUGH) for one in (1, 2))
+    weights = (weight(group == 0, 0.0), rarely, often)
     about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
     return replace(final, weights=weights, scales=trial.scales, about=about)
 
