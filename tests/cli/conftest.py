@@ -84,6 +84,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         shop, n_products=80, levels=(2, 3), without_picture=0.1, without_title=0.05, without_category=0.1
     )
     options = "--set epochs=6 --set hidden=32 --set width=16 --set batch_size=16"
+    options += " --setting most-specific --query name"
     command(f"categories train {shop} --out {run} --text-encoder lsa:16 {options}")
     return shop, run
 

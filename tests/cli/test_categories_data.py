@@ -197,6 +197,7 @@ def test_from_products_to_a_run_and_its_measures(shop: Path, tmp_path: Path, dip
     out = tmp_path / "run"
     done = diptych(f"categories train {shop} --out {out} {FAST}")
     run = CategoryRun.open(out)
+    assert (run.options.setting, run.options.resample, run.options.query) == ("all", True, "unique")
     left = run.model.about["without_category"]
     assert left > 0
     done.shows(f"{left} without a category left out", "without a picture", "splits: train 42")
@@ -224,6 +225,7 @@ def test_options_reach_the_training(shop: Path, tmp_path: Path, diptych: Command
     options = said["options"]
     assert (options["batch_size"], options["temperature"], options["duplicates"]) == (8, 1.0, "negatives")
     assert (options["setting"], options["query"], options["seed"]) == ("most-general", "path", 3)
+    assert not options["resample"]
     assert (options["tree_distance"], options["attributes"], options["epochs"]) == (0.1, "attention", 2)
     assert said["encoders"]["image"] is None
     assert (said["data"]["split_by"], said["data"]["split_options"]) == ("product", {"seed": 1})
@@ -251,14 +253,14 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     assert "data:image/jpeg" in page
     assert "--image-encoder grid --text-encoder lsa:8" in page
     assert found.about["source"]["data"] == str(tiny_shop)
-    diptych(f"categories evaluate {tiny_shop} --out {out} {GRID} --query path", failed="query name and path")
+    diptych(f"categories evaluate {tiny_shop} --out {out} {GRID} --query path", failed="query unique and path")
 
 
 def test_a_run_is_measured_on_what_it_has_not_seen(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "held-out"
     diptych(
         f"categories train {tiny_shop} --out {run} --model clip-ta --set epochs=1 --set hidden=8 --set "
-        "width=4 --text-encoder lsa:8"
+        "width=4 --text-encoder lsa:8 --setting most-specific"
     )
     done = diptych(f"categories evaluate {tiny_shop} --run {run} --out {out} --samples 0")
     found = ModelsEvaluation.open(out)

@@ -146,7 +146,7 @@ def picks_of(shop: Catalogue, k: int = 3, **options: Any) -> Picks:
         random.standard_normal((n, 4)).astype(np.float32) for n in (len(shop.tree), len(shop))
     )
     texts = category_texts(shop.tree, range(len(shop.tree)))
-    return pick_rows(categories, products, shop, k, texts=texts, **options)
+    return pick_rows(categories, products, shop, k, texts=texts, beyond=True, **options)
 
 
 def test_one_page(shop: Catalogue, tmp_path: Path) -> None:

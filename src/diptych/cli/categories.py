@@ -21,7 +21,7 @@ from diptych.commerce.category_to_image.application import (
     train_catalogue,
 )
 from diptych.commerce.category_to_image.features.maker import EncoderSpec
-from diptych.commerce.category_to_image.filling.catalogue import FillOptions, fill_catalogue
+from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.tables import evaluation_tables, pick_tables, pick_warnings
 from diptych.commerce import downloads

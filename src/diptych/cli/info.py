@@ -111,7 +111,11 @@ def _names(topic: str) -> Table:
     found = getattr(importlib.import_module(module), attribute)
     rows = []
     for one in found() if callable(found) else found:
-        if isinstance(one, str):
+        if isinstance(found, dict):
+            rows.append(
+                (one, getattr(found[one], "description", None) or str(found[one].__doc__).split("\n")[0])
+            )
+        elif isinstance(one, str):
             rows.append((one, ""))
         else:
             forms = ", ".join(form for form in getattr(one, "forms", ()) if isinstance(form, str))

@@ -274,7 +274,7 @@ def pick_warnings(picks_about: Numbers, among: str) -> list[str]:
 
 def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> list[Table]:
     """Return what confidence is worth on test products, and how many suggestions there are of which verdict."""
-    from diptych.commerce.category_to_image.filling.fill import VERDICTS
+    from diptych.commerce.category_to_image.filling import VERDICTS
 
     tables = []
     if reliability is not None:

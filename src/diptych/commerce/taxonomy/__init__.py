@@ -1,20 +1,6 @@
 """Category trees, and the files in which shops and standards keep them."""
 
-from diptych.commerce.taxonomy.declaration import (
-    TAXONOMIES,
-    Taxonomy,
-    TaxonomyFormat,
-    read_taxonomy,
-    recognised_format,
-)
+from diptych.commerce.taxonomy.formats import TAXONOMIES, Taxonomy, TaxonomyFormat, read_taxonomy
 from diptych.commerce.taxonomy.tree import SEPARATOR, CategoryTree
 
-__all__ = [
-    "SEPARATOR",
-    "TAXONOMIES",
-    "CategoryTree",
-    "Taxonomy",
-    "TaxonomyFormat",
-    "read_taxonomy",
-    "recognised_format",
-]
+__all__ = ["SEPARATOR", "TAXONOMIES", "CategoryTree", "Taxonomy", "TaxonomyFormat", "read_taxonomy"]

@@ -6,8 +6,8 @@ the same exactly when all names on the way are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,12 @@ Path = tuple[str, ...]
 
 
 class CategoryTree:
-    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first."""
+    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first.
+
+    Args:
+        paths: of categories; their ancestors are added.
+        codes: a taxonomy's own ids by path, for as many categories as have one.
+    """
 
     def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Path, str] | None = None) -> None:
         nodes: set[Path] = set()
@@ -42,8 +47,8 @@ class CategoryTree:
                 nodes.add(path)
                 path = path[:-1]
         self.paths: tuple[Path, ...] = tuple(sorted(nodes))
-        self._number = {path: number for number, path in enumerate(self.paths)}
         self.codes: Mapping[Path, str] = dict(codes or {})
+        self._number = {path: number for number, path in enumerate(self.paths)}
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -62,17 +67,17 @@ class CategoryTree:
             raise DataError(f"no category {SEPARATOR.join(wanted)!r}", where)
         return self._number[wanted]
 
-    def named(self, name: str) -> np.ndarray:
-        """Return the nodes of that name, ascending; several where it stands under several parents."""
-        return np.array(
-            [number for number, path in enumerate(self.paths) if path[-1] == name], dtype=np.int64
-        )
-
     def meant(self, words: str) -> list[int]:
         """Return the nodes whose name or whole path the words are, whatever their case and spaces."""
         path, whole = tuple(map(_folded, words.split(SEPARATOR.strip()))), _folded(words)
         paths = (tuple(map(_folded, names)) for names in self.paths)
         return [node for node, names in enumerate(paths) if names == path or names[-1] == whole]
+
+    @cached_property
+    def shares_name(self) -> np.ndarray:
+        """(n,) booleans: nodes whose name another node has as well."""
+        counts = Counter(path[-1] for path in self.paths)
+        return np.array([counts[path[-1]] > 1 for path in self.paths], dtype=bool)
 
     @cached_property
     def parent(self) -> np.ndarray:
@@ -87,7 +92,7 @@ class CategoryTree:
     @cached_property
     def root(self) -> np.ndarray:
         """(n,) int64: the root of each node's tree."""
-        return np.array([self._number[path[:1]] for path in self.paths], dtype=np.int64)
+        return self.lineage[:, 0]
 
     @cached_property
     def is_leaf(self) -> np.ndarray:
@@ -108,10 +113,6 @@ class CategoryTree:
         """Return the nodes on the way from the root to ``node``, itself last."""
         return self.lineage[node, : self.depth[node]]
 
-    def children(self, node: int) -> np.ndarray:
-        """Return the children of ``node``, or with -1 the roots; ascending."""
-        return np.flatnonzero(self.parent == node)
-
     def common(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return how many names the paths of two nodes have in common from the root on; 0 in different trees."""
         same = (self.lineage[left] == self.lineage[right]) & (self.lineage[left] >= 0)
@@ -119,7 +120,7 @@ class CategoryTree:
         return shared
 
     def distance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Edges between two nodes; different trees are joined above their roots."""
+        """Return the edges between two nodes; different trees are joined above their roots."""
         steps: np.ndarray = self.depth[left] + self.depth[right] - 2 * self.common(left, right)
         return steps
 
@@ -147,91 +148,53 @@ def _folded(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-@dataclass(frozen=True)
-class Level:
-    """One level of a tree."""
-
-    level: int  # 1 for the roots
-    categories: int  # on it
-    leaves: int  # those of them without children
-    most_children: int  # of one of them
-    mean_children: float  # of those that have some; 0 where none has
+def shape_of(tree: CategoryTree) -> dict[str, Any]:
+    """Count the categories of each level, the names that several have, and categories without siblings."""
+    children = np.bincount(tree.parent[tree.parent >= 0], minlength=len(tree))
+    levels = []
+    for level in range(1, int(tree.depth.max(initial=0)) + 1):
+        here = children[tree.depth == level]
+        numbers = {"level": level, "categories": len(here), "leaves": int((here == 0).sum())}
+        mean = float(here[here > 0].mean()) if here.any() else 0.0
+        levels.append({**numbers, "most_children": int(here.max()), "mean_children": mean})
+    counts = sorted(Counter(path[-1] for path in tree.paths).items(), key=lambda one: (-one[1], one[0]))
+    return {
+        "categories": len(tree),
+        "levels": levels,
+        "shared": {name: count for name, count in counts if count > 1},
+        "only_children": int((children[tree.parent[tree.parent >= 0]] == 1).sum()),
+    }
 
 
 _SHOWN = 10
 
 
-@dataclass(frozen=True)
-class TreeShape:
-    """The shape of a tree."""
-
-    categories: int  # in all
-    levels: tuple[Level, ...]  # from the roots on
-    # names of several categories, each with its nodes; those of most categories first, then by name
-    shared: tuple[tuple[str, tuple[int, ...]], ...]
-    only_children: int  # categories without siblings: a level that sorts nothing
-
-    def tables(self) -> list[Table]:
-        """Return the levels, and the names that stand in several places."""
-        columns = ("level", "categories", "without children", "children of one", "at most")
-        rows = [
-            (
-                f"{one.level}",
-                f"{one.categories:,}",
-                f"{one.leaves:,}",
-                f"{one.mean_children:.1f}",
-                f"{one.most_children:,}",
-            )
-            for one in self.levels
-        ]
-        after = "children of one: on average, of those that have some"
-        shared = [(name, f"{len(nodes):,}") for name, nodes in self.shared[:_SHOWN]]
-        caption = f"names that stand in several places ({len(self.shared):,})"
-        known_by = "a category is known by its whole path; as queries, these names mean several"
-        return [
-            Table.of("levels", after, columns, rows),
-            *([Table.of(caption, known_by, ("name", "categories"), shared)] if shared else []),
-        ]
-
-
-def shape_of(tree: CategoryTree) -> TreeShape:
-    """Count what a tree has."""
-    below = np.bincount(tree.parent[tree.parent >= 0], minlength=len(tree))
-    levels = []
-    for level in range(1, int(tree.depth.max(initial=0)) + 1):
-        children = below[tree.depth == level]
-        some = children[children > 0]
-        levels.append(
-            Level(
-                level,
-                len(children),
-                int((children == 0).sum()),
-                int(children.max()),
-                float(some.mean()) if len(some) else 0.0,
-            )
+def shape_tables(shape: Mapping[str, Any]) -> list[Table]:
+    """Return the levels, and the names that stand in several places."""
+    rows = [
+        (
+            f"{one['level']}",
+            f"{one['categories']:,}",
+            f"{one['leaves']:,}",
+            f"{one['mean_children']:.1f}",
+            f"{one['most_children']:,}",
         )
-    places: dict[str, list[int]] = {}
-    for node, path in enumerate(tree.paths):
-        places.setdefault(path[-1], []).append(node)
-    several = sorted(
-        ((name, tuple(nodes)) for name, nodes in places.items() if len(nodes) > 1),
-        key=lambda one: (-len(one[1]), one[0]),
-    )
-    has_parent = tree.parent >= 0
-    alone = int((below[tree.parent[has_parent]] == 1).sum())
-    return TreeShape(len(tree), tuple(levels), tuple(several), alone)
+        for one in shape["levels"]
+    ]
+    columns = ("level", "categories", "without children", "children of one", "at most")
+    tables = [Table.of("levels", "children of one: on average, of those that have some", columns, rows)]
+    if shared := shape["shared"]:
+        caption = f"names that stand in several places ({len(shared):,})"
+        after = "a category is known by its whole path, which also stands for it as a query where its name does not"
+        first = [(name, f"{count:,}") for name, count in list(shared.items())[:_SHOWN]]
+        tables.append(Table.of(caption, after, ("name", "categories"), first))
+    return tables
 
 
 def tree_content(
     tree: CategoryTree, notes: Sequence[str] = (), counts: Mapping[str, np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """Return a tree as JSON-able values that :func:`~diptych.commerce.taxonomy.read_taxonomy` reads.
-
-    Args:
-        notes: what was mended.
-        counts: (n,) numbers of every category, by name.
-    """
-    shape = shape_of(tree)
+    """Return a tree as JSON-able values, which the format ``written`` reads; ``counts`` are (n,) numbers by name."""
     nodes = []
     for node, path in enumerate(tree.paths):
         code = {"id": tree.codes[path]} if path in tree.codes else {}
@@ -240,6 +203,6 @@ def tree_content(
     return {
         "fingerprint": tree.fingerprint,
         "notes": list(notes),
-        "shape": asdict(shape) | {"shared": {name: len(found) for name, found in shape.shared}},
+        "shape": shape_of(tree),
         "categories": nodes,
     }
