@@ -237,7 +237,7 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
     for table in tables:
         with open(tmp_path / table, encoding="utf-8", newline="") as file:
             header, row = csv.reader(file)
-        assert header == list(COLUMNS)
+        assert header == COLUMNS
         # A spreadsheet would compute the first two.
         assert row == ["'-p1", "'=1+\"2\"", "disagrees", "X > Y, Z", "8", "0.750000", "", "X > Y, Z", "8",
                        "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip

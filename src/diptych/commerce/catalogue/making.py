@@ -260,7 +260,11 @@ def _number(purpose: str) -> int:
     return int(keys_of([purpose])[0])
 
 
-SPLITS = {"category": CategorySplit, "given": GivenSplit, "product": ProductSplit}
+SPLITS: dict[str, type[GivenSplit | ProductSplit | CategorySplit]] = {
+    "category": CategorySplit,
+    "given": GivenSplit,
+    "product": ProductSplit,
+}
 
 
 def assign_splits(catalogue: Catalogue, kind: str, **options: Any) -> Catalogue:

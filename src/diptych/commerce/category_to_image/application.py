@@ -97,7 +97,11 @@ class TrainHeads(HeadOptions):
         from diptych.commerce.category_to_image.evaluation.grid import trained_options
 
         base = trained_options(self.model, self.setting, self.published).model_dump()
-        own = {"query": self.text, "seed": self.seed, "resample": self.setting == "all" and not self.published}
+        own = {
+            "query": self.text,
+            "seed": self.seed,
+            "resample": self.setting == "all" and not self.published,
+        }
         return self.training(base | own, "--seed")
 
 

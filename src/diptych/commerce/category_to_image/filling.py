@@ -130,8 +130,8 @@ class Filled:
         ]
 
 
-COLUMNS = ("id", "title", "verdict", "category", "code", "confidence", "own")
-COLUMNS += ("whole_path", "whole_code", "levels", "alternatives")
+COLUMNS = ["id", "title", "verdict", "category", "code", "confidence", "own"]
+COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
 
 
 def hierarchical_f1(overlaps: Iterable[tuple[int, int, int]]) -> dict[str, float]:
@@ -232,7 +232,8 @@ class Filler:
         begins = np.flatnonzero(np.diff(groups[order], prepend=-2))
         totals = np.logaddexp.reduceat(scaled[:, order], begins, axis=1)
         scaled[:, order] -= np.repeat(totals, np.diff(begins, append=len(order)), axis=1)
-        return own + self.weight * (self.below @ scaled.T).T
+        own = own + self.weight * (self.below @ scaled.T).T
+        return own
 
     def score_blocks(
         self, products: np.ndarray | csr_array, rows: np.ndarray
@@ -479,8 +480,8 @@ def reliability_of(filler: Filler, products: np.ndarray | csr_array, catalogue: 
 
 def _level(level: int, confidence: np.ndarray, right: np.ndarray) -> LevelReliability:
     error, bins = expected_calibration_error(confidence, right)
-    means = (float(one.mean()) if len(one) else 0.0 for one in (confidence, right))
-    return LevelReliability(level, len(right), *means, error, bins)
+    mean, share = (float(one.mean()) if len(one) else 0.0 for one in (confidence, right))
+    return LevelReliability(level, len(right), mean, share, error, bins)
 
 
 def expected_calibration_error(

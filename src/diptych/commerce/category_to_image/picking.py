@@ -64,7 +64,8 @@ class Picks:
     @cached_property
     def there(self) -> np.ndarray:
         """(q,) int64: how many products with an image are sorted into each category or below it."""
-        return np.diff(_members(self.catalogue)[0])[self.nodes]
+        below: np.ndarray = np.diff(_members(self.catalogue)[0])[self.nodes]
+        return below
 
     def counts(self) -> dict[str, int]:
         """Count categories and images, and how many of them are what."""

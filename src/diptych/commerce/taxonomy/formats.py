@@ -151,7 +151,8 @@ def _taxonomy(file: Path, listed: Iterable[Listed], name: str = "", version: str
 
 def _lines_of(path: Path, encoding: str, pattern: re.Pattern[str]) -> tuple[str, list[tuple[int, str]]]:
     """Return the version that a comment at the top gives, and the numbers and texts of the other lines."""
-    version, lines = "", []
+    version = ""
+    lines: list[tuple[int, str]] = []
     for number, line in read_lines(path, encoding, error=DataError):
         text = line.strip()
         if text.startswith("#") and not lines:
