@@ -89,7 +89,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     for name in (
         "cli.evaluate",
-        "data.taxonomy",
+        "commerce.taxonomy",
         "encoders.two_tower",
         "evaluation.result",
         "index",
@@ -359,7 +359,7 @@ def pack(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -
 
 
 _look_at_file = partial(opens, "data.logs.source_files:look_at", then=_check)
-_taxonomy = partial(opens, "data.taxonomy:read_taxonomy")
+_taxonomy = partial(opens, "commerce.taxonomy:read_taxonomy")
 
 TARGETS = [
     Target("karpathy", files(_karpathy), _embed),
