@@ -11,9 +11,14 @@ import typer
 
 from diptych.cli.console import next_step, show, warn
 from diptych.cli.verbs import completion
-from diptych.commerce.scenes.products import TRUTH, make_product_scenes, read_product_scenes, truth
-from diptych.commerce.scenes.products.make import ProductOptions
-from diptych.commerce.scenes.shop_log import make as shop_logs
+from diptych.commerce.scenes import categories
+from diptych.commerce.scenes import shop_log as shop_logs
+from diptych.commerce.scenes.products import (
+    TRUTH,
+    ProductOptions,
+    make_product_scenes,
+    read_product_scenes,
+)
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.reading import read_json
@@ -122,7 +127,7 @@ def products(out: OutOption, options: ProductOptions) -> None:
         diptych data products --n 500 --levels 2-4 --without-category 0.1 --out shop
     """
     folder = make_product_scenes(out.out, **dict(options))
-    show(read_product_scenes(folder).describe(), *truth.shown(read_json(folder / TRUTH)), _in(folder))
+    show(read_product_scenes(folder).describe(), *categories.shown(read_json(folder / TRUTH)), _in(folder))
     name = "shop" if out.out is None else folder.name  # in the cache its name is a fingerprint
     next_step(["diptych", "categories", "train", folder, "--out", f"runs/{name}"])
 

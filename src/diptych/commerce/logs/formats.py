@@ -11,7 +11,7 @@ from diptych.commerce.logs.rows import Row
 from diptych.commerce.logs.schema import YES_WORDS
 from diptych.commerce.logs.source_files import SourceFile
 from diptych.commerce.logs.sql import choose, read_time
-from diptych.commerce.scenes.shop_log.chance import ACTIONS, DATASET, MARKER, RAW_COLUMNS, event_files
+from diptych.commerce.scenes.shop_log import ACTIONS, MARKER, RAW_COLUMNS, ShopLog, event_files
 from diptych.core.errors import DataError
 from diptych.core.reading import read_json
 
@@ -147,7 +147,7 @@ def _marked(folder: Path) -> bool:
     if not (folder / MARKER).is_file():
         return False
     marker = read_json(folder / MARKER)
-    return isinstance(marker, dict) and marker.get("dataset") == DATASET
+    return isinstance(marker, dict) and marker.get("dataset") == ShopLog.dataset
 
 
 def _files(folder: Path) -> list[Path] | None:

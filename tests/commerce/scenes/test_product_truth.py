@@ -14,49 +14,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects
-from diptych.commerce.scenes.products.facets import DEPARTMENTS, SAID
-from diptych.commerce.scenes.products.make import Shop, line_of
-from diptych.commerce.scenes.products.product import Shares
-from diptych.commerce.scenes.products.tree import Leaf, ShopTree, grow
-from diptych.commerce.scenes.products.truth import (
+from diptych.commerce.scenes.categories import (
+    DEPARTMENTS,
     MOST_SPECIFIC,
     SUBSETS,
-    Truth,
-    log_likelihood,
-    posterior,
+    WORDS,
+    Leaf,
+    Observer,
+    grow,
+    planted,
     shared_precision,
+    truth_of,
 )
+from diptych.commerce.scenes.products import PRODUCTS, TRUTH, ProductOptions, Products
 from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.products import paths_of
 
 Lines = list[dict[str, Any]]
-SHOP = Shop(0, (2, 9), 32, 0.0, Shares(without_picture=0.05, without_title=0.05), Effects())
-
-
-def truth_of(tree: ShopTree, effects: Effects, lines: Lines) -> dict[str, Any]:
-    """Of products that come by in blocks."""
-    truth = Truth(tree, effects)
-    for start in range(0, len(lines), 300):
-        truth.add(lines[start : start + 300])
-    return truth.to_dict()
-
-
-def observer(tree: ShopTree, effects: Effects, lines: Lines) -> dict[str, Any]:
-    found: dict[str, Any] = truth_of(tree, effects, lines)["ideal"]
-    return found
+SHOP = Products(ProductOptions(without_picture=0.05, without_title=0.05), planted())
+OBSERVER = Observer(SHOP.leaves, SHOP.effects)
 
 
 @pytest.fixture(scope="module")
 def lines() -> Lines:
     """2,000 products, undrawn."""
-    return [line_of(SHOP, SHOP.product(number)) for number in range(2000)]
+    return [SHOP.line(number) for number in range(2000)]
 
 
 @pytest.fixture(scope="module")
 def truth(lines: Lines) -> dict[str, Any]:
-    return truth_of(SHOP.tree, SHOP.effects, lines)
+    return truth_of(SHOP.leaves, SHOP.effects, lines)
 
 
 def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> None:
@@ -80,34 +68,31 @@ def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> No
             assert said["depend"] + said["free"] == sum(modality in r["told"] for r in records)
 
 
-def probability_of(told: Mapping[str, str], leaf: Leaf, effects: Effects, modality: str) -> float:
+def probability_of(told: Mapping[str, str], leaf: Leaf, modality: str) -> float:
     """Of what a modality tells of a product of a leaf, term by term."""
     total = 1.0
-    for facet, how in effects.of(modality).items():
-        n = len(SAID[facet])
-        own = DEPARTMENTS[leaf.values["department"]].noun if facet == "noun" else leaf.values.get(facet)
-        share = how.told if own or modality == "picture" else how.told * effects.beside
+    for facet, how in SHOP.effects[modality].items():
+        n = len(WORDS[facet])
+        own = DEPARTMENTS[leaf.values["department"]]["noun"] if facet == "noun" else leaf.values.get(facet)
+        share = how["told"] * (1 if own or modality == "picture" else SHOP.effects["beside"])
         if facet not in told:
             total *= 1 - share
         elif own is None:
             total *= share / n
         else:
-            total *= share * (how.right if told[facet] == own else (1 - how.right) / (n - 1))
+            total *= share * (how["right"] if told[facet] == own else (1 - how["right"]) / (n - 1))
     return total
 
 
 def test_the_posterior_is_bayes_rule(lines: Lines) -> None:
     few = lines[:25]
-    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, few) for m in MODALITIES}
-    for some in SUBSETS:
-        shares = posterior(SHOP.tree, likelihoods, some)
+    for some, (model, shares) in zip(SUBSETS, OBSERVER.posteriors(few), strict=True):
+        assert model["modalities"] == list(some)
         for row, line in enumerate(few):
             weights = [
                 leaf.prior
-                * math.prod(
-                    probability_of(line["told"][m], leaf, SHOP.effects, m) for m in some if m in line["told"]
-                )
-                for leaf in SHOP.tree.leaves
+                * math.prod(probability_of(line["told"][m], leaf, m) for m in some if m in line["told"])
+                for leaf in SHOP.leaves
             ]
             np.testing.assert_allclose(shares[row], np.array(weights) / sum(weights), atol=1e-8)
 
@@ -140,10 +125,9 @@ def test_precision_is_what_the_definition_says(lines: Lines) -> None:
     """Most specific, all three modalities: category by category, without ties."""
     few = lines[:200]
     test = [line for line in few if line["split"] == "test"]
-    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, test) for m in MODALITIES}
-    shares = posterior(SHOP.tree, likelihoods, MODALITIES)
+    *_, (_, shares) = OBSERVER.posteriors(test)
     firsts = []
-    for place, leaf in enumerate(SHOP.tree.leaves):
+    for place, leaf in enumerate(SHOP.leaves):
         relevant = [tuple(line["belongs"]) == leaf.path for line in test]
         if any(relevant):
             top = np.round(shares[:, place], 12)
@@ -151,7 +135,7 @@ def test_precision_is_what_the_definition_says(lines: Lines) -> None:
             firsts.append(np.mean([relevant[row] for row in tied]))
     said = next(
         row
-        for row in observer(SHOP.tree, SHOP.effects, few)["precision"]
+        for row in OBSERVER.precisions(test)
         if row["model"] == "clip-ita" and row["setting"] == MOST_SPECIFIC
     )
     assert said["categories"] == len(firsts)
@@ -160,5 +144,5 @@ def test_precision_is_what_the_definition_says(lines: Lines) -> None:
 
 def test_what_is_on_disk_is_what_is_counted(shop: Path) -> None:
     lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
-    counted = truth_of(grow(3), Effects(), lines)
+    counted = truth_of(grow(3), planted(), lines)
     assert json.loads(json.dumps(counted)) == read_json(shop / TRUTH)

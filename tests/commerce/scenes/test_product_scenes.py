@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
+from diptych.commerce.scenes.categories import SHOP, WORDS, grow
 from diptych.commerce.scenes.products import (
     PRODUCTS,
     make_product_scenes,
     product_scenes,
     read_product_scenes,
+    spoilt,
+    title_of,
 )
-from diptych.commerce.scenes.products.facets import SAID
-from diptych.commerce.scenes.products.product import BRANDS, spoilt, title_of_product
-from diptych.commerce.scenes.products.tree import grow
 from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
@@ -113,13 +113,15 @@ def test_titles_say_what_is_told_and_nothing_else(clean: Collection) -> None:
     for record in clean.records:
         title = record["title"].lower()
         brand = next(
-            brand for brand in sorted(BRANDS, key=len, reverse=True) if title.startswith(brand.lower())
+            brand
+            for brand in sorted(SHOP["titles"]["brands"], key=len, reverse=True)
+            if title.startswith(brand.lower())
         )
         head = title.removeprefix(brand.lower()).split(",")[0]
         for facet, value in record["told"]["title"].items():
-            said = [word for word in SAID[facet][value] if word in head]
+            said = [word for word in WORDS[facet][value] if word in head]
             assert said, (facet, value, title)
-            synonyms += SAID[facet][value][0] not in head
+            synonyms += WORDS[facet][value][0] not in head
             head = head.replace(max(said, key=len), "", 1)
         assert not head.strip()
     told = sum(len(record["told"]["title"]) for record in clean.records)
@@ -129,19 +131,19 @@ def test_titles_say_what_is_told_and_nothing_else(clean: Collection) -> None:
 @given(
     st.integers(0, 2**32),
     st.fixed_dictionaries(
-        {}, optional={facet: st.sampled_from(sorted(said)) for facet, said in SAID.items()}
+        {}, optional={facet: st.sampled_from(sorted(said)) for facet, said in WORDS.items()}
     ),
 )
 def test_what_is_spoilt_can_be_read(seed: int, told: dict[str, str]) -> None:
     chance = random.Random(seed)
-    title = title_of_product(told, chance, 0.4)
+    title = title_of(told, chance, 0.4)
     assert plain_text(title) == title
     assert plain_text(spoilt(title, chance)) == title
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_depths_are_uneven_and_as_the_thesis_has_them(seed: int) -> None:
-    leaves = grow(seed).leaves
+    leaves = grow(seed)
     assert {len(leaf.path) for leaf in leaves} == set(range(2, 10))
     assert sum(leaf.prior for leaf in leaves) == pytest.approx(1)
     assert sum(leaf.prior * len(leaf.path) for leaf in leaves) == pytest.approx(4.6, abs=0.3)
