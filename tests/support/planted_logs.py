@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World, week_day
+from diptych.commerce.scenes.shop_log import week_day
+from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World
 
 _CLASSES = ("other", "purchase")
 
@@ -36,10 +37,10 @@ def _joint(world: World) -> np.ndarray:
     """(d, c, 7, 24) share of sessions: what a session's device, channel, week day and hour are is independent."""
     effects = world.effects
     visitors = np.array([1 - effects["customers"], effects["customers"]])
-    sessions = visitors * (1 + (np.array(effects["sessions"]) - 1) * world.calendar.days / MONTH)
+    sessions = visitors * (1 + (np.array(effects["sessions"]) - 1) * len(world.calendar.days_us) / MONTH)
     devices = sessions @ world.sets.rows @ _moves(world)[:, NO_DEVICE] / sessions.sum()
     channels = world.channels.rows[0]
-    week_days = np.bincount(week_day(world.calendar.days_us()), weights=world.days.rows[0], minlength=7)
+    week_days = np.bincount(week_day(world.calendar.days_us), weights=world.days.rows[0], minlength=7)
     joint: np.ndarray = np.einsum("d,c,w,h->dcwh", devices, channels, week_days, world.hours.rows[0])
     return joint
 

@@ -12,8 +12,8 @@ from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
-from diptych.commerce.scenes.visits import Calendar, World
+from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, Calendar, make_shop_log
+from diptych.commerce.scenes.visits import World
 
 
 def described(shop: Path, confidence: float = 0.95) -> Description:

@@ -18,8 +18,18 @@ from raw_shop_logs import cleaned, raw_rows, sessions_of
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import events
-from diptych.commerce.scenes.shop_log import EFFECTS, RAW_COLUMNS, ShopLog, event_files, make_shop_log
-from diptych.commerce.scenes.visits import DAY, HOUR, NEVER, NOTHING, Calendar, World, visits_of, week_day
+from diptych.commerce.scenes.shop_log import (
+    DAY,
+    EFFECTS,
+    HOUR,
+    RAW_COLUMNS,
+    Calendar,
+    ShopLog,
+    event_files,
+    make_shop_log,
+    week_day,
+)
+from diptych.commerce.scenes.visits import NEVER, NOTHING, World, visits_of
 
 GAP_US = 1_800_000_000
 
@@ -178,7 +188,7 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 CALENDARS = {zone: Calendar(zone, 400) for zone in ZONES}  # two changes of the clocks, or none
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST = CALENDARS["UTC"].first_day * DAY
+FIRST = int(CALENDARS["UTC"].days_us[0])
 
 moments = st.integers(FIRST, FIRST + 400 * DAY)
 

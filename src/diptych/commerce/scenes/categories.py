@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,11 @@ class Leaf:
     path: tuple[str, ...]  # names from the root on
     values: dict[str, str]  # facet → value, of the facets that it depends on, in their order
     prior: float  # probability that a product is here
+
+    @property
+    def nodes(self) -> list[tuple[str, ...]]:
+        """Return the paths of all categories that it lies in, from the root to itself."""
+        return [self.path[:level] for level in range(1, len(self.path) + 1)]
 
     def value(self, facet: str) -> str | None:
         """Return what a product here has of a facet; None where it may have any."""
@@ -166,12 +171,12 @@ class Observer:
 
     def __init__(self, leaves: Sequence[Leaf], effects: Effects) -> None:
         self.leaves, self.effects = leaves, effects
-        self.paths = sorted({path for leaf in leaves for path in accumulate((name,) for name in leaf.path)})
+        self.paths = sorted({path for leaf in leaves for path in leaf.nodes})
         self._number = {path: place for place, path in enumerate(self.paths)}
         # (leaves, nodes): 1 where a leaf is a node or below it
         self._below = np.zeros((len(leaves), len(self.paths)))
         for row, leaf in zip(self._below, leaves, strict=True):
-            row[[self._number[path] for path in accumulate((name,) for name in leaf.path)]] = 1
+            row[[self._number[path] for path in leaf.nodes]] = 1
 
     def posteriors(self, lines: Sequence[Line]) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
         """Yield the model that sees some modalities, and (products, leaves) how probable it holds each leaf."""

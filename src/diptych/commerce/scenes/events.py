@@ -6,6 +6,7 @@ import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import visits
-from diptych.commerce.scenes.shop_log import ACTIONS, COUNTRIES, DEVICES, MOST_EVENTS, RAW_COLUMNS, SHOP
-from diptych.commerce.scenes.visits import CONFIRMATION, DAY, NOTHING, Draw, Rows, World
+from diptych.commerce.scenes.shop_log import ACTIONS, COUNTRIES, DAY, DEVICES, MOST_EVENTS, RAW_COLUMNS, SHOP
+from diptych.commerce.scenes.visits import CONFIRMATION, NOTHING, Draw, Rows, World
 from diptych.core.draws import draw_below, draw_uniform
 from diptych.core.extras import require
 
@@ -44,7 +45,7 @@ def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
     sessions, pages = visits.visits_of(world, numbers)
     known_page = sessions.known_page[pages.session]
     opened_us = sessions.start_us[pages.session] + pages.open_us
-    inside_us = opened_us + visits.moment_inside(pages.dwell_us)
+    inside_us = sessions.start_us[pages.session] + pages.inside_us
     shown = np.where((pages.kind == visits.PRODUCT) | (pages.kind == CONFIRMATION), pages.item, NOTHING)
     logs_in = (pages.position == known_page) & (known_page > visits.RECOGNISED)
     nothing = np.full(len(opened_us), NOTHING)
@@ -94,12 +95,12 @@ def _joined(parts: list[Rows]) -> Rows:
 def _busy_bot(world: World) -> Rows:
     """Return one cookie with more events than any visitor has, all else as it should be."""
     numbers = np.arange(MOST_EVENTS + 500)
-    after_us = (world.draw(Draw.BOT, numbers) * (world.calendar.days * DAY)).astype(np.int64)
+    after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
     values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)
     values |= {"device": list(DEVICES).index("PC"), "channel": 0, "country": 0, "action": 0}
     return Rows(
         {name: np.full(len(numbers), value) for name, value in values.items()},
-        t_us=np.sort(world.calendar.first_day * DAY + after_us),
+        t_us=np.sort(world.calendar.days_us[0] + after_us),
         cookie=np.full(len(numbers), 2 * _BOT_COOKIE - 1),
         page=draw_below(visits.TYPES, world.seed, Draw.BOT, numbers, 1),
         purchased=np.zeros(len(numbers), bool),
@@ -150,11 +151,24 @@ def raw_table(world: World, events: Rows) -> pa.Table:
         "cookie": _numbered(events.cookie, "{:016x}"),
         "customer": _numbered(events.customer, "c{:08d}"),
         **{name: _named(events[name], names) for name, names in _NAMES.items()},
-        "query": _named(events.query, visits.typed_texts(world.effects["queries"])),
+        "query": _named(events.query, typed_texts(world.effects["queries"])),
         "price": pa.array(prices[events.item], mask=events.item == NOTHING),
         "purchased": pa.array(events.purchased),
     }
     return pa.table({name: columns[name] for name in RAW_COLUMNS})
+
+
+@cache
+def typed_texts(count: int) -> tuple[str, ...]:
+    """Return the first ``count`` queries, most frequent first, each as it is typed in five ways."""
+    kinds, things, uses = (SHOP["queries"][name] for name in ("kinds", "things", "uses"))
+    typed = []
+    for number in range(count):
+        rest, kind = divmod(number, len(kinds))
+        use, thing = rest // len(things), (rest + kind * 7) % len(things)
+        text = f"{kinds[kind]} {things[thing]}{uses[use] if use < len(uses) else f' {use}'}"
+        typed += [text, text.capitalize(), text.upper(), f" {text}  ", text.replace(" ", "  ", 1)]
+    return tuple(typed)
 
 
 def _times(world: World, events: Rows) -> pa.Array:

@@ -32,7 +32,7 @@ from diptych.commerce.scenes.categories import (
 from diptych.core.errors import DataError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.options import Options, parameter
+from diptych.core.options import parameter
 from diptych.core.reading import read_jsonl
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
@@ -59,8 +59,8 @@ def _share(products: str) -> Any:
     return parameter(0.0, f"Share of products {products}.", ge=0, le=1)
 
 
-class Shares(Options):
-    """Parts of all products, 0 to 1."""
+class ProductOptions(ImageOptions):
+    """What generated products are like; shares are parts of all products, 0 to 1."""
 
     without_picture: float = _share("without an image")
     without_title: float = _share("without a title")
@@ -68,11 +68,6 @@ class Shares(Options):
     without_category: float = _share("without a category")
     in_two_places: float = _share("in two categories")
     dirt: float = _share("with HTML in their texts")
-
-
-class ProductOptions(Shares, ImageOptions):
-    """What generated products are like."""
-
     n_products: int = parameter(2000, "Products.", "--n", ge=1, le=100_000)
     levels: Span = parameter(f"2-{len(FACETS)}", "Levels of a category path, e.g. 3 or 2-5.")
     skew: float = parameter(0.0, "Share of products in one category, e.g. 0.5.", ge=0, le=1)
@@ -91,10 +86,9 @@ class Products(Generator):
         self.given, self.effects = given, effects
         self.levels = least_and_most(given.levels, "levels", len(FACETS))
         parameters = {
-            "n_products": given.n_products,
+            **dict.fromkeys(("n_products", "levels", "seed", "size", "skew")),  # which come first
+            **given.model_dump(exclude={"workers"}),
             "levels": list(self.levels),
-            **given.model_dump(include={"seed", "size", "skew"}),
-            **given.model_dump(include=set(Shares.model_fields)),
             "effects": "usual" if effects == SHOP["effects"] else fingerprint(effects),
         }
         super().__init__(parameters, given.n_products, given.workers, effects)

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
 from pydantic import BeforeValidator
 
+from diptych.commerce.logs.schema import SECOND
+from diptych.core.errors import UsageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
@@ -44,12 +49,62 @@ EFFECTS: Mapping[str, Any] = SHOP["effects"]
 """What is planted in the usual shop."""
 
 MARKER = HEADER
+
+FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
 TRUTH = "truth.json"
 
 
 def event_files(file_format: str) -> str:
     """Return where the events are, as a pattern inside the folder: of ``csv`` or ``parquet``."""
     return "events.csv.gz" if file_format == "csv" else "events/part-*.parquet"
+
+
+class Calendar:
+    """Conversions between local and universal time in microseconds, vectorised."""
+
+    def __init__(self, zone: str, days: int) -> None:
+        try:
+            here = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise UsageError(f"there is no time zone {zone!r}", "e.g. Europe/Amsterdam, or UTC") from None
+        first_day = (FIRST_DAY - _EPOCH.date()).days
+        self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
+        # clocks are looked at every half hour, from two days before to some after, which a long session may run into
+        half_hours = range(48 * (first_day - 2), 48 * (first_day + days + 7))
+        moments = [_EPOCH + timedelta(minutes=30 * n) for n in half_hours]
+        offsets = [(moment.astimezone(here).utcoffset() or timedelta(0)) // _US for moment in moments]
+        new = np.flatnonzero(np.diff(offsets)) + 1
+        self._changes = np.array([(moments[place] - _EPOCH) // _US for place in new], np.int64)
+        self._offsets = np.array(offsets, np.int64)[[0, *new]]
+
+    def local_us(self, t_us: np.ndarray) -> np.ndarray:
+        """Return the local time, as microseconds since 1970-01-01 in local time."""
+        local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
+        return local_us
+
+    def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """Return the universal time of a local one.
+
+        Args:
+            local_us: microseconds since 1970-01-01 in local time.
+            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
+                read by the offset of before or of after: they will show another one.
+        """
+        earlier, after = (
+            self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
+            for offsets in (self._offsets[:-1], self._offsets[1:])
+        )
+        t_us: np.ndarray = local_us - np.where(later, after, earlier)
+        return t_us
+
+
+def week_day(local_us: np.ndarray) -> np.ndarray:
+    """0 is Monday."""
+    return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
 
 
 class ShopLogOptions(GeneratorOptions):
@@ -75,7 +130,7 @@ class ShopLog(Generator):
     block = 4096
 
     def __init__(self, given: ShopLogOptions, effects: Mapping[str, Any]) -> None:
-        from diptych.commerce.scenes.visits import Calendar, World
+        from diptych.commerce.scenes.visits import World
 
         self.given, self.world = given, World(effects, Calendar(given.zone, given.days), given.seed)
         kind = "usual" if effects == EFFECTS else fingerprint(effects)
@@ -99,7 +154,6 @@ class ShopLog(Generator):
     def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str], Counter[str]]]) -> dict[str, Any]:
         """Write the events, and what is true of them."""
         from diptych.commerce.scenes.events import write_tables
-        from diptych.commerce.scenes.visits import FIRST_DAY
 
         totals: Counter[str] = Counter()
         spoilt = Counter(dict.fromkeys(SHOP["rules"], 0))

@@ -6,17 +6,14 @@ Every number is drawn for a thing alone, a visitor, a session or a page, by its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
-from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.shop_log import COUNTRIES, SHOP
+from diptych.commerce.scenes.shop_log import COUNTRIES, HOUR, SHOP, Calendar, week_day
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 
@@ -27,15 +24,10 @@ Draw = IntEnum(
     "PAGES_AFTER PAGE DWELL EXACT_GAP ITEM ADD REMOVE QUERY QUERY_TEXT QUERY_STYLE DIRT BOT ORDER",
 )
 
-FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
-HOUR = 3600 * SECOND
-DAY = 24 * HOUR
 MONTH = 28  # days that a mean number of sessions is of
 SESSION_KEYS = 4096  # sessions of a visitor at most: a session's key is visitor × this + its number
 RECOGNISED, NEVER = 1, 1 << 20  # pages at which a customer is known: on arrival, or not at all
-FORCED = (
-    3  # pages of every purchase that no chain draws: basket, checkout, confirmation; before is at least one
-)
+FORCED = 3  # last pages of every purchase, which no chain draws: basket, checkout, confirmation
 MOST_PAGES = 400  # of a part of a session; what a distribution has beyond is at this number
 LEAST_DWELL, LONGEST_GAP = SECOND, 1800 * SECOND  # exactly the longest one is one session still
 QUERY_AHEAD = SECOND // 4  # how long before its page of results a query is submitted
@@ -50,8 +42,7 @@ SEARCH, PRODUCT, BASKET, CHECKOUT, CONFIRMATION = (
 TYPES = CONFIRMATION  # how many a chain has; the row behind them is of what goes before the first page
 NO_DEVICE = len(THESIS_DEVICES)  # in a table of transitions the row of what goes before the first session
 
-_EVEN = 1e-9
-_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_EVEN, _LEAST = 1e-9, 1e-16
 
 
 class Rows(dict[str, np.ndarray]):
@@ -63,50 +54,6 @@ class Rows(dict[str, np.ndarray]):
     def take(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, by number or by mask."""
         return Rows({name: values[rows] for name, values in self.items()})
-
-
-class Calendar:
-    """Conversions between local and universal time in microseconds, vectorised."""
-
-    def __init__(self, zone: str, days: int) -> None:
-        try:
-            here = ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise UsageError(f"there is no time zone {zone!r}", "e.g. Europe/Amsterdam, or UTC") from None
-        self.days = days
-        self.first_day = (FIRST_DAY - _EPOCH.date()).days
-        # clocks are looked at every half hour, from two days before to some after, which a long session may run into
-        moments = [
-            _EPOCH + timedelta(days=self.first_day - 2, minutes=30 * n) for n in range((days + 9) * 48)
-        ]
-        offsets = [(moment.astimezone(here).utcoffset() or timedelta(0)) // _US for moment in moments]
-        new = np.flatnonzero(np.diff(offsets)) + 1
-        self._changes = np.array([(moments[place] - _EPOCH) // _US for place in new], np.int64)
-        self._offsets = np.array(offsets, np.int64)[[0, *new]]
-
-    def local_us(self, t_us: np.ndarray) -> np.ndarray:
-        """Return the local time, as microseconds since 1970-01-01 in local time."""
-        local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
-        return local_us
-
-    def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return the universal time of a local one.
-
-        Args:
-            local_us: microseconds since 1970-01-01 in local time.
-            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
-                read by the offset of before or of after: they will show another one.
-        """
-        earlier, after = (
-            self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
-            for offsets in (self._offsets[:-1], self._offsets[1:])
-        )
-        t_us: np.ndarray = local_us - np.where(later, after, earlier)
-        return t_us
-
-    def days_us(self) -> np.ndarray:
-        """(days,) local midnights."""
-        return (self.first_day + np.arange(self.days)) * DAY
 
 
 class Choice:
@@ -122,7 +69,10 @@ class Choice:
         """(n,) int64: a column for each draw in [0, 1), by the distribution in its row."""
         columns = self.rows.shape[1]
         places = np.searchsorted(self._rising, uniform + rows, side="right") - rows * columns
-        return np.minimum(places, columns - 1)  # a draw next to 1 may be rounded into the next row
+        chosen: np.ndarray = np.minimum(
+            places, columns - 1
+        )  # a draw next to 1 may be rounded into the next row
+        return chosen
 
 
 def shares_of(name: str, rows: Any) -> np.ndarray:
@@ -159,7 +109,7 @@ class World:
         )
         self.chance = 1 / (1 + np.exp(-log_odds))  # (d, c, 7, 24) of a purchase
         self.latent_chance = ndtri(self.chance)
-        of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us())]
+        of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us)]
         self.days = Choice("days", of_days / of_days.sum())
         self.hours = Choice("hours", effects["hours"])
         self.channels = Choice("channels", _each(effects, "channels", THESIS_CHANNELS))
@@ -190,9 +140,7 @@ class World:
             "others or buyers", [row for one in chains for row in (*one["next"], one["start"])]
         )
         if self.chains.rows.min() <= 0:
-            raise UsageError(
-                "effects: a chain has a 0: its page would give a session away", "give more than 0"
-            )
+            raise UsageError("effects: a 0 in a chain would give a session away", "give more than 0")
         # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
         self.dwell = np.array([chain["dwell"] for chain in chains])
         self.spread = np.array([[chain["spread"]] for chain in chains])
@@ -211,11 +159,6 @@ class World:
     def draw(self, what: Draw, *keys: np.ndarray | int) -> np.ndarray:
         """(n,) float64 in [0, 1): of visitors by number, of sessions by key and page, which is 0 for all of it."""
         return draw_uniform(self.seed, int(what), *keys)
-
-
-def week_day(local_us: np.ndarray) -> np.ndarray:
-    """0 is Monday."""
-    return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
 
 
 def _geometric(uniform: np.ndarray, mean: float | np.ndarray) -> np.ndarray:
@@ -253,19 +196,6 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
     return values
 
 
-@cache
-def typed_texts(count: int) -> tuple[str, ...]:
-    """Return the first ``count`` queries, most frequent first, each as it is typed in five ways."""
-    kinds, things, uses = (SHOP["queries"][name] for name in ("kinds", "things", "uses"))
-    typed = []
-    for number in range(count):
-        rest, kind = divmod(number, len(kinds))
-        use, thing = rest // len(things), (rest + kind * 7) % len(things)
-        text = f"{kinds[kind]} {things[thing]}{uses[use] if use < len(uses) else f' {use}'}"
-        typed += [text, text.capitalize(), text.upper(), f" {text}  ", text.replace(" ", "  ", 1)]
-    return tuple(typed)
-
-
 def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     """Return the sessions and the pages of these visitors; those of each depend on the visitor's number alone.
 
@@ -276,7 +206,7 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     paths = _paths(world, sessions)
     last = np.cumsum(sessions.pages) - 1
     acts = paths.add[last] | (paths.removed[last] >= 0)
-    lasts_us = paths.open_us[last] + np.where(acts, moment_inside(paths.dwell_us[last]), 0)
+    lasts_us = np.where(acts, paths.inside_us[last], paths.open_us[last])
     sessions["start_us"], kept = _one_after_the_other(world, sessions, lasts_us)
     if not kept.all():
         paths = paths.take(kept[paths.session])
@@ -288,7 +218,7 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
 def _people(world: World, number: np.ndarray) -> Rows:
     customer = world.draw(Draw.KIND, number) < world.effects["customers"]
     kind = customer.astype(np.int64)
-    more = (np.array(world.effects["sessions"])[kind] - 1) * world.calendar.days / MONTH
+    more = (np.array(world.effects["sessions"])[kind] - 1) * len(world.calendar.days_us) / MONTH
     shares = np.cumsum((0.83, 0.13, 0.04))
     return Rows(
         number=number,
@@ -297,14 +227,9 @@ def _people(world: World, number: np.ndarray) -> Rows:
         sessions=np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS),
         devices=world.sets(world.draw(Draw.DEVICES, number), kind),  # which set of them
         # how little the visitor is inclined to buy, standard normal: what the person's sessions share
-        propensity=_normal(world.draw(Draw.PROPENSITY, number)),
+        propensity=ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST)),
         country=np.searchsorted(shares, world.draw(Draw.COUNTRY, number)).clip(max=len(COUNTRIES) - 1),
     )
-
-
-def _normal(uniform: np.ndarray) -> np.ndarray:
-    quantiles: np.ndarray = ndtri(np.maximum(uniform, 1e-16))
-    return quantiles
 
 
 def _sessions(world: World, people: Rows) -> Rows:
@@ -321,7 +246,7 @@ def _sessions(world: World, people: Rows) -> Rows:
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, 0)
 
-    local_us = calendar.days_us()[world.days(draw(Draw.DAY))] + world.hours(draw(Draw.HOUR)) * HOUR
+    local_us = calendar.days_us[world.days(draw(Draw.DAY))] + world.hours(draw(Draw.HOUR)) * HOUR
     local_us += (draw(Draw.MOMENT) * HOUR).astype(np.int64)
     start_us = calendar.universal_us(local_us, draw(Draw.FOLD) < 0.5)
     order = np.lexsort((start_us, person))
@@ -334,7 +259,7 @@ def _sessions(world: World, people: Rows) -> Rows:
     device = _devices(world, people, person, known, draw(Draw.DEVICE))
     channel = world.channels(draw(Draw.CHANNEL))
     place = device, channel, week_day(local_us), local_us // HOUR % 24
-    own, shared = _normal(draw(Draw.INTENT)), people.propensity[person]
+    own, shared = ndtri(np.maximum(draw(Draw.INTENT), _LEAST)), people.propensity[person]
     latent = np.sqrt(effects["repeat"]) * shared + np.sqrt(1 - effects["repeat"]) * own
     purchase = latent < world.latent_chance[place]
 
@@ -385,12 +310,6 @@ def _devices(
         here = first[who] + number
         device[here] = last[who] = world.moves(uniform[here], first_row[who] + last[who])
     return device
-
-
-def moment_inside(dwell_us: np.ndarray) -> np.ndarray:
-    """Return how long after a page is opened something is put into the basket there, or taken out."""
-    moments: np.ndarray = dwell_us * 2 // 5
-    return moments
 
 
 def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -444,6 +363,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
     query[searched] = text + world.styles(world.draw(Draw.QUERY_STYLE, *page))
     ahead = np.where(query[first] != NOTHING, QUERY_AHEAD, 0)
     until = np.cumsum(dwell_us) - dwell_us
+    open_us = until - until[first][session] + ahead[session]
 
     item = (draw(Draw.ITEM) ** 2 * ITEMS).astype(np.int64)  # some products are looked at more than others
     add = (kind == PRODUCT) & (draw(Draw.ADD) < np.array(effects["add"])[buying])
@@ -456,13 +376,12 @@ def _paths(world: World, sessions: Rows) -> Rows:
         session=session,  # row of it
         position=position,  # from 1 on
         kind=kind,  # number in PAGE_TYPES, or CONFIRMATION
-        open_us=until - until[first][session] + ahead[session],  # from the session's start on
-        dwell_us=dwell_us,
+        open_us=open_us,  # from the session's start on
+        inside_us=open_us + dwell_us * 2 // 5,  # when something is put into the basket there, or taken out
         query=query,  # the typed query that asked for the page
-        item=np.where(
-            position == confirmation, in_basket, item
-        ),  # what the page is about, or is put in there
-        add=add,  # whether it is put into the basket
+        # what the page is about, or is put into the basket there
+        item=np.where(position == confirmation, in_basket, item),
+        add=add,
         removed=np.where(remove, in_basket, NOTHING),  # what is taken out of the basket there
     )
 
