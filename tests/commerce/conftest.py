@@ -16,10 +16,10 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.options import TrainOptions as HeadOptions
 from diptych.commerce.category_to_image.training import TrainedModel
 from diptych.commerce.category_to_image.training import train as train_head
+from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.data.logs import Log
 
 
 @pytest.fixture(scope="session")

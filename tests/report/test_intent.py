@@ -27,9 +27,9 @@ from intent_rows import (
 )
 from parsed_page import Parsed
 
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.result import Protocol, Results
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
     evaluation_blocks,
@@ -46,7 +46,6 @@ from diptych.commerce.purchase_intent.statistics import DescribeOptions, Descrip
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, description_tables, tables_of
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
-from diptych.data.logs.log import Log
 from diptych.report.document import Page
 from diptych.report.intent import description_page, evaluation_page, scorer_page
 

@@ -11,12 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
+from diptych.commerce.logs import Log
+from diptych.commerce.logs import ingest as read
+from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
-from diptych.commerce.purchase_intent.features.whole import features_of, opened_table
+from diptych.commerce.purchase_intent.features.make import features_of_source, opened_table
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -41,10 +44,6 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.files import check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
-from diptych.data.logs import Log
-from diptych.data.logs import ingest as read
-from diptych.data.logs.ingest import ImportOptions
-from diptych.data.logs.rules import Cleaning
 from diptych.data.source import OutOption
 from diptych.report.intent import PAGE, description_page, evaluation_page, page_of
 
@@ -144,7 +143,9 @@ def features(
         diptych intent features log --compat published --out features-published
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
-    table = features_of(source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted))
+    table = features_of_source(
+        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted)
+    )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
         next_step([*_INTENT, "evaluate", out, "--out", out.with_name(f"{out.name}-evaluation")])

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
+from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
@@ -19,7 +20,6 @@ from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, Describ
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
-from diptych.data.logs.log import Log
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
 

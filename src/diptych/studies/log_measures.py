@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from diptych.commerce.logs.schema import THESIS_DEVICES
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
@@ -26,7 +27,6 @@ from diptych.commerce.purchase_intent.statistics.intervals import mean_between, 
 from diptych.core.chart import Chart
 from diptych.core.options import command_line
 from diptych.core.table import Table
-from diptych.data.logs.schema import THESIS_DEVICES
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import FOREST, LogRow

@@ -15,8 +15,8 @@ from diptych.commerce.category_to_image.loss import (
     pair_losses,
     tree_margins,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import NumericalError, UsageError
-from diptych.data.taxonomy import CategoryTree
 
 C = np.random.default_rng(0).standard_normal((5, 3))
 

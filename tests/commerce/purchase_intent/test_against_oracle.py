@@ -16,7 +16,8 @@ from session_oracle import pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
 from diptych.commerce.purchase_intent.engine import Engine
-from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables, sessionise
+from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
 from diptych.commerce.purchase_intent.statistics import STATISTICS, DescribeOptions, Description, describe
 
 Row = dict[str, Any]

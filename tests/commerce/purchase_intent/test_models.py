@@ -14,7 +14,7 @@ from diptych.commerce.purchase_intent.models import (
     MODELS,
     TRUSTED,
     FittedModel,
-    _controller,
+    _threads,
     fit_model,
     one_thread,
 )
@@ -22,7 +22,6 @@ from diptych.commerce.purchase_intent.splits import SPLITS, SplitInput
 from diptych.core.errors import (
     DataError,
     MismatchError,
-    NumericalError,
     StorageError,
     UnknownNameError,
     UsageError,
@@ -107,16 +106,8 @@ def test_with_too_few_of_a_class_it_is_a_constant(bought: int, score: float) -> 
 
 def test_what_cannot_be_fitted_or_scored() -> None:
     X, y = table()
-    endless = np.where(np.arange(5) == 1, np.inf, X)
-    for asked, error, match in (
-        (("random-forest", endless, y), NumericalError, "column 1"),
-        (("random-forest", X, y[:-1]), DataError, "160 sessions have labels of shape"),
-        (("random-forest", X[0], y), DataError, "a matrix"),
-        (("random-forest", X[:0], y[:0]), DataError, "no session"),
-        (("random-forst", X, y), UnknownNameError, "random-forest"),
-    ):
-        with pytest.raises(error, match=match):
-            fit_model(*asked)
+    with pytest.raises(UnknownNameError, match="random-forest"):
+        fit_model("random-forst", X, y)
     model = fit_model("logistic-regression", X, y)
     with pytest.raises(MismatchError, match="5 columns and is given 4"):
         model.scores(X[:, :4])
@@ -143,7 +134,7 @@ def test_one_thread_inside_and_as_before_outside() -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info()}
 
-    _controller.cache_clear()  # other tests have loaded libraries that no model computes with
+    _threads.cache_clear()  # other tests have loaded libraries that no model computes with
     with one_thread():
         pass
     with threadpool_limits(limits=2):

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.engine import Engine
-from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
+from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
 from diptych.commerce.purchase_intent.statistics.intervals import link, standardise, wilson
 from diptych.core.errors import UnknownNameError, UsageError

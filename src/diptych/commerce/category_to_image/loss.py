@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import UsageError
-from diptych.data.taxonomy import CategoryTree
 from diptych.objectives.declaration import checked_temperature
 
 Duplicates = Literal["negatives", "masked"]

@@ -16,7 +16,7 @@ class TrainOptions(Options):
     Attributes:
         modalities: what a product is represented by, in the order of :data:`MODALITIES`.
         setting: which category a product is paired with; see :mod:`diptych.commerce.catalogue.catalogue`.
-        query: a category's text: its ``name``, as published, or its whole ``path``.
+        query: a category's text: its ``name``, as published, its ``path``, or ``unique``: the path where names repeat.
         resample: draw a product's category anew in every epoch, where the setting draws.
         attributes: how a product's attributes become one row: their ``mean``, or ``attention``.
         hidden: width of the two hidden layers of each head.
@@ -44,7 +44,7 @@ class TrainOptions(Options):
 
     modalities: tuple[Modality, ...] = MODALITIES
     setting: str = "most-specific"
-    query: Literal["name", "path"] = "name"
+    query: Literal["name", "path", "unique"] = "name"
     resample: bool = False
     attributes: Literal["mean", "attention"] = "mean"
     hidden: int = Field(512, ge=1)

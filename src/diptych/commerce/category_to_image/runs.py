@@ -26,12 +26,12 @@ import numpy as np
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path, write_json
 from diptych.core.reading import file_errors, read_json, read_log
 from diptych.core.version import __version__
-from diptych.data.taxonomy import CategoryTree
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.features import FeatureMaker

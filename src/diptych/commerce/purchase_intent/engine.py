@@ -20,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.commerce.logs.ingest import duckdb_errors, mebibytes
+from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.extras import require
 
 if TYPE_CHECKING:
@@ -101,17 +102,6 @@ class Engine(ABC):
         self.close()
 
 
-_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-def mebibytes(text: str) -> int:
-    """Parse ``"1GB"``, ``"700 MB"``, ``"2GiB"`` as whole MiB, at least 1; a unit always counts 1024."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
-    if found is None or not float(found[1]):
-        raise UsageError(f"the memory limit is {text!r}", "an amount and a unit, e.g. 1GB or 700MB")
-    return max(1, int(float(found[1]) * 1024 ** (_UNITS[found[2]] - 2)))
-
-
 class DuckDBEngine(Engine):
     """DuckDB inside this process: the default. Beyond a limit of memory it spills to a folder."""
 
@@ -139,22 +129,22 @@ class DuckDBEngine(Engine):
         self._held = 0
 
     def read(self, files: Sequence[Path]) -> ir.Table:
-        with _duckdb_errors():
+        with duckdb_errors():
             return self._connection.read_parquet([str(file) for file in files], hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
-        with _duckdb_errors():
+        with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 
     def write(self, expression: ir.Table, file: Path) -> None:
-        with _duckdb_errors():
+        with duckdb_errors():
             self._connection.to_parquet(expression, str(file), compression="zstd", compression_level=1)
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
         self._held += 1
         name = f"held_{self._held}"
-        with _duckdb_errors():
+        with duckdb_errors():
             table = self._connection.create_table(name, expression, temp=True)
         try:
             yield table
@@ -179,35 +169,6 @@ class DuckDBEngine(Engine):
     def close(self) -> None:
         self._connection.disconnect()
         super().close()
-
-
-@contextmanager
-def _duckdb_errors() -> Iterator[None]:
-    """DuckDB's errors as ours."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except duckdb.OutOfMemoryException as error:
-        raise StorageError(
-            f"the memory does not suffice: {_first_line(error)}",
-            "give it more with --memory-limit, fewer threads, or the spill folder more space",
-        ) from None
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
-        line = _first_line(error)
-        if "No space left" in line:
-            raise StorageError(f"the disk is full: {line}", "free some space and do it again") from None
-        raise DataError(f"a table cannot be read: {line}", "it is damaged or gone: make it again") from None
-    except RuntimeError as error:
-        if "interrupted" not in str(error).lower():  # what a key press becomes in some statements
-            raise
-        raise KeyboardInterrupt from None
-
-
-def _first_line(error: Any) -> str:
-    return str(error).strip().split("\n", 1)[0]
 
 
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}

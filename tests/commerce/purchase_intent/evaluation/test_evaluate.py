@@ -16,9 +16,9 @@ from diptych.commerce.purchase_intent.evaluation import (
     evaluate,
     evaluate_scores,
 )
+from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, Work, importance_of
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
-from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
-from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, Work, importance_of
+from diptych.commerce.purchase_intent.evaluation.result import Unit
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
@@ -114,7 +114,8 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     rows = first.pooled("anonymous", "extended", 5, "logistic-regression")
     test = rows.rows[rows.fold == 0]
     turned[test] = ~turned[test]
-    work = Work(relabelled(features, turned), make_folds(features, "random", 2, 0), first.protocol)
+    folds = Work.begin(features, first.protocol).folds
+    work = Work(relabelled(features, turned), folds, first.protocol)
     unit = Unit("anonymous", "extended", 5, 0)
     kept, again = (
         found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
@@ -193,7 +194,7 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
     timeless = replace(features, about={**features.about, "has_times": False})
     for table, changed, error, match in (
         (nobody, {}, DataError, "no session ends in a purchase: nothing can be trained"),
-        (few, {"folds": 5}, DataError, r"4 purchase sessions cannot be in each of 5 folds.*--folds 4"),
+        (few, {"folds": 5}, DataError, r"4 sessions with a purchase cannot be in each of 5 folds.*--folds 4"),
         (features, {"settings": ["anon"]}, UnknownNameError, "known: anonymous, identified"),
         (features, {"steps": [11]}, UnknownNameError, "11"),
         (features, {"models": ["k-nearst"]}, UnknownNameError, "did you mean 'k-nearest'"),

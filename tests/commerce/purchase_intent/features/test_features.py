@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import ABSENT, fit_markov
-from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of
-from diptych.commerce.purchase_intent.features.view import COLUMNS, SessionsView
+from diptych.commerce.purchase_intent.features.fitting import ABSENT, features_of, fit_markov
+from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.core.errors import UnknownNameError
 
@@ -138,35 +138,25 @@ PRINTED = [  # label, dynamic, baseline
 ]
 
 
-def test_the_rows_of_table_6_7() -> None:
-    rows = [FEATURES.get(name) for name in TABLE_6_7]
-    assert [(one.label, one.dynamic, one.baseline) for one in rows] == PRINTED
-    assert [one.group for one in rows] == ["session"] * 9 + ["history"] * 6
-    assert all(one.default for one in rows)
+def names_of(*cell: Any) -> list[str]:
+    return [feature.name for feature in features_of(*cell)]
+
+
+def test_the_rows_of_table_6_7_in_four_sets_and_what_is_asked_for_besides() -> None:
+    rows = names_of("identified", "extended", 5)
+    declared = [FEATURES.get(name) for name in rows]
+    assert [(one.label, one.dynamic, one.baseline) for one in declared] == PRINTED
+    assert [one.group for one in declared] == ["session"] * 9 + ["history"] * 6
     optional = {one.name for one in FEATURES if not one.default}
-    assert optional == set(FEATURES.names()) - set(TABLE_6_7)
-    assert {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"} == optional
-
-
-def names_of(*cell: object) -> list[str]:
-    return [feature.name for feature in features_of(*cell)]  # type: ignore[arg-type]
-
-
-def test_the_four_sets_and_what_is_asked_for_besides() -> None:
-    assert names_of("anonymous", "baseline", 1) == list(TABLE_6_7[:4])
-    assert names_of("anonymous", "extended", 10) == list(TABLE_6_7[:9])
-    assert names_of("identified", "baseline", 1) == [*TABLE_6_7[:4], "orders", "days-since-purchase"]
-    assert names_of("identified", "extended", 5) == list(TABLE_6_7)
+    assert optional == {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"}
+    assert optional == set(FEATURES.names()) - set(rows)
+    assert names_of("anonymous", "baseline", 1) == rows[:4]
+    assert names_of("anonymous", "extended", 10) == rows[:9]
+    assert names_of("anonymous", "extended", 0) == rows[4:9]
+    assert names_of("identified", "baseline", 1) == [*rows[:4], "orders", "days-since-purchase"]
     also = ("previous-device", "hour-cyclic")
-    assert names_of("identified", "extended", 1, also) == [*TABLE_6_7, "hour-cyclic", "previous-device"]
-    assert names_of("anonymous", "extended", 1, also) == [*TABLE_6_7[:9], "hour-cyclic"]
+    assert names_of("identified", "extended", 1, also) == [*rows, "hour-cyclic", "previous-device"]
+    assert names_of("anonymous", "extended", 1, also) == [*rows[:9], "hour-cyclic"]
     assert names_of("identified", "baseline", 1, also) == names_of("identified", "baseline", 1)
     with pytest.raises(UnknownNameError, match="hour-cylic"):
         FeatureOptions(also=("hour-cylic",))
-
-
-def test_features_of_the_session_need_no_history() -> None:
-    group = {column.name: column.group for column in COLUMNS}
-    for feature in FEATURES:
-        if feature.group == "session":
-            assert {group[name] for name in feature.columns} <= {"session"}, feature.name

@@ -13,7 +13,6 @@ from typing import Any, Final, Self
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.source import training_part
 from diptych.commerce.category_to_image.features.pictures import (
     PictureEncoder,
     make_picture_encoder,
@@ -282,10 +281,11 @@ class EncoderSpec(Options):
             if isinstance(value, str) and Path(value).expanduser().is_file():
                 options[key] = str(Path(value).expanduser().resolve())
         seen = "image" in modalities and self.image_encoder != "none"
+        learned = catalogue.split("train") if "train" in catalogue.split_sizes else catalogue
         return FeatureMaker.of(
             encoder_source(self.image_encoder) if seen else None,
             encoder_source(self.text_encoder),
-            learn_from=learning_texts(training_part(catalogue)[0]) if learns else (),
+            learn_from=learning_texts(learned) if learns else (),
             image_options=options or None,
         )
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
-from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import FEWEST
 from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.scoring.fitting import Slices, slices_of
+from diptych.commerce.purchase_intent.splits import split_input
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
@@ -30,9 +30,9 @@ from diptych.core.registry import Registry
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
+    from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.features.fitting import Feature
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.data.logs.log import Log
 
 
 @dataclass(frozen=True)

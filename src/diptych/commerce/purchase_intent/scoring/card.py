@@ -12,7 +12,7 @@ from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, st
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
 from diptych.commerce.purchase_intent.scoring.shown import measured_table
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import number
 from diptych.core.table import Table
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, NOTHING
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
-from diptych.data.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ class GivenEvent:
 
     number: int  # its place in what was given, 1 is the first
     t_us: int  # microseconds since 1970-01-01 UTC
-    action: str  # one of :data:`~diptych.data.logs.schema.ACTIONS`
+    action: str  # one of :data:`~diptych.commerce.logs.schema.ACTIONS`
     page_type: str  # or unknown
     device: str  # in lower case, or unknown
     channel: str  # in lower case, or unknown

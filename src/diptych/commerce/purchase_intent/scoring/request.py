@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from diptych.commerce.logs.schema import SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.scoring.cell import Score
 from diptych.commerce.purchase_intent.scoring.events import GivenEvent, read_event, read_time, shown
 from diptych.core.errors import DataError
-from diptych.data.logs.schema import SECOND, UNKNOWN
 
 
 @dataclass(frozen=True)

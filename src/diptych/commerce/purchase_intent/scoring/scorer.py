@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
@@ -43,7 +44,6 @@ from diptych.commerce.purchase_intent.scoring.request import (
 )
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, GivenScores, evaluate_scores
-from diptych.commerce.purchase_intent.features.whole import is_table
+from diptych.commerce.purchase_intent.features.make import is_table
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.events import shown
 from diptych.commerce.purchase_intent.scoring.fitting import holdout_measures

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.plan import split_input
+from diptych.commerce.logs.schema import SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.scoring.card import model_card
@@ -30,6 +30,7 @@ from diptych.commerce.purchase_intent.scoring.fitting import (
     why_not,
 )
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
+from diptych.commerce.purchase_intent.splits import split_input
 from diptych.core.context import check_stop, task
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import (
@@ -42,7 +43,6 @@ from diptych.core.files import (
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
-from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of sessions as expressions, see :mod:`diptych.commerce.purchase_intent.sessions.tables`."""
+    """The tables of sessions as expressions, see :mod:`diptych.commerce.purchase_intent.sessions`."""
 
     sessions: ir.Table
     queries: ir.Table
