@@ -137,7 +137,8 @@ def test_sigir_tells_a_products_page_once(tmp_path: Path) -> None:
 
 def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Path) -> None:
     from diptych.commerce.logs import Cleaning
-    from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, MOST_EVENTS, make_shop_log
+    from diptych.commerce.scenes.shop_log import make_shop_log
+    from diptych.commerce.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS
     from diptych.core.reading import read_json
 
     shop = make_shop_log(tmp_path / "shop", visitors=60, dirt=True)
@@ -182,21 +183,22 @@ def test_a_table_of_sessions_is_no_log_and_its_leak_is_named(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("time", "options", "known", "says"),
     [
-        ("2019-10-01 10:00", {}, True, "1 events have times without a zone, read as UTC (--times-in)"),
-        ("2019-10-01", {}, True, "1 events have times without a zone, read as UTC (--times-in)"),
-        ("2019-10-01 10:00", {"times_in": "Asia/Tokyo"}, True, None),
-        ("2019-10-01T10:00:00Z", {}, False, "zone is not known: days and hours are those of UTC (--zone)"),
-        ("2019-10-01 10:00:00+0200", {}, False, "zone is not known: days and hours are those of UTC (--zone)"),
-        ("1569924000", {"zone": "Asia/Tokyo"}, True, None),
+        ("2019-10-01 10:00", {}, True, "1 events have times without a zone, read as UTC"),
+        ("2019-10-01", {}, True, "1 events have times without a zone, read as UTC"),
+        ("2019-10-01 10:00", {"times_in": "Asia/Tokyo"}, True, ""),
+        ("2019-10-01T10:00:00Z", {}, False, "the shop's zone is not known"),
+        ("2019-10-01 10:00:00+0200", {}, False, "the shop's zone is not known"),
+        ("1569924000", {"zone": "Asia/Tokyo"}, True, ""),
     ],
-)  # fmt: skip
+)
 def test_a_log_without_a_zone_says_what_was_assumed(
-    time: str, options: dict[str, str], known: bool, says: str | None, tmp_path: Path
+    time: str, options: dict[str, str], known: bool, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "log.csv").write_text(f"time,client\n{time},a\n")
     log = ingest(tmp_path / "log.csv", tmp_path / "log", **options)
     assert log.hours_known == known
-    assert [note for note in log.about["notes"] if "zone" in note] == ([] if says is None else [says])
+    notes = [note for note in log.about["notes"] if "zone" in note]
+    assert notes[0].startswith(says) if says else not notes
 
 
 def test_hours_of_diginetica_are_never_known(tmp_path: Path) -> None:

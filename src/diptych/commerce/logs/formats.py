@@ -29,7 +29,7 @@ from diptych.commerce.logs.schema import (
     UNKNOWN,
     YES_WORDS,
 )
-from diptych.core.errors import DataError, DiptychError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.options import Options
 from diptych.core.reading import file_errors, open_bytes, open_regular, read_toml
@@ -148,8 +148,6 @@ def _look_at_parquet(path: Path) -> SourceFile:
     try:
         opened = pq.ParquetFile(path)
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
-    except DiptychError:
-        raise
     except (pa.ArrowException, OSError) as error:
         line = str(error).split("\n", 1)[0]
         raise DataError(f"{path} is no whole Parquet file: {line}", "it is corrupt: fetch it again") from None

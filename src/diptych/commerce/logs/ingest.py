@@ -464,8 +464,8 @@ def _stage(
             if written := sorted(target.glob("*/*.parquet")):
                 counts.rows += database.value(f"SELECT count(*) FROM {_table(written)}")
     if written := sorted(folder.glob("*/*/*.parquet")):
-        counted = ", ".join(f"count(*) FILTER ({name} AND {of})" for name, (of, _) in _MARKS.items())
-        marks = database.rows(f"SELECT {counted} FROM {_table(written)}")[0]
+        sums = [f"count(*) FILTER ({name} AND {of})" for name, (of, _) in _MARKS.items()]
+        marks = database.rows(f"SELECT {', '.join(sums)} FROM {_table(written)}")[0]
         counts.marks = dict(zip(_MARKS, marks, strict=True))
     if dropped := sorted(folder.glob(f"*/bucket={buckets}/*.parquet")):
         found = f"""
@@ -748,7 +748,11 @@ def ingest(
         (inside / "work").mkdir()
         with open_database(paths, inside, times_in, given.memory_limit, given.threads) as database:
             _check_zone(database, zone)
-            _check_time_format(database, chosen.files[0][1].time_format)
+            form = chosen.files[0][1].time_format
+            try:
+                database.rows(f"SELECT {read_time(literal(''), form)}")
+            except DataError as error:
+                raise UsageError(f"{form!r} is no format of times: {error.message}") from None
             ends = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
             rules, later = row_rules(cleaning, *ends), bucket_rules(cleaning)
             files = [_checked(file) for file, _ in track(chosen.files, "checking", unit="files")]
@@ -788,13 +792,6 @@ def _buckets(rows: int) -> int:
     return needed
 
 
-def _check_time_format(database: Database, time_format: str) -> None:
-    try:
-        database.rows(f"SELECT {read_time(literal(''), time_format)}")
-    except DataError as error:
-        raise UsageError(f"{time_format!r} is no format of times: {error.message}") from None
-
-
 def _checked(file: SourceFile) -> dict[str, Any]:
     """Return what the log says of a file, which is whole."""
     check_whole(file)
@@ -812,9 +809,9 @@ def _lost(dropped: Sequence[Mapping[str, Any]]) -> str:
     """Return what every rule dropped, and the most frequent of it."""
     parts = []
     for one in dropped:
-        names = [*one.get("named", {})][:3]
-        most = f", most of them {', '.join(map(printable, names))}" if names else ""
         if one["dropped"]:
+            names = ", ".join(map(printable, [*one.get("named", {})][:3]))
+            most = f", most of them {names}" if names else ""
             parts.append(f"{one['rule']}: {one['dropped']:,}{most}")
     return "; ".join(parts)
 

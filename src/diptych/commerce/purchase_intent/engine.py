@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from diptych.commerce.logs.ingest import duckdb_errors, mebibytes
@@ -31,35 +30,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows for windows: those of one key lie together, and in the order that was asked for.
-
-    Attributes:
-        rows: the table.
-        partition, order: columns that windows have to name to see them so; none where the rows themselves come
-            in that order, one stream after which nothing is sorted.
-    """
+    """Rows for windows: those of one key lie together, and in the order that was asked for."""
 
     rows: ir.Table
+    # columns that windows have to name to see them so; none where the rows themselves come in that order
     partition: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
 
     def window(self, **frame: Any) -> Any:
-        """An Ibis window over the rows; ``frame`` as :func:`ibis.window` takes it."""
+        """Return an Ibis window over the rows; ``frame`` as :func:`ibis.window` takes it."""
         import ibis
 
         return ibis.window(group_by=self.partition or None, order_by=self.order or None, **frame)
 
 
 class Engine(ABC):
-    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``.
-
-    Attributes:
-        name: as it is asked for and printed.
-        rows_at_once: how many events one pass should hold; None where the engine divides its work itself.
-    """
+    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
-    rows_at_once: int | None = None
+    rows_at_once: int | None = (
+        None  # events that one pass should hold; None where the engine divides its work
+    )
 
     def __init__(self, spill: Path | None) -> None:
         if spill is not None:
@@ -96,9 +87,7 @@ class Engine(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -106,7 +95,7 @@ class DuckDBEngine(Engine):
     """DuckDB inside this process: the default. Beyond a limit of memory it spills to a folder."""
 
     name = "duckdb"
-    rows_at_once = 2_000_000
+    rows_at_once = 1_000_000
 
     def __init__(
         self, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None
@@ -155,11 +144,7 @@ class DuckDBEngine(Engine):
     def ordered(
         self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
     ) -> Iterator[Ordered]:
-        """Rows in order; windows over them then need no sorting of their own.
-
-        One sort at most, and none of a file that is in order, costs a third of what two windows cost that sort
-        each for itself.
-        """
+        """Yield rows in order: one sort at most costs a third of what two windows cost that sort each for itself."""
         if is_so:
             yield Ordered(rows)
             return
@@ -172,7 +157,7 @@ class DuckDBEngine(Engine):
 
 
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""What results depend on; set in a session of somebody else's, too."""
+"""What results depend on; set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -243,7 +228,7 @@ class SparkEngine(Engine):
     def ordered(
         self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
     ) -> Iterator[Ordered]:
-        """Rows as they are: Spark promises no order but inside a window, whatever the file's."""
+        """Yield rows as they are: Spark promises no order but inside a window, whatever the file's."""
         yield Ordered(rows, tuple(keys), tuple(order))
 
     def close(self) -> None:
@@ -303,7 +288,7 @@ def _without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Spark's errors as ours."""
+    """Turn Spark's errors into ours."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -285,10 +285,6 @@ def _as_declared(table: ir.Table, declared: tuple[Column, ...]) -> ir.Table:
     )
 
 
-_WORTH_A_PASS = 100_000
-"""Events; files with fewer share a pass."""
-
-
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
     """Yield files of events that are read together, and how many events they have; all at once without ``most``."""
     pq = require("pyarrow.parquet", "commerce", "reading a log")
@@ -296,17 +292,12 @@ def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path
     events = 0
     for file in files:
         rows = pq.read_metadata(file).num_rows
-        alone = most is not None and rows >= _WORTH_A_PASS
-        if together and most is not None and (alone or events + rows > most):
+        if together and most is not None and events + rows > most:
             yield together, events
             together, events = [], 0
         together.append(file)
         events += rows
-        if alone:
-            yield together, events
-            together, events = [], 0
-    if together:
-        yield together, events
+    yield together, events
 
 
 def sessionise(
