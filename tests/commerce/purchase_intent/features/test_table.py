@@ -16,11 +16,7 @@ from small_views import small_view
 from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
-from diptych.commerce.purchase_intent.features.make import (
-    UCI_SHOPPERS,
-    make_whole_features,
-    recognise_session_table,
-)
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 
 
@@ -126,22 +122,14 @@ def test_columns_are_features_and_the_leaking_one_is_left_out(tmp_path: Path) ->
     assert set(fitted.owners) == {one.name for one in features}
 
 
-def test_the_leaking_column_on_request(tmp_path: Path) -> None:
-    file = write(tmp_path / "s.csv", {}, {})
-    kept = make_whole_features(file, folder=tmp_path / "kept", keep_leaking=True)
-    assert kept.view.columns["PageValues"].tolist() == [12.5, 12.5]
-    assert kept.about["kept_leaking"] == ["PageValues"]
-    assert kept.about["left_out"] == []
-    assert kept.fingerprint != make_whole_features(file, folder=tmp_path / "without").fingerprint
-
-
-def test_packed_with_another_order_of_columns_and_a_mark_at_the_beginning(tmp_path: Path) -> None:
+def test_the_leaking_column_on_request_packed_and_in_another_order(tmp_path: Path) -> None:
     file = write(tmp_path / "s.csv", {}, columns=[*reversed(FIRST), "more"])
     packed = tmp_path / "s.csv.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + file.read_bytes()))
-    assert recognise_session_table(packed)[0] is UCI_SHOPPERS
-    table = make_whole_features(packed, folder=tmp_path / "features")
-    assert table.view.columns["ProductRelated"].tolist() == [2]
+    kept = make_whole_features(packed, folder=tmp_path / "kept", keep_leaking=True)
+    assert kept.view.columns["PageValues"].tolist() == [12.5]
+    assert (kept.about["kept_leaking"], kept.about["left_out"]) == (["PageValues"], [])
+    assert kept.fingerprint != make_whole_features(packed, folder=tmp_path / "without").fingerprint
 
 
 def test_a_wrong_value_is_named_with_its_row(tmp_path: Path) -> None:
@@ -158,13 +146,12 @@ def test_a_wrong_value_is_named_with_its_row(tmp_path: Path) -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     for name, content in (
-        ("a.csv", b"session,time\n1,2\n"),
-        ("b.csv", b""),
-        ("c.csv.gz", b"no gzip"),
+        ("a", b"session,time\n1,2\n"),
+        ("b", b""),
+        ("c.gz", b"no gzip"),
         ("d", b"\xff\xfe"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError):
-            recognise_session_table(tmp_path / name)
-    with pytest.raises(DataError, match="known: uci-shoppers"):
-        recognise_session_table(tmp_path / "a.csv")
+        match = "known: uci-shoppers" if name == "a" else None
+        with pytest.raises(DataError, match=match):
+            make_whole_features(tmp_path / name, folder=tmp_path / "features")

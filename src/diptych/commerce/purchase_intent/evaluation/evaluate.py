@@ -58,13 +58,7 @@ PRESETS: Mapping[str, tuple[int, tuple[int, ...] | None]] = {"paper": (10, None)
 """Folds where the split makes equal ones, and steps of a table of steps, all when None; models declare theirs."""
 
 _ORDER = (
-    "random-forest",
-    "logistic-regression",
-    "k-nearest",
-    "svm",
-    "neural-network",
-    "gradient-boosting",
-    "hist-gradient-boosting",
+    "random-forest logistic-regression k-nearest svm neural-network gradient-boosting hist-gradient-boosting"
 )
 """Models in the order of thesis section 6.5; any other comes after them."""
 
@@ -393,8 +387,8 @@ def _among(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> Sequ
 
 def _in_order(names: Iterable[str]) -> list[str]:
     """Return each model once, in the order of tables."""
-    known = {MODELS.get(name).name for name in names}
-    return sorted(known, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+    known, order = {MODELS.get(name).name for name in names}, _ORDER.split()
+    return sorted(known, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:

@@ -146,39 +146,22 @@ def feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int 
         opened[f"page_type_{step}"] = pages.page_type.max(where=there)
         opened[f"page_us_{step}"] = pages.t_us.max(where=there)
     by_session = pages.group_by("session_id").aggregate(**opened)
-    known = {
-        **{name: long[name] for name in ("channel", "device", "start_hour", "start_dow")},
-        **{
-            name: history[name]
-            for name in ("orders", "sessions", "devices", "switches", "pairs", *EARLIER_DEVICES)
-        },
-        "days_since_purchase": (long.start_us - history.last_purchase_us) / _DAY,
-        "history_days": ibis.ifelse(
-            history.sessions.notnull(),
-            (long.start_us - ibis.literal(since_us, "int64")) / _DAY,
-            ibis.null("float64"),
-        ),
-    }
-    joined = long.left_join(history, long.session_id == history.session_id)
-    rows = joined.select(
-        session_id=long.session_id,
-        person=long.number_of_person,
-        start_us=long.start_us,
-        end_us=long.end_us,
-        label=long.purchase,
-        pages_before_purchase=long.pages_before_purchase.cast("float64"),
-        pages_before_identified=long.pages_before_identified.cast("float64"),
-        **{
-            column.name: known[column.name].fill_null(NOTHING)
-            if column.kind == "text"
-            else known[column.name].cast("float64")
-            for column in COLUMNS
-        },
+    rows = long.left_join(history, "session_id").drop("session_id_right").left_join(by_session, "session_id")
+    days = (rows.start_us - ibis.literal(since_us, "int64")) / _DAY
+    rows = rows.mutate(
+        person=rows.number_of_person,
+        label=rows.purchase,
+        days_since_purchase=(rows.start_us - rows.last_purchase_us) / _DAY,
+        history_days=ibis.ifelse(rows.sessions.notnull(), days, ibis.null("float64")),
     )
-    joined = rows.left_join(by_session, rows.session_id == by_session.session_id)
-    return joined.select(
-        *(rows[name] for name in rows.columns), *(by_session[name] for name in opened)
-    ).order_by("session_id")
+    numbers = ["pages_before_purchase", "pages_before_identified"]
+    numbers += [column.name for column in COLUMNS if column.kind == "number"]
+    texts = [column.name for column in COLUMNS if column.kind == "text"]
+    rows = rows.mutate(
+        **{name: rows[name].cast("float64") for name in numbers},
+        **{name: rows[name].fill_null(NOTHING) for name in texts},
+    )
+    return rows.select(*SESSION, *(column.name for column in COLUMNS), *opened).order_by("session_id")
 
 
 def make_features(
