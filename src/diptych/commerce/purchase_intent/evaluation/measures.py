@@ -238,7 +238,7 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
         )
     targets = np.where(labels, (bought + 1) / (bought + 2), 1 / (others + 2))
     middle, spread = float(x.mean()), float(x.std())
-    if not spread:
+    if spread < 1e-12 * max(1.0, abs(middle)):  # one value, but for rounding: nothing to tell apart by
         return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
     linear = require("sklearn.linear_model", "commerce", "calibration")
     logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
