@@ -148,7 +148,8 @@ def learn_mixed(
 
     seen = weight(group > 0, 1.0)
     rarely, often = (weight(group == one, seen, _ENOUGH) for one in (1, 2))
-    weights = (weight(group == 0, 0.0), rarely, often)
+    never = per_category[-1, group == 0].sum() > per_category[0, group == 0].sum()  # of few, no mixture holds
+    weights = (float(never), rarely, often)
     about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
     return replace(final, weights=weights, scales=trial.scales, about=about)
 
