@@ -183,11 +183,12 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     ]  # fmt: skip
     first = found[0]
     assert (first.path, first.code, first.confidence) == (("A",), "1", pytest.approx(0.85))
-    assert first.levels == (("A", pytest.approx(0.85), "1"), ("x", pytest.approx(0.45), "gid://shop/2"))
-    assert first.alternatives == (
+    assert [tuple(one.values()) for one in (*first.levels, *first.alternatives)] == [
+        ("A", pytest.approx(0.85), "1"),
+        ("x", pytest.approx(0.45), "gid://shop/2"),
         ("A > x", pytest.approx(0.45), "gid://shop/2"),
         ("A > y > z", pytest.approx(0.4), "3"),
-    )
+    ]
     assert [one.overlap for one in found[:6]] == [None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
     assert (found[3].own, found[7].path, found[7].code) == (("B",), (), None)
     lower = replace(filler, threshold=0.4)
@@ -224,9 +225,10 @@ def test_what_cannot_be(shop: Catalogue) -> None:
         refused(error, match, call)
 
 
-LEVELS = (("X", 0.9, None), ("Y, Z", 0.75, "8"))
-ODD = Filled("-p1", '=1+"2"', "disagrees", (), ("X", "Y, Z"), "8", 0.75, LEVELS, (("X > Y, Z", 0.7, "8"),))
-OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, (("X", 0.9, None),), (), (1, 1, 1))
+LEVELS = [{"name": "X", "confidence": 0.9, "code": None}, {"name": "Y, Z", "confidence": 0.75, "code": "8"}]
+OTHERS = [{"category": "X > Y, Z", "probability": 0.7, "code": "8"}]
+ODD = Filled("-p1", '=1+"2"', "disagrees", (), ("X", "Y, Z"), "8", 0.75, LEVELS, OTHERS)
+OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, LEVELS[:1], (), (1, 1, 1))
 
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
@@ -243,7 +245,7 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
                        "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
     if name.endswith(".jsonl"):
         (line,) = (tmp_path / name).read_text("utf-8").splitlines()
-        assert json.loads(line) == ODD.to_dict()
+        assert json.loads(line) == {**ODD.to_dict(), "own": [], "path": ["X", "Y, Z"]}
         assert json.loads(line)["levels"][1] == {"name": "Y, Z", "confidence": 0.75, "code": "8"}
     summary = json.loads((tmp_path / "filled.summary.json").read_text())
     assert summary["counts"] == {"agrees": 1, "disagrees": 1}

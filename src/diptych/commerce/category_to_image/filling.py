@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -91,30 +91,17 @@ class Filled:
     path: tuple[str, ...] = ()
     code: str | None = None  # the taxonomy's own id of the last category of ``path``
     confidence: float = 0.0  # of that category
-    levels: tuple[tuple[str, float, str | None], ...] = ()  # name, confidence, id: of the whole path
-    alternatives: tuple[tuple[str, float, str | None], ...] = ()  # path, probability, id: likeliest first
+    levels: Sequence[Mapping[str, Any]] = ()  # name, confidence and code of each level of the whole path
+    alternatives: Sequence[Mapping[str, Any]] = ()  # category, probability and code: likeliest first
     overlap: tuple[int, int, int] | None = None  # see :func:`hierarchical_f1`; None without an own category
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able; probabilities to six digits, which is as far as products of float32 rows agree."""
-        levels = [{"name": name, "confidence": round(p, 6), "code": code} for name, p, code in self.levels]
-        others = [
-            {"category": of, "probability": round(p, 6), "code": code} for of, p, code in self.alternatives
-        ]
-        return {
-            "id": self.id,
-            "title": self.title,
-            "own": list(self.own),
-            "path": list(self.path),
-            "code": self.code,
-            "confidence": round(self.confidence, 6),
-            "levels": levels,
-            "alternatives": others,
-            "verdict": self.verdict,
-        }
+        """Return it JSON-able; probabilities have six digits, which is as far as products of float32 rows agree."""
+        return {name: value for name, value in asdict(self).items() if name != "overlap"}
 
     def cells(self) -> list[str]:
         """Return it as a row of a table with :data:`COLUMNS`."""
+        others = [f"{one['category']} ({one['probability']:.6f})" for one in self.alternatives]
         return [
             self.id,
             self.title,
@@ -123,10 +110,10 @@ class Filled:
             self.code or "",
             f"{self.confidence:.6f}",
             "; ".join(self.own),
-            SEPARATOR.join(name for name, _, _ in self.levels),
-            (self.levels[-1][2] or "") if self.levels else "",
-            " ".join(f"{value:.6f}" for _, value, _ in self.levels),
-            "; ".join(f"{text} ({value:.6f})" for text, value, _ in self.alternatives),
+            SEPARATOR.join(one["name"] for one in self.levels),
+            (self.levels[-1]["code"] or "") if self.levels else "",
+            " ".join(f"{one['confidence']:.6f}" for one in self.levels),
+            "; ".join(others),
         ]
 
 
@@ -312,7 +299,7 @@ class Filler:
     def _filled(self, block: FilledBlock, place: int, places: np.ndarray, **of_product: Any) -> Filled:
         tree, kept, codes = self.tree, int(block.kept[place]), self.tree.codes
         path = block.path[place][block.path[place] >= 0]
-        values = block.confidence[place].tolist()
+        values = [round(value, 6) for value in block.confidence[place].tolist()]
         paths = [tree.paths[node] for node in path.tolist()]
         best = zip(block.best[place].tolist(), block.share[place].tolist(), strict=True)
         sure = paths[kept - 1] if kept else ()
@@ -329,8 +316,14 @@ class Filler:
             path=sure,
             code=codes.get(sure),
             confidence=values[kept - 1] if kept else 0.0,
-            levels=tuple((one[-1], values[at], codes.get(one)) for at, one in enumerate(paths)),
-            alternatives=tuple((tree.text(node), p, codes.get(tree.paths[node])) for node, p in best),
+            levels=[
+                {"name": one[-1], "confidence": values[at], "code": codes.get(one)}
+                for at, one in enumerate(paths)
+            ],
+            alternatives=[
+                {"category": tree.text(node), "probability": round(p, 6), "code": codes.get(tree.paths[node])}
+                for node, p in best
+            ],
             overlap=overlap,
         )
 
