@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from commands import every_byte
-from hypothesis import given
-from hypothesis import strategies as st
 from raw_shop_logs import cleaned, raw_rows, sessions_of
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import events
 from diptych.commerce.scenes.shop_log import (
-    DAY,
     EFFECTS,
     HOUR,
     RAW_COLUMNS,
@@ -186,37 +183,6 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
 
 
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
-CALENDARS = {zone: Calendar(zone, 400) for zone in ZONES}  # two changes of the clocks, or none
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST = int(CALENDARS["UTC"].days_us[0])
-
-moments = st.integers(FIRST, FIRST + 400 * DAY)
-
-
-def local_of(t_us: int, zone: str) -> datetime:
-    return (EPOCH + timedelta(microseconds=t_us)).astimezone(ZoneInfo(zone))
-
-
-@given(t_us=moments, zone=st.sampled_from(ZONES))
-def test_the_local_time_is_that_of_the_zone(t_us: int, zone: str) -> None:
-    calendar, known = CALENDARS[zone], local_of(t_us, zone)
-    local_us = calendar.local_us(np.array([t_us]))
-    assert local_us[0] // DAY == (known.date() - date(1970, 1, 1)).days
-    assert (week_day(local_us)[0], local_us[0] // HOUR % 24) == (known.weekday(), known.hour)
-
-
-@given(t_us=moments, zone=st.sampled_from(ZONES))
-def test_there_and_back(t_us: int, zone: str) -> None:
-    calendar = CALENDARS[zone]
-    local_us = calendar.local_us(np.array([t_us]))
-    assert calendar.universal_us(local_us, np.array([local_of(t_us, zone).fold == 1]))[0] == t_us
-
-
-def test_the_hour_that_there_is_not() -> None:
-    calendar = CALENDARS["Europe/Amsterdam"]
-    day = (date(2020, 3, 29) - date(1970, 1, 1)).days
-    t_us = calendar.universal_us(np.array([day * DAY + 2 * HOUR] * 2), np.array([False, True]))
-    assert (calendar.local_us(t_us) // HOUR % 24).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("zone", ZONES)

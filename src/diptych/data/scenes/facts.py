@@ -7,21 +7,26 @@ probe can be trained per key. Objects are named by their rank in drawn size: ``m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from diptych.core.errors import DataError
 from diptych.core.reading import read_toml
 
-_WORDS = read_toml(Path(__file__).with_suffix(".toml"))
-SHAPE_WORDS, COLOUR_WORDS, SIZE_WORDS, MATERIAL_WORDS, PLACE_PHRASES, BACKGROUND_PHRASES, COUNT_WORDS = (
-    {value: tuple(phrases) for value, phrases in _WORDS[kind].items()}
-    for kind in ("shape", "colour", "size", "material", "place", "background", "count")
-)
-RELATION_PHRASES, RELATION_INVERSE = (
-    {value: tuple(phrases) for value, phrases in _WORDS[kind].items()} for kind in ("relation", "inverse")
-)
+Words = Mapping[str, tuple[str, ...]]
+
+
+def _words(*kinds: str) -> Iterator[Words]:
+    """Yield tables of value → phrases."""
+    tables = read_toml(Path(__file__).with_suffix(".toml"))
+    for kind in kinds:
+        yield {value: tuple(phrases) for value, phrases in tables[kind].items()}
+
+
+SHAPE_WORDS, COLOUR_WORDS, SIZE_WORDS, MATERIAL_WORDS = _words("shape", "colour", "size", "material")
+PLACE_PHRASES, BACKGROUND_PHRASES, COUNT_WORDS = _words("place", "background", "count")
+RELATION_PHRASES, RELATION_INVERSE = _words("relation", "inverse")
 SHAPES, COLOURS, SIZES, MATERIALS = map(tuple, (SHAPE_WORDS, COLOUR_WORDS, SIZE_WORDS, MATERIAL_WORDS))
 PLACES, RELATIONS, BACKGROUNDS = map(tuple, (PLACE_PHRASES, RELATION_PHRASES, BACKGROUND_PHRASES))
 COUNTS = tuple(COUNT_WORDS)
