@@ -19,12 +19,12 @@ import pytest
 from crash import crash_everywhere
 from refusals import refused
 
-from diptych.commerce.category_to_image.features.maker import SavedEncoders
+from diptych.commerce.category_to_image.features import SavedEncoders
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.results import Cell as CategoryCell
 from diptych.commerce.category_to_image.results import EvaluationProtocol
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
+from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
@@ -82,7 +82,7 @@ def cell() -> Cell:
 
 def category_model() -> TrainedModel:
     options = TrainOptions(hidden=3, width=2)
-    model = model_of(options, {"image": 3, "title": 2, "attributes": 2}, 2)
+    model = untrained_model(options, {"image": 3, "title": 2, "attributes": 2}, 2)
     return TrainedModel(model, options, {"text": "t", "image": "i"}, ABOUT)
 
 
@@ -97,7 +97,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     CategoryCell: lambda: CategoryCell(
         result(), NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS > 1, NUMBERS, None, ABOUT
     ),
-    CategoryRun: lambda: CategoryRun(ABOUT),
+    CategoryRun: lambda: CategoryRun(ABOUT, [["a"], ["a", "b"]], [[["a"], "7"]]),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
     Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),

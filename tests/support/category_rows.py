@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.data.collection import Collection
 

@@ -21,7 +21,7 @@ from diptych.commerce.category_to_image.application import (
     pick_images,
     train_catalogue,
 )
-from diptych.commerce.category_to_image.features.maker import EncoderSpec
+from diptych.commerce.category_to_image.features import EncoderSpec
 from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings

@@ -21,7 +21,7 @@ from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
 from diptych.commerce.category_to_image.errors import count_errors
 from diptych.commerce.category_to_image.evaluation import evaluate_models
-from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.results import RESULTS, Cell, ModelsEvaluation, modalities_of

@@ -20,7 +20,8 @@ from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, meas
 from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
 from diptych.commerce.category_to_image.rankers import SentenceRanker, features_of_nodes
 from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
-from diptych.commerce.category_to_image.training import TrainedModel, train
+from diptych.commerce.category_to_image.trained import TrainedModel
+from diptych.commerce.category_to_image.training import train
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue.catalogue import Judged
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.measuring import (
     CATEGORY_MEASURES,
     NDCG,

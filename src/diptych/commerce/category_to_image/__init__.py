@@ -25,7 +25,8 @@ __getattr__, __dir__ = lazy_names(
         ".rankers": "RANKERS Ranker",
         ".results": "ModelsEvaluation",
         ".runs": "CategoryRun",
-        ".training": "TrainedModel train",
+        ".trained": "TrainedModel",
+        ".training": "train",
         "diptych.commerce.taxonomy": "CategoryTree read_taxonomy",
     },
 )
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.rankers import Ranker as Ranker
     from diptych.commerce.category_to_image.results import ModelsEvaluation as ModelsEvaluation
     from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
-    from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel
+    from diptych.commerce.category_to_image.trained import TrainedModel as TrainedModel
     from diptych.commerce.category_to_image.training import train as train
     from diptych.commerce.taxonomy import CategoryTree as CategoryTree
     from diptych.commerce.taxonomy import read_taxonomy as read_taxonomy

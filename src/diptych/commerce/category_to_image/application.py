@@ -24,8 +24,7 @@ from diptych.commerce.catalogue.source import (
     used_part,
     validation_part,
 )
-from diptych.commerce.category_to_image.features import ProductFeatures
-from diptych.commerce.category_to_image.features.maker import EncoderSpec
+from diptych.commerce.category_to_image.features import EncoderSpec, ProductFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
 from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings, product_rows

@@ -23,8 +23,8 @@ from diptych.commerce.catalogue import (
     judge,
 )
 from diptych.commerce.catalogue.making import seen_nodes
-from diptych.commerce.category_to_image.features.pictures.contract import Missing
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.images import Missing
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.measuring import first_of, measure_ranker, score_rows
 from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
 from diptych.commerce.category_to_image.options import TrainOptions
@@ -45,7 +45,7 @@ from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.features.maker import FeatureMaker
+    from diptych.commerce.category_to_image.features import FeatureMaker
 
 _SETTINGS = ("all", "most-general", "most-specific")  # as thesis Table 7.1 prints them
 _MODELS = (*RANKERS, *TRAINED)  # the ten of the thesis; ``mixed`` is evaluated where it is named
@@ -243,7 +243,7 @@ def evaluate_models(
         judged_seed: of the categories drawn for test products in the setting ``all``.
         about: further metadata of the results.
     """
-    from diptych.commerce.category_to_image.training.trained import Pairs, missing_pictures
+    from diptych.commerce.category_to_image.training import Pairs, missing_pictures
 
     check_replaceable(Path(out), EvaluationProtocol.marker())
     if published and options is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Judged
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.errors import DataError
 from diptych.evaluation.evaluate import evaluate, rows_source

@@ -17,7 +17,7 @@ import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.measuring import measure_ranker
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.rankers import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import Ranker, product_rows
 from diptych.commerce.taxonomy import SEPARATOR
 from diptych.core.context import track

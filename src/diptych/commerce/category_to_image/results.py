@@ -26,7 +26,7 @@ from diptych.commerce.category_to_image.errors import (
     count_errors,
     kinship,
 )
-from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.commerce.category_to_image.features import MODALITIES, Modality
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, LEADERBOARD, PRODUCT_MEASURES
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
