@@ -14,13 +14,11 @@ from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.features import CategoryFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.trained import TrainedModel
-from diptych.commerce.category_to_image.training import train
-from diptych.commerce.category_to_image.training import StepDropout, batches_of
+from diptych.commerce.category_to_image.training import StepDropout, batches_of, train
 from diptych.core.context import stop_when
 from diptych.core.errors import (
     DataError,

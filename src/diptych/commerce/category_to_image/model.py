@@ -168,8 +168,7 @@ class CategoryProductModel(nn.Module):
     def _of_missing(self, absent: list[Tensor | None], like: Tensor) -> Tensor | None:
         """Return (n, hidden) zeros through which the missing rows get their gradient.
 
-        Through the joined rows autograd would compute one for every number of every encoder's row, a fifth of all
-        arithmetic.
+        Through the joined rows autograd would compute one for every number of every encoder's row, which is not used.
         """
         if all(one is None for one in absent):
             return None

@@ -26,7 +26,6 @@ from diptych.encoders.inputs import load_tensors, save_tensors, weights_fingerpr
 _WEIGHTS, _FINGERPRINT = "model.safetensors", "fingerprint.json"
 _AGAIN = "train it again: diptych categories train"
 _BLOCK = 2048
-_MOST_MEANS = 1 << 25  # numbers of pooled attributes that are held: 128 MiB
 
 
 def encoders_of(about: Mapping[str, Any], modalities: tuple[str, ...]) -> dict[str, str]:
@@ -67,19 +66,14 @@ class Batch(NamedTuple):
 
 
 class ProductFeed:
-    """Batches of products for a model; to ``hold`` pooled attributes spares a training to pool them every epoch."""
+    """Batches of products for a model."""
 
-    def __init__(self, features: ProductFeatures, options: TrainOptions, hold: bool = False) -> None:
+    def __init__(self, features: ProductFeatures, options: TrainOptions) -> None:
         if "image" in options.modalities and features.image is None:
             fix = "make them with an image encoder"
             raise MismatchError("the model looks at pictures, the features have none", fix)
         self._features, self._pools = features, options.attributes == "mean"
         self._present = {one: features.present(one) for one in options.modalities}
-        self._sources = {"image": features.image, "title": features.title}
-        if hold and self._pools and "attributes" in self._present and features.title.size <= _MOST_MEANS:
-            blocks = np.array_split(np.arange(len(features)), -(-len(features) // _BLOCK))
-            means = [mean_pooled(self._bags(rows)).numpy() for rows in blocks]
-            self._sources["attributes"] = np.concatenate(means)
 
     def batch(self, rows: np.ndarray, hidden: np.ndarray | None = None) -> Batch:
         """Return the products ``rows``; ``hidden`` numbers a modality each that counts as missing, -1 for none."""
@@ -92,20 +86,16 @@ class ProductFeed:
         return Batch({one: self._rows(one, rows) for one in present}, lacking)
 
     def _rows(self, one: Modality, rows: np.ndarray) -> Rows:
-        source = self._sources.get(one)
-        if source is not None:
-            return gathered(source, rows)
-        bags = self._bags(rows)
-        return mean_pooled(bags) if self._pools else bags
-
-    def _bags(self, rows: np.ndarray) -> Bags:
+        if one != "attributes":
+            return gathered(getattr(self._features, one), rows)
         begin = self._features.attribute_start[rows]
         counts = self._features.attribute_start[rows + 1] - begin
         start = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(counts, out=start[1:])
         places = np.arange(start[-1]) + np.repeat(begin - start[:-1], counts)
         items = np.asarray(self._features.attribute_items[places], dtype=np.int64)
-        return Bags(gathered(self._features.attribute_rows, items), torch.from_numpy(start))
+        bags = Bags(gathered(self._features.attribute_rows, items), torch.from_numpy(start))
+        return mean_pooled(bags) if self._pools else bags
 
 
 def untrained_model(

@@ -149,7 +149,7 @@ class ProductTask(TrainingTask):
         self.pairs, self.categories, self.validation = pairs, categories, validation
         if validation is not None:  # judged once, measured after every epoch
             self._judged = judge(validation[0], options.setting, "label", options.seed)
-        self.feed = ProductFeed(features, options, hold=True)
+        self.feed = ProductFeed(features, options)
         self.loss = CategoryProductLoss(
             options.temperature, options.learn_temperature, options.balance, options.duplicates
         )
@@ -186,7 +186,8 @@ class ProductTask(TrainingTask):
         return torch.optim.AdamW([{**one, "lr": rate, "scale": rate} for one in groups], fused=True)
 
     def losses(self, batch: MicroBatch) -> tuple[Tensor]:
-        given, place, options = batch.data, batch.place, self.options
+        given: PairBatch = batch.data
+        place, options = batch.place, self.options
         keep = None
         if options.dropout:
             keep = StepDropout(options.dropout, options.seed, place.epoch, place.position)
