@@ -130,7 +130,7 @@ def scorer(features: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A scorer of these features, of two steps."""
     from diptych.commerce.purchase_intent.scoring import TrainOptions, train
 
-    options = TrainOptions(model="logistic-regression", samples=0)
+    options = TrainOptions(model="logistic-regression", samples=0, folds=2)
     return train(features, tmp_path_factory.mktemp("scorer") / "shop", options=options, steps=[0, 3])
 
 

@@ -50,7 +50,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
 @pytest.fixture(scope="session")
 def options() -> TrainOptions:
     """Of a scorer that is trained fast."""
-    return TrainOptions(model="logistic-regression", samples=20, background=30)
+    return TrainOptions(model="logistic-regression", samples=20, background=30, folds=2)
 
 
 @pytest.fixture(scope="session")

@@ -38,9 +38,8 @@ from diptych.commerce.purchase_intent.evaluation.result import (
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
 from diptych.commerce.purchase_intent.features.table import FeatureHeader
 from diptych.commerce.purchase_intent.models import FittedModel
-from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
-from diptych.commerce.purchase_intent.scoring.scorer import Scorer
-from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
+from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.statistics.describe import Description
 from diptych.core.artifact import Artifact, encode
@@ -69,14 +68,24 @@ def classifier() -> FittedModel:
     )
 
 
-def cell() -> Cell:
+def step_model() -> StepModel:
     chains = MarkovRatio(("home", "product"), ((0, 1, 2, 3),))
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
     learned = (None, chains, ("pc", "tv"), (("pc", 3, 4),), ("a",))
     features = FittedFeatures(chosen, learned, {"x": "text"})
     calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
-    return Cell(
-        "anonymous", 2, features, classifier(), calibration, 0.5, 0.2, np.ones((2, 3)), {"a": "1"}, ABOUT
+    return StepModel(
+        "anonymous",
+        2,
+        features,
+        classifier(),
+        calibration,
+        0.5,
+        None,
+        0.2,
+        np.ones((2, 3)),
+        {"a": "1"},
+        ABOUT,
     )
 
 
@@ -128,7 +137,8 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     StressResult: lambda: StressResult(
         "k", "a model", ABOUT, "a method", ["R@1"], {"t2i": {"R@1": 0.5}}, (), {"blur": "why"}
     ),
-    Cell: cell,
+    StepModel: step_model,
+    TrainedOf: lambda: TrainedOf("a plan"),
     TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
     WordNetTables: lambda: WordNetTables.of(

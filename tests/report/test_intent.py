@@ -40,7 +40,7 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
     static_shares,
 )
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.shown import odds
+from diptych.commerce.purchase_intent.scoring.card import odds
 from diptych.commerce.purchase_intent.shown import Discretion, number, showing
 from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, description_tables, tables_of
@@ -407,7 +407,7 @@ def test_importances_add_up_and_figure_and_table_agree() -> None:
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Scorer:
     folder = tmp_path_factory.mktemp("scorer")
-    options = TrainOptions(model="logistic-regression", samples=5)
+    options = TrainOptions(model="logistic-regression", samples=5, folds=2)
     features = small_features(folder / "a <shop>", 400)
     return train(features, folder / "scorer", options=options, settings=["anonymous"], steps=[0, 2])
 
@@ -454,7 +454,7 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     page = scorer_page(broken)
     assert [section.title for section in page.sections] == ["Measured", "An example"]
     assert (
-        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has the time 'noon <b>'")
+        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has t 'noon <b>'")
     )
     assert page.summary == "Nothing was measured: the last part lacks one of the classes."
     assert page.protocol["leak audit"] == "2 findings, 1 alarms (shift)"  # type: ignore[index]

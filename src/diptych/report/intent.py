@@ -14,12 +14,14 @@ from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import shown as scored
+from diptych.commerce.purchase_intent.scoring import card as scored
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import Discretion, number, percent
 from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
+from diptych.core.table import Table
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
 
@@ -70,8 +72,8 @@ PAGE = "report.html"
 
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
-    """Return the page of a folder: of a description, with what its ``log`` dropped; of an evaluation or a scorer."""
-    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer)}
+    """Return the page of a folder: of a description, with what its ``log`` dropped; of an evaluation, a scorer or scores."""
+    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer, ScoredTable)}
     found = next((marker for marker in makers if (folder / marker).is_file()), None)
     if found is None:
         raise DataError(
@@ -87,6 +89,8 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
         )
     if found == Scorer.marker():
         return scorer_page(Scorer.open(folder))
+    if found == ScoredTable.marker():
+        return scores_page(ScoredTable.open(folder))
     return evaluation_page(Evaluation.open(folder))
 
 
@@ -305,10 +309,10 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 
 def scorer_page(scorer: Scorer) -> Page:
     """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
-    about, grid = scorer.about, scored.scorer_grid(scorer.about)
-    options, sizes = about["options"], about["slices"]["sizes"]
+    about = scorer.about
+    cells = [{**cell, "measures": cell["holdout"]} for cell in about["cells"]]
+    grid = scored.measured_grid(cells, about["options"], about["kind"])
     scores, wrong = scored.example_scores(scorer)
-    charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among = (
         "It was trained on whole sessions and cannot score one that still runs."
@@ -316,14 +320,9 @@ def scorer_page(scorer: Scorer) -> Page:
         else f"Its probabilities hold among sessions that go on to at least {least} pages and buy nothing before two "
         "more pages are open: those are what it was trained on."
     )
-    card = scorer.folder / "model_card.md"
+    card = scorer.folder / scored.CARD
     sections = [
-        Section("Measured", [*(charts if len(grid.steps) > 1 else []), scored.scorer_table(scorer)], among),
-        Section(
-            "Probabilities",
-            evaluated.reliability_charts(grid),
-            "Sessions of the last part in bins of equally many, by probability: its mean and the share that bought.",
-        ),
+        *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
             "An example",
             [
@@ -340,38 +339,47 @@ def scorer_page(scorer: Scorer) -> Page:
         if card.is_file()
         else Section("Model card"),
     ]
-    audit, (summary, headlines) = about["audit"], _best(grid, "")
-    alarms = [one for one in (audit or {}).get("findings", ()) if one["alarm"]]
-    facts = {
-        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
-        "days": f"{about['days']}{'; hours and week days of ' + about['zone'] if about['zone'] else ''}",
-        "model": f"{options['model']}, classes weighed by {about['weighting'].replace('_', ' ')}",
-        "seed": str(options["seed"]),
-        "parts": f"{about['slices']['note']}: fitted on {number(sizes['fit'])} sessions, calibrated "
-        f"({options['calibrate']}) on {number(sizes['calibration'])}, measured on {number(sizes['holdout'])}",
-        "threshold": "the probability with the best F1 where it was calibrated",
-        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
-        if options["samples"]
-        else "none",
-        "leak audit": f"{len(audit['findings'])} findings, {len(alarms)} alarms ({', '.join(audit['checks'])})"
-        if audit
-        else "not run with this scorer",
-    }
-    notes = evaluated.left_out_lines(about["not_trained"], "not trained")
-    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    if about["history"]:
-        notes.append(f"the folder holds the history of {number(about['history'])} visitors: personal data")
+    summary, headlines = _best(grid, "")
     return Page(
         title=f"Scorer: {shorten(str(about['name']), 80)}",
         summary=summary or "Nothing was measured: the last part lacks one of the classes.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks or section.notes],
-        protocol=facts,
-        notes=_sentences(notes),
+        protocol=scored.scorer_facts(about),
+        notes=_sentences(scored.scorer_notes(about)),
         commands=[
             f"diptych intent score SCORER {'FEATURES --out SCORES' if scorer.is_whole else 'SESSION.json'}"
         ],
     )
+
+
+def scores_page(scores: ScoredTable) -> Page:
+    """Return the page of a scorer's scores of a table."""
+    about, (table,) = scores.about, scores.tables()
+    grid = scored.measured_grid(about["cells"], about["options"], about["kind"])
+    summary, headlines = _best(grid, "")
+    return Page(
+        title=f"Scores: {shorten(about['features'], 80)}",
+        summary=summary or "Nothing was measured: the sessions lack one of the classes.",
+        headlines=headlines,
+        sections=[one for one in _measured_sections(grid, table, "") if one.blocks],
+        protocol={
+            "scorer": about["scorer"],
+            "sessions": f"{about['features']}, fingerprint {about['features_fingerprint']}",
+            "measured on": about["measured"],
+            "F1": "at the scorer's threshold; nothing is fitted",
+        },
+        commands=["diptych intent evaluate FEATURES --scorer SCORER --out SCORES"],
+    )
+
+
+def _measured_sections(grid: Grid, table: Table, text: str) -> list[Section]:
+    charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
+    bins = "Sessions in bins of equally many, by probability: its mean and the share that bought."
+    return [
+        Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
+        Section("Probabilities", evaluated.reliability_charts(grid), bins),
+    ]
 
 
 def _sentences(notes: Sequence[Any]) -> list[str]:

@@ -44,7 +44,7 @@ WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (SessionOptions, {"pages": 0}, "pages"),
     (TrainOptions, {"background": 0}, "background"),
     (TrainOptions, {"calibrate": "plat"}, "'platt' or 'isotonic'"),
-    (TrainOptions, {"calibration": 0.5, "holdout": 0.5}, "leave nothing"),
+    (TrainOptions, {"missed_cost": 0}, "greater than 0"),
     (TrainOptions, {"holdout": float("nan")}, "holdout"),
     (TrainOptions, {"split": "random"}, "'time' or 'grouped'"),
 ]
