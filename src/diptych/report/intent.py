@@ -72,7 +72,7 @@ PAGE = "report.html"
 
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
-    """Return the page of a folder: of a description, with what its ``log`` dropped; of an evaluation, a scorer or scores."""
+    """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
     makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer, ScoredTable)}
     found = next((marker for marker in makers if (folder / marker).is_file()), None)
     if found is None:

@@ -6,14 +6,16 @@ Source of the card's form: Mitchell et al., Model cards for model reporting, 201
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, left_out_lines, step_text
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.models import MODELS
+from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import Column, Row, number, percent, signed
 from diptych.core.chart import Chart, Series
@@ -38,20 +40,13 @@ _MEASURES = (
 )
 _COSTS = (("by cost", "cost_threshold", 3), ("cost", "cost", 3), ("without", "cost_without", 3))
 _AT_START = {
-    "uci-shoppers": [
-        "SpecialDay",
-        "Month",
-        "OperatingSystems",
-        "Browser",
-        "Region",
-        "TrafficType",
-        "VisitorType",
-        "Weekend",
-    ]
+    "uci-shoppers": {
+        *("SpecialDay", "Month", "OperatingSystems", "Browser"),
+        *("Region", "TrafficType", "VisitorType", "Weekend"),
+    }
 }
 """Columns of tables of whole sessions that are known when a session begins; others when it is over."""
 
-_REMEMBERING = ("k-nearest", "svm", "nystroem-svm")
 _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#"})
 
 
@@ -175,9 +170,9 @@ def scorer_facts(about: Row) -> dict[str, str]:
     facts = {
         "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
         "days": about["days"] + (f"; hours and week days of {about['zone']}" if about["zone"] else ""),
-        "parts": f"{slices['note']}: {', '.join(parts)}; {slices['left_out']:,} sessions run across the end of the first",
+        "parts": f"{slices['note']}: {', '.join(parts)}; {slices['left_out']:,} run across the end",
         "model": f"{options['model']}: {model.description}; classes weighed by {about['weighting'].replace('_', ' ')}",
-        "fitted on": "all sessions; what was measured is of models that were fitted without the last part",
+        "fitted on": "all sessions; measures are of models fitted without the last part, at their own thresholds",
         "calibration": f"{options['calibrate']}, on predictions of models without each of {options['folds']} folds of "
         "persons (cross-fitting)",
         "threshold": "the probability with the best F1 of these predictions",
@@ -194,11 +189,10 @@ def scorer_facts(about: Row) -> dict[str, str]:
         facts["sessions"] = (
             f"{ended}; {about['counts']['too_short']:,} of {about['counts']['sessions']:,} are too short"
         )
-    if options["false_alarm_cost"] or options["missed_cost"]:
-        false_alarm, missed = options["false_alarm_cost"] or 1.0, options["missed_cost"] or 1.0
+    if costs := TrainOptions(**options).costs:
         facts["threshold by cost"] = (
-            f"the probability with the least cost of these predictions, {false_alarm:g} for acting on a session without "
-            f"a purchase, {missed:g} for not acting on one with; of exact probabilities {false_alarm / (false_alarm + missed):.3f}"
+            f"the probability with the least cost of these predictions, {costs[0]:g} for acting on a session without a "
+            f"purchase, {costs[1]:g} for not acting on one with; of exact probabilities {costs[0] / sum(costs):.3f}"
         )
     if audit:
         alarms = sum(one["alarm"] for one in audit["findings"])
@@ -222,8 +216,7 @@ def scorer_notes(about: Row) -> list[str]:
 
 def model_card(about: Row, features: Sequence[Feature]) -> str:
     """Return the card as Markdown."""
-    whole, cells = about["kind"] == "whole", about["cells"]
-    notes = [f"{cell['setting']}, step {cell['step']}: {note}" for cell in cells for note in cell["notes"]]
+    cells = about["cells"]
     reliable = [
         (cell["setting"], step_text(cell["step"]), f"{one['low']:.3f} to {one['high']:.3f}", number(one["n"]),
          number(one["mean_score"], 4), number(one["share"], 4))
@@ -239,21 +232,21 @@ def model_card(about: Row, features: Sequence[Feature]) -> str:
         Table.of("Of sessions with these probabilities so many bought, on the last part", "",
                  ("setting", "step", "p", "sessions", "mean p", "bought"), reliable),
     ]  # fmt: skip
-    lists = {"Notes": [*scorer_notes(about), *notes], "Limits": _limits(about)}
-    parts = [
-        f"# Purchase intent: {_plain(about['name'])}",
-        _WHOLE if whole else _RUNNING.format(least=about["session_options"]["pages"] + BUFFER, buffer=BUFFER),
-        *(one.markdown().rstrip() for one in tables if one.rows),
-        *(
-            f"## {title}\n\n" + "\n".join(f"- {_plain(one)}" for one in lines)
-            for title, lines in lists.items()
-            if lines
-        ),
-        "## Use",
-        _USE_WHOLE if whole else _USE,
-        _PIPELINE.format(unit=f"{cells[-1]['setting']}-{'whole' if whole else cells[-1]['step']}"),
-    ]
-    return "\n\n".join(parts) + "\n"
+    notes = [f"{cell['setting']}, step {cell['step']}: {note}" for cell in cells for note in cell["notes"]]
+    from jinja2 import StrictUndefined, Template
+
+    template = Template(
+        Path(__file__).with_name("model_card.md.j2").read_text("utf-8"), undefined=StrictUndefined
+    )
+    return template.render(
+        about=about,
+        title=_plain(about["name"]),
+        tables=[one.markdown().rstrip() for one in tables if one.rows],
+        notes=[_plain(one) for one in (*scorer_notes(about), *notes)],
+        least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
+        buffer=BUFFER,
+        unit=f"{cells[-1]['setting']}-{step_text(cells[-1]['step'])}",
+    )
 
 
 def _known(feature: Feature, about: Row) -> str:
@@ -268,57 +261,3 @@ def _known(feature: Feature, about: Row) -> str:
 def _plain(text: str) -> str:
     """Return a text from elsewhere, harmless in Markdown."""
     return " ".join(str(text).split()).translate(_PLAIN)
-
-
-_WHOLE = "The probability that a session ended in a purchase, from columns that are known when it is over."
-_RUNNING = (
-    "The probability that a running session ends in a purchase, after each of its first pages; one model for every "
-    "setting and step. It holds **among sessions that go on to at least {least} pages and buy nothing before {buffer} "
-    "more pages are open** (thesis section 6.5.1): those are what it was trained on, and their base rate is not that of "
-    "all visits."
-)
-_USE_WHOLE = "`diptych intent score SCORER TABLE --out SCORES`, a table with the same columns."
-_USE = """`diptych intent score SCORER example.json`, or in Python:
-
-```python
-from diptych.commerce.purchase_intent import Scorer
-
-scorer = Scorer.open("SCORER")
-score = scorer.score({"device": "pc", "channel": "direct", "events": [{"t": 0, "page_type": "home"}]})
-print(score.p, [reason.text for reason in score.reasons])
-print(scorer.answer('{"events": [{"t": 0}]}'))  # JSON in, a dictionary for JSON out; refusals as "error" and "fix"
-```
-
-A reason is what a feature does to the calibrated log-odds: less their mean with the feature's values of training sessions
-in its place (ours; an account of the model, not of causes)."""
-_PIPELINE = """Every model is a scikit-learn pipeline stored by [skops](https://skops.readthedocs.io), without pickle. It takes the
-`columns` that `scorer.json` lists for it; its output is before calibration:
-
-```python
-from skops.io import get_untrusted_types, load
-
-file = "SCORER/units/{unit}/model/model.skops"  # not there of a model that is a constant
-pipeline = load(file, trusted=get_untrusted_types(file=file))  # trust only a file of your own
-```"""
-_LIMITS = (
-    "One shop, some days: other seasons, offers and pages change what behaviour means. Watch the base rate and the "
-    "reliability, and train again when they move.",
-    "A probability says what such sessions did, not what would change them.",
-    "Nobody should be refused or charged differently by it.",
-)
-_LIMITS_OF_RUNNING = (
-    "A visitor is a cookie or an account: who clears cookies, or shares a device, is somebody else to it.",
-    "History begins with the log: orders and sessions before it are not counted, so that early sessions look like those "
-    "of new customers.",
-    "Sessions that stop before the shortest length of the population were never seen in training.",
-    "A thesis's definition of features is followed where it gives one; the rest is ours, and says so.",
-)
-
-
-def _limits(about: Mapping[str, Any]) -> list[str]:
-    lines = [*_LIMITS, *(_LIMITS_OF_RUNNING if about["kind"] != "whole" else ())]
-    if not about["history"]:
-        lines.append("No identifiers of visitors, and no histories, are in this folder.")
-    if about["options"]["model"] in _REMEMBERING:
-        lines.append("The model itself consists of feature values of training sessions.")
-    return lines

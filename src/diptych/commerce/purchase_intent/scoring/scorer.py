@@ -19,7 +19,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ _BLOCK = 1 << 16
 _MOST_SHOWN = 5
 _MOST_RUNNING = 50_000
 _MOST_FACTOR = 1000.0
+_AROUND = (("start_hour",), ("start_dow",))  # their middle means nothing
 _LONGEST = 60  # characters of a value that are shown
 _WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -239,10 +240,7 @@ def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
     if columns.shape[1] != 1 and not feature.columns:
         return ", ".join(f"{one:.4g}" for one in columns[0]) if len(columns) == 1 else "–"
     raw = columns[:, 0] if columns.shape[1] == 1 else view.columns[feature.columns[0]]
-    if raw.dtype == object or feature.columns in (
-        ("start_hour",),
-        ("start_dow",),
-    ):  # hours and days go around
+    if raw.dtype == object or feature.columns in _AROUND:
         counts = Counter(raw.tolist())
         value = min(counts, key=lambda one: (-counts[one], one))
         if isinstance(value, str):
@@ -257,9 +255,7 @@ def view_of(
 ) -> SessionsView:
     """Return (1,) the session with everything that is known of it."""
     try:
-        local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=session.start_us)).astimezone(
-            ZoneInfo(zone)
-        )
+        local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):
         raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
     known: Columns = {"channel": session.channel, "device": session.device}
@@ -304,14 +300,9 @@ def choose_place(places: Sequence[tuple[str, int]], session: SessionSoFar) -> tu
 
 @dataclass(frozen=True, eq=False)
 class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
-    """Probabilities of a purchase, by setting and step; models are read when they are first needed.
+    """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
-    Attributes:
-        about: of what it was made and how, its models, what was measured.
-        folder: where it is.
-    """
-
-    about: dict[str, Any]
+    about: dict[str, Any]  # of what it was made and how, its models, what was measured
     folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
@@ -431,9 +422,8 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
             return None, [] if given is None else [f"{why}the history is not looked at"]
         if given is not None or not self.about["history"]:
             columns, missing = (given or History()).columns(*at, None if given is None else since)
-            return columns, [f"the history does not say: {', '.join(missing)}; taken as missing"] * bool(
-                missing
-            )
+            note = f"the history does not say: {', '.join(missing)}; taken as missing"
+            return columns, [note] * bool(missing)
         found = kept_history(self.folder / HISTORY_FILE, str(session.visitor_id))
         if found is None:
             new = History(sessions=0).columns(*at, since)[0]

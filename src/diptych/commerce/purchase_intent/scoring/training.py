@@ -12,25 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.evaluation.measures import (
-    Persons,
-    Ranking,
-    always_buy_f1,
-    average_precision,
-    best_threshold,
-    brier,
-    f1,
-    fit_platt,
-    log_odds,
-    reliability,
-    roc_auc,
-)
+from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
@@ -51,19 +39,12 @@ from diptych.commerce.purchase_intent.scoring.scorer import (
     in_words,
     unit_key,
 )
+from diptych.core import files
 from diptych.core.artifact import Artifact
 from diptych.core.context import check_stop, track
 from diptych.core.draws import Draws, draw_below, draw_uniform
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import (
-    atomic_folder,
-    check_replaceable,
-    replace_folder,
-    write_csv,
-    write_json,
-    write_text,
-)
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.locking import exclusive_folder
@@ -82,19 +63,13 @@ SCORES = "scores.csv"
 _HEAD = ("session_id", "setting", "step", "p", "likely", "bought")
 
 
-@dataclass(frozen=True)
-class Slices:
-    """(n,) bool masks of the sessions that are measured on and of those before or besides them."""
+class Slices(NamedTuple):
+    """(n,) bool masks; sessions that run across the end of ``fit`` are in neither."""
 
-    fit: np.ndarray
-    holdout: np.ndarray
+    fit: np.ndarray  # of the sessions that the measured model learns from
+    holdout: np.ndarray  # of those that it is measured on
     split: str  # time or grouped
     note: str  # how they were told apart
-
-    @property
-    def n_left_out(self) -> int:
-        """Sessions in neither: they run across the end of the first."""
-        return int((~(self.fit | self.holdout)).sum())
 
 
 def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0) -> Slices:
@@ -136,7 +111,7 @@ def fold_of(persons: np.ndarray, options: TrainOptions) -> np.ndarray:
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, str]:
     """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and a note."""
-    platt, steps = fit_platt(x, labels), None
+    platt, steps = measures.fit_platt(x, labels), None
     notes = [] if platt.slope > 0 else ["the order of cross-fitted predictions is none, or the wrong one"]
     fewest = int(min(labels.sum(), (~labels).sum()))
     if method == "isotonic" and fewest < FEWEST_FOR_STEPS:
@@ -152,7 +127,7 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
 
 def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
     """Return the probability from which on acting costs least in all; 1 where never acting does."""
-    curve = Ranking.of(p).curve(labels)
+    curve = measures.Ranking.of(p).curve(labels)
     costs = false_alarm * (curve.predicted - curve.hits) + missed * (curve.hits[-1] - curve.hits)
     best = int(np.argmin(costs))
     return float(curve.thresholds[best]) if costs[best] < missed * curve.hits[-1] else 1.0
@@ -177,7 +152,7 @@ def fit_rows(
         check_stop("stopped: every finished model is kept")
         held = fold == one
         _, columns, _, model = fitted(~held)
-        x[held] = log_odds(model.scores(columns.matrix(features.at(rows[held], step))), model.model)
+        x[held] = measures.log_odds(model.scores(columns.matrix(features.at(rows[held], step))), model.model)
     calibration, note = fit_calibration(options.calibrate, x, labels)
     p, (view, columns, matrix, model) = calibration.probabilities(x), fitted(np.ones(len(rows), dtype=bool))
     draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
@@ -189,7 +164,7 @@ def fit_rows(
         features=columns,
         model=model,
         calibration=calibration,
-        threshold=best_threshold(p, labels),
+        threshold=measures.best_threshold(p, labels),
         cost_threshold=options.costs and least_cost_threshold(p, labels, *options.costs),
         base_rate=float(labels.mean()),
         background=matrix[np.sort(np.argsort(draws, kind="stable")[: options.background])],
@@ -231,8 +206,8 @@ def measure(
         "purchases": int(labels.sum()),
         "base_rate": rate,
         "mean_p": float(p.mean()),
-        "always_buy_f1": always_buy_f1(rate),
-        "brier": brier(p, labels),
+        "always_buy_f1": measures.always_buy_f1(rate),
+        "brier": measures.brier(p, labels),
         "brier_base_rate": rate * (1 - rate),
         "threshold": model.threshold,
         "cost_threshold": model.cost_threshold,
@@ -242,17 +217,17 @@ def measure(
         acted = p >= model.cost_threshold
         found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
         found["cost_without"] = min(false_alarm * (1 - rate), missed * rate)
-    measures: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "average_precision": lambda weights: average_precision(p, labels, weights),
-        "roc_auc": lambda weights: roc_auc(p, labels, weights),
-        "f1": lambda weights: f1(p >= model.threshold, labels, weights),
+    resampled: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "average_precision": lambda weights: measures.average_precision(p, labels, weights),
+        "roc_auc": lambda weights: measures.roc_auc(p, labels, weights),
+        "f1": lambda weights: measures.f1(p >= model.threshold, labels, weights),
     }
-    drawn = Persons.of(persons, Bootstrap(options.samples, options.confidence, options.seed))
-    samples = drawn.resamples(np.arange(len(labels)), measures)
-    for name, measured in measures.items():
+    drawn = measures.Persons.of(persons, Bootstrap(options.samples, options.confidence, options.seed))
+    samples = drawn.resamples(np.arange(len(labels)), resampled)
+    for name, measured in resampled.items():
         low, high = drawn.interval(samples[name])
         found |= {name: float(measured(ones)), f"{name}_low": low, f"{name}_high": high}
-    return found | {"reliability": reliability(p, labels)}
+    return found | {"reliability": measures.reliability(p, labels)}
 
 
 @dataclass(frozen=True)
@@ -276,17 +251,10 @@ def train(
     """Train a scorer, or open the one that was trained in just this way; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
-    check_replaceable(folder, Scorer.marker())
+    files.check_replaceable(folder, Scorer.marker())
     kept = None if history is None else history.fingerprint
-    given = (
-        Scorer.FORMAT,
-        features.fingerprint,
-        options.model_dump(),
-        [list(one) for one in places],
-        kept,
-        audit,
-    )
-    plan = TrainedOf(fingerprint(given))
+    how = (options.model_dump(), [list(one) for one in places], kept, audit)
+    plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
     try:
         there = Scorer.open(folder)
         if there.about["plan"] == plan.plan:
@@ -300,8 +268,9 @@ def train(
         raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
     work = folder.with_name(f"{folder.name}.unfinished")
     with exclusive_folder(work, TrainedOf.marker()):
-        if TrainedOf.is_at(work) and TrainedOf.open(work) != plan:
-            shutil.rmtree(work)  # of another training
+        if TrainedOf.is_at(work) and TrainedOf.open(work) != plan:  # of another training
+            work.rename(left := work.with_name(f".{work.name}.left.tmp"))
+            shutil.rmtree(left)
     job = Job(work, plan, StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
     table = features if jobs == 1 else features.folder
@@ -324,11 +293,11 @@ def train(
         "audit": audit,
     }
     declared = {one.name: one for model in models for one in model.features.features}
-    write_text(work / CARD, model_card(about, list(declared.values())))
+    files.write_text(work / CARD, model_card(about, list(declared.values())))
     if not features.is_whole:
-        write_json(work / EXAMPLE, example_session(about))
+        files.write_json(work / EXAMPLE, example_session(about))
     Scorer(about).save(work / Scorer.marker())
-    replace_folder(work, folder)
+    files.replace_folder(work, folder)
     return Scorer.open(folder)
 
 
@@ -380,9 +349,7 @@ def _about_features(features: FeatureTable) -> dict[str, Any]:
         **{key: about.get(key) for key in keys},
         "fingerprint": features.fingerprint,
         "vocabulary": list(features.view.vocabulary),
-        "known": {}
-        if features.is_whole
-        else {name: _words(features, name) for name in ("device", "channel")},
+        "known": {name: _words(features, name) for name in ("device", "channel") if not features.is_whole},
         "left_out": about.get("left_out", []),
         "kept_leaking": about.get("kept_leaking", []),
         "days": days,
@@ -402,7 +369,11 @@ def _about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
         name: float(features.labels[part].mean()) if part.any() else None for name, part in parts.items()
     }
     sizes = {name: int(part.sum()) for name, part in parts.items()}
-    about = {"split": slices.split, "note": slices.note, "left_out": slices.n_left_out}
+    about = {
+        "split": slices.split,
+        "note": slices.note,
+        "left_out": int((~(slices.fit | slices.holdout)).sum()),
+    }
     return about | {"sizes": sizes, "rates": rates}
 
 
@@ -454,14 +425,14 @@ def score_table(
             for session, one, label in zip(features.session_ids[rows], p, labels, strict=True):
                 likely = int(one >= model.threshold)
                 yield session, model.setting, model.step, repr(float(one)), likely, int(label)
-            measures = model.about["holdout"]
+            found = model.about["holdout"]
             if not own:
-                measures = measure(model, p, labels, features.persons[rows], options)
-            found = {"setting": model.setting, "step": model.step, "scored": len(rows), "measures": measures}
-            cells.append({**found, "threshold": model.threshold, "cost_threshold": model.cost_threshold})
+                found = measure(model, p, labels, features.persons[rows], options)
+            kept = {name: getattr(model, name) for name in ("setting", "step", "threshold", "cost_threshold")}
+            cells.append({**kept, "scored": len(rows), "measures": found})
 
-    with atomic_folder(folder, ScoredTable.marker()) as inside:
-        write_csv(inside / SCORES, _HEAD, lines())
+    with files.atomic_folder(folder, ScoredTable.marker()) as inside:
+        files.write_csv(inside / SCORES, _HEAD, lines())
         made = ScoredTable(
             {
                 "scorer": scorer.describe(),
