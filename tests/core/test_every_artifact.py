@@ -41,7 +41,7 @@ from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics.describe import Description
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags

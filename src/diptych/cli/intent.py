@@ -17,6 +17,7 @@ from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
+from diptych.commerce.purchase_intent.described import description_tables
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
@@ -38,7 +39,6 @@ from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
 from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
-from diptych.commerce.purchase_intent.statistics.shown import description_tables
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
@@ -118,8 +118,7 @@ def describe(
     with showing(discretion):
         page = description_page(found, opened)
         found.save(out, also=lambda inside: page.save(inside / PAGE))
-        show(*description_tables(found))
-    show(*discretion.notes(found.about["notes"]), found.line())
+        show(*description_tables(found), *found.notes, found.line())
     show(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / PAGE}")
     next_step([*_INTENT, "features", log, "--out", out.with_name("features")])
 

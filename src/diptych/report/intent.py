@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent.described import charts_of, tables_of
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.result import Protocol
@@ -17,8 +18,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import Discretion, number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
-from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
+from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, Description
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.table import Table
@@ -103,76 +103,57 @@ _KEYS = {
 
 def description_page(description: Description, log: Log | None = None) -> Page:
     """Return the page of a description, with what its import dropped where the log is given."""
-    about, options = description.about, DescribeOptions(**description.about["options"])
+    about, options = description.about, description.options
     if log is not None and log.fingerprint != about["log_fingerprint"]:
         raise MismatchError(
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    words = {
-        "journey": JOURNEYS[options.journey],
-        "likely": 100 * options.likely,
-        "never": 100 * options.near_zero,
-    }
-    known = {name for _, names, _ in _SECTIONS for name in names}
-    others = tuple(sorted(name for name in description.tables if name not in known))
-    sections = [
-        Section(title, _blocks(description, names, options), text.format(**words))
-        for title, names, text in (*_SECTIONS, ("Further statistics", others, ""))
-    ]
+    journey, likely, never = JOURNEYS[options.journey], 100 * options.likely, 100 * options.near_zero
+    sections = []
+    for title, names, text in _SECTIONS:
+        there = [name for name in names if name in description.tables]
+        blocks: list[Block] = [chart for name in there for chart in charts_of(description, name)]
+        blocks += [table for name in there for table in tables_of(description, name)]
+        if blocks:
+            sections.append(Section(title, blocks, text.format(journey=journey, likely=likely, never=never)))
+    days = ""
     if log is not None:
         read = f"{number(log.n_events)} of {number(log.about['rows_read'])} rows are events of the log."
         text = f"{read} Read as {shorten(str(log.about['importer']), 80)}."
-        sections.append(
-            Section("Import", [*log.charts(), *log.tables()], text, _sentences(log.about["notes"]))
-        )
-    days = (
-        f" from {log.about['first'][:10]} to {log.about['last'][:10]}" if log and log.about["first"] else ""
-    )
-    discretion = Discretion.current()
+        blocks, notes = [*log.charts(), *log.tables()], _sentences(log.about["notes"])
+        sections.append(Section("Import", blocks, text, notes))
+        if log.about["first"]:
+            days = f" from {log.about['first'][:10]} to {log.about['last'][:10]}"
     return Page(
         title=f"Purchase intent in {shorten(description.name, 80)}",
         summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
-        headlines=_counts(description),
-        sections=[section for section in sections if section.blocks or section.title == "Import"],
-        protocol=_facts(description, options),
-        notes=[*_sentences(discretion.notes(about["notes"])), *discretion.lines()],
-        commands=[_describe_command(description, options)],
+        headlines=_totals(description.totals()),
+        sections=sections,
+        protocol=_facts(description),
+        notes=[*_sentences(description.notes), *Discretion.current().lines()],
+        commands=[_describe_command(description)],
     )
 
 
-def _blocks(description: Description, names: Sequence[str], options: DescribeOptions) -> list[Block]:
-    """Return charts, then tables."""
-    rows = {name: description.tables.get(name, ()) for name in names}
-    charts = [chart for name in names for chart in charts_of(name, rows[name])]
-    return [*charts, *(table for name in names for table in tables_of(name, rows[name], options))]
-
-
-def _counts(description: Description) -> list[Headline]:
+def _totals(totals: Mapping[str, Any]) -> list[Headline]:
     """Return the log in a few numbers."""
-    discretion = Discretion.current()
-    totals = {row["what"]: row["total"] for row in description.tables.get("overview", ())}
-    sessions = totals.get("sessions", 0)
-    if not sessions:
+    if not totals.get("sessions"):
         return []
-    shown = [Headline("sessions", number(sessions), f"of {number(totals['events'])} events")]
-    for title, name, decimals in (
-        ("have a purchase", "purchase sessions", 2),
-        ("are anonymous", "anonymous sessions", 1),
-    ):
-        count = totals[name]
-        hidden = discretion.small(count, sessions - count) or (
-            discretion.hide_rates and name.startswith("purchase")
-        )
-        if not hidden:
-            shown.append(
-                Headline(title, f"{percent(count / sessions, decimals)} %", f"{number(count)} sessions")
-            )
-    return [*shown, Headline("visitors are known", discretion.count(totals["identified visitors"]).text)]
+    found = [Headline("sessions", _count(totals["sessions"]), f"of {_count(totals['events'])} events")]
+    for title, name, decimals in (("have a purchase", "purchase", 2), ("are anonymous", "anonymous", 1)):
+        if (share := totals.get(f"{name} rate")) is not None:
+            note = f"{_count(totals[f'{name} sessions'])} sessions"
+            found.append(Headline(title, f"{percent(share, decimals)} %", note))
+    return [*found, Headline("visitors are known", _count(totals["identified visitors"]))]
 
 
-def _facts(description: Description, options: DescribeOptions) -> dict[str, str]:
-    about = description.about
+def _count(count: int | str) -> str:
+    return count if isinstance(count, str) else number(count)
+
+
+def _facts(description: Description) -> dict[str, str]:
+    about, options = description.about, description.options
     of = about["session_options"]
     ended = (
         "" if of["by"] == "given" else f", ended by more than {of['gap_minutes']:g} minutes without an event"
@@ -191,12 +172,12 @@ def _facts(description: Description, options: DescribeOptions) -> dict[str, str]
     }
 
 
-def _describe_command(description: Description, options: DescribeOptions) -> str:
+def _describe_command(description: Description) -> str:
     """Return the description's command; what is as by default is left out."""
     words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
     if set(description.tables) != set(ORDER):
         words += [word for name in description.tables for word in ("--statistic", name)]
-    return command_line(words, SessionOptions(**description.about["session_options"]), options)
+    return command_line(words, SessionOptions(**description.about["session_options"]), description.options)
 
 
 _POPULATIONS = {
