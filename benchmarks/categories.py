@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.table import Line, ratio
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.picking import pick_rows
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.files import create_array
 from diptych.data.collection import Collection
-from diptych.data.taxonomy import CategoryTree
 
 __all__ = ["measure"]
 

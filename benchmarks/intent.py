@@ -52,8 +52,8 @@ def measure(events: int = _EVENTS, keep: Path | None = None) -> list[Line]:
 
 def _log(events: int, folder: Path) -> Path:
     """A log of about so many events, made and imported once."""
-    from diptych.data.logs.ingest import ingest
-    from diptych.data.scenes import make_shop_log
+    from diptych.commerce.logs.ingest import ingest
+    from diptych.commerce.scenes.shop_log import make_shop_log
 
     target = folder / f"log-{events}"
     if (target / "log.json").is_file():
@@ -94,11 +94,11 @@ def _run(way: str, log: Path) -> dict[str, Any]:
 def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
+    from diptych.commerce.logs import Log
     from diptych.commerce.purchase_intent.engine import open_engine
     from diptych.commerce.purchase_intent.features.make import make_features
-    from diptych.commerce.purchase_intent.sessions.sessionise import sessionise
+    from diptych.commerce.purchase_intent.sessions import sessionise
     from diptych.commerce.purchase_intent.statistics import describe
-    from diptych.data.logs import Log
 
     log = Log.open(folder)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
@@ -109,8 +109,8 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
             features, made, made_wall = _timed(
                 lambda: make_features(tables, engine=engine, folder=Path(work) / "features")
             )
-        totals = {row["what"]: row["total"] for row in description.rows("overview")}
-        lengths = description.rows("session-length")
+        totals = {row["what"]: row["total"] for row in description.tables["overview"]}
+        lengths = description.tables["session-length"]
         found = {
             "sessions": totals["sessions"],
             "purchases": totals["purchase sessions"],
@@ -118,7 +118,7 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
             "pages": sum(pq.read_metadata(file).num_rows for file in tables.files("pages")),
             "queries": totals["queries"],
             "distinct queries": totals["distinct queries"],
-            "transitions": sum(row["transitions"] for row in description.rows("device-transitions")),
+            "transitions": sum(row["transitions"] for row in description.tables["device-transitions"]),
             "visitors": totals["identified visitors"],
         }
         return {
@@ -142,8 +142,8 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
 
 def _run_ingest(folder: Path) -> dict[str, Any]:
     """The import itself, of the same raw files."""
-    from diptych.data.logs import Log
-    from diptych.data.logs.ingest import ingest
+    from diptych.commerce.logs import Log
+    from diptych.commerce.logs.ingest import ingest
 
     raw = next(folder.parent.glob(f"raw-{folder.name.removeprefix('log-')}"))
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:

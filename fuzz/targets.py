@@ -89,7 +89,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     for name in (
         "cli.evaluate",
-        "data.taxonomy",
+        "commerce.taxonomy",
         "encoders.two_tower",
         "evaluation.result",
         "index",
@@ -267,7 +267,7 @@ def _logs() -> dict[str, Any]:
 
 
 def _check(found: Any) -> None:
-    from diptych.data.logs.source_files import check_whole
+    from diptych.commerce.logs.formats import check_whole
 
     check_whole(found)
 
@@ -358,8 +358,8 @@ def pack(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -
     return held.getvalue()
 
 
-_look_at_file = partial(opens, "data.logs.source_files:look_at", then=_check)
-_taxonomy = partial(opens, "data.taxonomy:read_taxonomy")
+_look_at_file = partial(opens, "commerce.logs.formats:look_at", then=_check)
+_taxonomy = partial(opens, "commerce.taxonomy:read_taxonomy")
 
 TARGETS = [
     Target("karpathy", files(_karpathy), _embed),
@@ -397,8 +397,8 @@ TARGETS = [
         files(_logs),
         each(
             *(_look_at_file(name) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
-            opens("data.logs.mapping:read_mapping", "map.toml"),
-            opens("data.logs.log:Log.open", "log"),
+            opens("commerce.logs:read_mapping", "map.toml"),
+            opens("commerce.logs.log:Log.open", "log"),
         ),
     ),
     Target("taxonomies", files(_taxonomies), each(*map(_taxonomy, ("paths.txt", "table.csv", "tree.json")))),

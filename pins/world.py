@@ -8,7 +8,7 @@ from pathlib import Path
 from pins.adapters import diptych
 
 RECIPE = Path(__file__).resolve().parent / "recipe.toml"
-CATEGORIES = ("--set=epochs=12", "--set=hidden=32", "--set=width=24", "--text-encoder=lsa:32")
+CATEGORIES = ("--query=name", "--set=epochs=12", "--set=hidden=32", "--set=width=24", "--text-encoder=lsa:32")
 """A small category model."""
 
 
@@ -89,7 +89,7 @@ class World:
     def category_run(self) -> Path:
         """A category model trained on the shop."""
         out = self.folder / "category-run"
-        diptych("categories", "train", str(self.shop), *CATEGORIES, f"--out={out}")
+        diptych("categories", "train", str(self.shop), *CATEGORIES, "--setting=most-specific", f"--out={out}")
         return out
 
     @cached_property

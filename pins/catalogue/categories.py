@@ -30,7 +30,7 @@ def pick(world: World) -> Any:
     found = {}
     for among in ("all", "members"):
         out = world.folder / f"picks-{among}"
-        given = ("-k", "3", "--no-sheet", f"--among={among}", f"--out={out}")
+        given = ("-k", "3", "--beyond", "--no-sheet", f"--among={among}", f"--out={out}")
         diptych("categories", "pick", str(world.category_run), *given)
         found[among] = adapters.picks_of(out)
     return found

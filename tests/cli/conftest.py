@@ -76,7 +76,7 @@ def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A shop of 80 products, some without a picture, a title, a category; and a category run trained on it."""
-    from diptych.data.scenes.products import make_product_scenes
+    from diptych.commerce.scenes.products import make_product_scenes
 
     folder = tmp_path_factory.mktemp("trained")
     shop, run = folder / "shop", folder / "run"
@@ -84,6 +84,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         shop, n_products=80, levels=(2, 3), without_picture=0.1, without_title=0.05, without_category=0.1
     )
     options = "--set epochs=6 --set hidden=32 --set width=16 --set batch_size=16"
+    options += " --setting most-specific --query name"
     command(f"categories train {shop} --out {run} --text-encoder lsa:16 {options}")
     return shop, run
 
@@ -129,7 +130,7 @@ def scorer(features: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A scorer of these features, of two steps."""
     from diptych.commerce.purchase_intent.scoring import TrainOptions, train
 
-    options = TrainOptions(model="logistic-regression", samples=0)
+    options = TrainOptions(model="logistic-regression", samples=0, folds=2)
     return train(features, tmp_path_factory.mktemp("scorer") / "shop", options=options, steps=[0, 3])
 
 

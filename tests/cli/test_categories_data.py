@@ -12,10 +12,10 @@ from picture_host import PictureHost, picture_host
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.category_to_image.application import held_out
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.data.scenes import make_product_scenes
-from diptych.data.taxonomy import read_taxonomy
+from diptych.commerce.scenes.products import make_product_scenes
+from diptych.commerce.taxonomy import read_taxonomy
 
 GOOGLE = """# Google_Product_Taxonomy_Version: 2021-09-21
 1 - Men
@@ -116,7 +116,7 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     first = diptych(*call, "--limit", "3")
     first.shows("3 of 5 images", "0 failed, 2 not tried yet", "next: diptych categories download")
     second = diptych(*call)
-    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
+    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet")
     second.shows("status 404", "--retry-failed")
     assert sorted(file.name for file in (tmp_path / "images").glob("*.png")) == [
         f"A{i}.png" for i in range(4)
@@ -133,7 +133,7 @@ def test_a_dataset_without_addresses_and_a_list_that_is_none(
     diptych(
         f"categories download {scenes_folder} --out {tmp_path}/images",
         *OPTIONS,
-        failed="says where its picture is",
+        failed="says where its image is",
     )
     (tmp_path / "twice.csv").write_text("id,address\na,http://x/1\na,http://x/2\n")
     diptych(
@@ -197,6 +197,7 @@ def test_from_products_to_a_run_and_its_measures(shop: Path, tmp_path: Path, dip
     out = tmp_path / "run"
     done = diptych(f"categories train {shop} --out {out} {FAST}")
     run = CategoryRun.open(out)
+    assert (run.options.setting, run.options.resample, run.options.query) == ("all", True, "unique")
     left = run.model.about["without_category"]
     assert left > 0
     done.shows(f"{left} without a category left out", "without a picture", "splits: train 42")
@@ -224,6 +225,7 @@ def test_options_reach_the_training(shop: Path, tmp_path: Path, diptych: Command
     options = said["options"]
     assert (options["batch_size"], options["temperature"], options["duplicates"]) == (8, 1.0, "negatives")
     assert (options["setting"], options["query"], options["seed"]) == ("most-general", "path", 3)
+    assert not options["resample"]
     assert (options["tree_distance"], options["attributes"], options["epochs"]) == (0.1, "attention", 2)
     assert said["encoders"]["image"] is None
     assert (said["data"]["split_by"], said["data"]["split_options"]) == ("product", {"seed": 1})
@@ -245,28 +247,48 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     row = next(line for line in done.out.splitlines() if line.strip().startswith("BM25"))
     done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
-    done.shows("chance", "mAP@10 by level", "First products of another category", found.line())
+    done.shows(
+        "leaderboard measures",
+        "nDCG@10",
+        "chance",
+        "mAP@10 by level",
+        "First products of another category",
+        found.line(),
+    )
     done.shows(f"open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page
     assert "--image-encoder grid --text-encoder lsa:8" in page
     assert found.about["source"]["data"] == str(tiny_shop)
-    diptych(f"categories evaluate {tiny_shop} --out {out} {GRID} --query path", failed="query name and path")
+    other = f"categories evaluate {tiny_shop} --out {out} {GRID} --query path"
+    diptych(other, failed="query 'unique', asked for 'path'")
 
 
 def test_a_run_is_measured_on_what_it_has_not_seen(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "held-out"
     diptych(
         f"categories train {tiny_shop} --out {run} --model clip-ta --set epochs=1 --set hidden=8 --set "
-        "width=4 --text-encoder lsa:8"
+        "width=4 --text-encoder lsa:8 --setting most-specific"
     )
     done = diptych(f"categories evaluate {tiny_shop} --run {run} --out {out} --samples 0")
     found = ModelsEvaluation.open(out)
     assert found.models == ("clip-ta",)
-    assert len(found.judged("most-specific").products) == 5  # six test products, one without a category
+    numbers = found.numbers["settings"]["most-specific"]
+    assert numbers["products"] == 5  # six test products, one without a category
     done.shows("nothing fitted", "trained on most-specific categories")
-    assert found.seen("most-specific", "clip-ta", "P@1")
+    assert numbers["seen"]["clip-ta"]
     assert "17 products left out" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_baselines_of_products_that_are_not_split(diptych: Command, tmp_path: Path) -> None:
+    feed, out = tmp_path / "feed.csv", tmp_path / "baselines"
+    types = ("Shoes > Boots", "Bags > Totes", "Shoes > Sandals")
+    rows = [f"p{n},{types[n % 3].split()[-1]} number {n},{types[n % 3]}" for n in range(9)]
+    feed.write_text("\n".join(["id,title,product_type", *rows]) + "\n")
+    only = f"categories evaluate {feed} --split-by given --setting most-specific --samples 0 --text-encoder lsa:4"
+    diptych(f"{only} --out {out} --model bm25,sentence").shows("BM25", "sentence encoder")
+    assert ModelsEvaluation.open(out).value("most-specific", "bm25", "P@1").mean == 1
+    diptych(f"{only} --out {out}-2 --model bm25,clip-t", refused="no split called test")
 
 
 def test_what_a_run_has_not_seen(tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from events import write_log
 from imported import events_of
 from intent_rows import cells_of
 
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Results
+from diptych.commerce.logs import Log
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Protocol, Results
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.statistics import Description
-from diptych.data.logs import Log
 
 LINES = """ts;cookie;what;ua
 01.10.2019 10:00;a;Look;Firefox
@@ -182,7 +181,7 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.whole import UCI_SHOPPERS
+    from diptych.commerce.purchase_intent.features.make import UCI_SHOPPERS
 
     file = tmp_path / "online.csv"
     columns = [*UCI_SHOPPERS.columns, UCI_SHOPPERS.label]

@@ -322,7 +322,7 @@ def test_raw_events_are_imported_first(
     diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("duckdb")
-    from diptych.data.scenes import make_shop_log
+    from diptych.commerce.scenes.shop_log import make_shop_log
 
     monkeypatch.setenv("COLUMNS", "160")
     raw = make_shop_log(tmp_path / "raw", visitors=60)

@@ -14,12 +14,12 @@ from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.options import TrainOptions as HeadOptions
-from diptych.commerce.category_to_image.training import TrainedModel
+from diptych.commerce.category_to_image.trained import TrainedModel
 from diptych.commerce.category_to_image.training import train as train_head
+from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.data.logs import Log
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
 @pytest.fixture(scope="session")
 def options() -> TrainOptions:
     """Of a scorer that is trained fast."""
-    return TrainOptions(model="logistic-regression", samples=20, background=30)
+    return TrainOptions(model="logistic-regression", samples=20, background=30, folds=2)
 
 
 @pytest.fixture(scope="session")

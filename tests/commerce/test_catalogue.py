@@ -14,10 +14,10 @@ from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS
 
 from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits, seen_nodes
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.data.taxonomy import CategoryTree
 
 
 def collection(
@@ -194,9 +194,11 @@ def test_only_some_categories_ask(shop: Catalogue) -> None:
 
 
 def test_texts(shop: Catalogue) -> None:
-    nodes = shop.tree.named("Clothing")
+    nodes = shop.tree.meant("clothing")
     assert category_texts(shop.tree, nodes) == ["Clothing", "Clothing"]
-    assert category_texts(shop.tree, nodes, "path") == ["Men > Clothing", "Women > Clothing"]
+    both = ["Men > Clothing", "Women > Clothing"]
+    assert category_texts(shop.tree, nodes, "path") == category_texts(shop.tree, nodes, "unique") == both
+    assert category_texts(shop.tree, [shop.tree.node(DRESSES)], "unique") == ["Dresses"]
     with pytest.raises(UsageError):
         category_texts(shop.tree, nodes, "code")  # type: ignore[arg-type]
 
@@ -251,13 +253,14 @@ def test_a_held_out_category_is_in_test_alone(shop: Catalogue, setting: str) -> 
     ("kind", "options", "error", "words"),
     [
         ("products", {}, UnknownNameError, "product"),
-        ("given", {"seed": 1}, UnknownNameError, "known: none"),
-        ("product", {"held_out": 0.1}, UnknownNameError, "seed, shares, together"),
+        ("given", {"seed": 1}, UsageError, "unknown key 'seed'.*known there: none"),
+        ("product", {"held_out": 0.1}, UsageError, "seed, shares, together"),
         ("product", {"shares": {"train": 0.8}}, UsageError, "do not add up"),
         ("product", {"shares": {"train": float("nan"), "test": 0.5}}, UsageError, "do not add up"),
-        ("product", {"together": "picture"}, UsageError, "one of none"),
+        ("product", {"shares": {}}, UsageError, "do not add up"),
+        ("product", {"together": "picture"}, UsageError, "together"),
         ("product", {"shares": {"train": 0.9999, "test": 0.0001}}, DataError, "no product fell to test"),
-        ("category", {"held_out": 1.0}, UsageError, "between 0 and 1"),
+        ("category", {"held_out": 1.0}, UsageError, "held_out: .*less than 1"),
         ("category", {"test": "tst"}, UnknownNameError, "test"),
         ("category", {"setting": "most-special"}, UnknownNameError, "most-specific"),
     ],

@@ -19,29 +19,33 @@ import pytest
 from crash import crash_everywhere
 from refusals import refused
 
-from diptych.commerce.category_to_image.evaluation.grid import Cell as CategoryCell
-from diptych.commerce.category_to_image.evaluation.grid import Cells, GridHeader, GridProtocol
-from diptych.commerce.category_to_image.features.maker import SavedEncoders
+from diptych.commerce.category_to_image.features import SavedEncoders
 from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.results import Cell as CategoryCell
+from diptych.commerce.category_to_image.results import EvaluationProtocol
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
+from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
+from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
-from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldResult, FoldScores, Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.result import (
+    FoldImportance,
+    FoldResult,
+    FoldScores,
+    Protocol,
+    Results,
+)
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
 from diptych.commerce.purchase_intent.features.table import FeatureHeader
 from diptych.commerce.purchase_intent.models import FittedModel
-from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
-from diptych.commerce.purchase_intent.scoring.scorer import Scorer
-from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
-from diptych.commerce.purchase_intent.sessions.tables import SessionTables
-from diptych.commerce.purchase_intent.statistics.describe import Description
+from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
+from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
 from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
-from diptych.data.logs.log import Log
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.stress import StressResult
@@ -52,7 +56,7 @@ ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metr
 
 ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
 NUMBERS = np.arange(4.0)
-FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), "none", "probability", warnings=("w",))
+FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), warnings=("w",))
 IMPORTANCE = FoldImportance(("a", "b"), np.array([True, False]), np.array([0.5, np.nan]), np.ones((2, 3)))
 
 
@@ -64,27 +68,31 @@ def classifier() -> FittedModel:
     )
 
 
-def cell() -> Cell:
+def step_model() -> StepModel:
     chains = MarkovRatio(("home", "product"), ((0, 1, 2, 3),))
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
     learned = (None, chains, ("pc", "tv"), (("pc", 3, 4),), ("a",))
     features = FittedFeatures(chosen, learned, {"x": "text"})
     calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
-    return Cell(
-        "anonymous", 2, features, classifier(), calibration, 0.5, 0.2, np.ones((2, 3)), {"a": "1"}, ABOUT
+    return StepModel(
+        "anonymous",
+        2,
+        features,
+        classifier(),
+        calibration,
+        0.5,
+        None,
+        0.2,
+        np.ones((2, 3)),
+        {"a": "1"},
+        ABOUT,
     )
 
 
 def category_model() -> TrainedModel:
     options = TrainOptions(hidden=3, width=2)
-    model = model_of(options, {"image": 3, "title": 2, "attributes": 2}, 2)
+    model = untrained_model(options, {"image": 3, "title": 2, "attributes": 2}, 2)
     return TrainedModel(model, options, {"text": "t", "image": "i"}, ABOUT)
-
-
-def grid() -> GridProtocol:
-    return GridProtocol(
-        ("bm25",), ("all",), (0, 1), "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
-    )
 
 
 CANDIDATES = Candidates(np.array([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
@@ -95,9 +103,10 @@ def result() -> Result:
 
 
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
-    CategoryCell: lambda: CategoryCell(result(), np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT),
-    CategoryRun: lambda: CategoryRun(ABOUT),
-    Cells: lambda: Cells("0a"),
+    CategoryCell: lambda: CategoryCell(
+        result(), NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS > 1, NUMBERS, None, ABOUT
+    ),
+    CategoryRun: lambda: CategoryRun(ABOUT, [["a"], ["a", "b"]], [[["a"], "7"]]),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
     Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),
@@ -107,7 +116,9 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
     FeatureHeader: lambda: FeatureHeader(ABOUT),
     FittedModel: classifier,
-    GridHeader: lambda: GridHeader(grid(), ABOUT),
+    EvaluationProtocol: lambda: EvaluationProtocol(
+        "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
+    ),
     FoldResult: lambda: FoldResult({"svm": FOLD}, IMPORTANCE),
     LeakAudit: lambda: LeakAudit("f", ABOUT, {"drift": "d"}, (Finding("drift", "a", "text", value=0.5),)),
     Log: lambda: Log(ABOUT),
@@ -126,7 +137,8 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     StressResult: lambda: StressResult(
         "k", "a model", ABOUT, "a method", ["R@1"], {"t2i": {"R@1": 0.5}}, (), {"blur": "why"}
     ),
-    Cell: cell,
+    StepModel: step_model,
+    TrainedOf: lambda: TrainedOf("a plan"),
     TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
     WordNetTables: lambda: WordNetTables.of(

@@ -11,9 +11,9 @@ import pytest
 from miniatures import picture
 from refusals import refused
 
+from diptych.commerce.readers.xmarket import MAX_LITERAL
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
 from diptych.data.readers import read_collection
-from diptych.data.readers.xmarket import MAX_LITERAL
 
 LABELS = [
     f"{kind}_{split}" for kind in ("dress", "jacket", "pants", "skirt", "top") for split in ("train", "test")

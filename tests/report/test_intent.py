@@ -27,9 +27,10 @@ from intent_rows import (
 )
 from parsed_page import Parsed
 
+from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent.described import charts_of, description_tables, tables_of
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.result import Protocol, Results
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
     evaluation_blocks,
@@ -39,14 +40,13 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
     mean_importance,
     static_shares,
 )
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.shown import odds
+from diptych.commerce.purchase_intent.scoring.card import odds
 from diptych.commerce.purchase_intent.shown import Discretion, number, showing
-from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
-from diptych.commerce.purchase_intent.statistics.shown import charts_of, description_tables, tables_of
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
-from diptych.data.logs.log import Log
 from diptych.report.document import Page
 from diptych.report.intent import description_page, evaluation_page, scorer_page
 
@@ -102,7 +102,7 @@ def test_a_description_has_every_number() -> None:
     for row in tables["queries"]:
         assert f"{row['per_session']:.2f} ({row['low']:.2f} to {row['high']:.2f})" in cells
     assert {f"{row['unique']:,}" for row in tables["unique-queries"]} <= set(cells)
-    (week,) = charts_of("week-days", tables["week-days"])
+    (week,) = charts_of(description(tables), "week-days")
     assert line(week, "purchase").y == pytest.approx([14, 16, 15, 18, 13, 12, 12])
     assert line(week, "all alike").y[0] == pytest.approx(100 / 7)
     text = page.html()
@@ -146,7 +146,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     }  # fmt: skip
 
     def shown(name: str) -> dict[str, list[str]]:
-        (table,) = tables_of(name, tables[name])
+        (table,) = tables_of(description(tables), name)
         return {row[0].text: [cell.line for cell in row[1:]] for row in table.rows}
 
     assert shown("overview")["purchase sessions"] == ["< 5", ""]
@@ -158,16 +158,16 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     moves = shown("device-transitions")
     assert moves["pc"] == ["–", "60.0 (50.2 to 69.1; one-sided)", "–"]  # of one alone subtraction would tell
     assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
-    (hours,) = charts_of("hours", tables["hours"])
+    (hours,) = charts_of(description(tables), "hours")
     assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]
     assert line(hours, "purchase").low[0] is None
-    shares, rates = charts_of("devices", tables["devices"])
+    shares, rates = charts_of(description(tables), "devices")
     assert [one.y[1:] for one in shares.series] == [[None] * 3] * 2
     assert rates.series[0].y[1:] == [None] * 3
     of_all = description_page(description(tables))
     assert "have a purchase" not in [one.label for one in of_all.headlines]
     assert not any(
-        cell.value for table in tables_of("devices", tables["devices"]) for cell in table.rows[3][1:]
+        cell.value for table in tables_of(description(tables), "devices") for cell in table.rows[3][1:]
     )
     with showing(Discretion(least=1)):
         assert shown("devices")["tv"][:2] == ["4", "1"]
@@ -179,15 +179,18 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
 def test_without_rates_nothing_is_counted_by_class() -> None:
     tables = described()
     with showing(Discretion(hide_rates=True)):
-        page = description_page(description({**tables, "of-a-plug-in": [{"rate": 0.0625}]}))
+        page = description_page(description(tables))
         found = texts(page)
-        (standardised,) = charts_of("channels", tables["channels"])[1:]
-        cut = charts_of("session-length", lengths({("pc", True): dict.fromkeys(range(1, 1001), 1)})[0])
+        (standardised,) = charts_of(description(tables), "channels")[1:]
+        cut = charts_of(
+            description({"session-length": lengths({("pc", True): dict.fromkeys(range(1, 1001), 1)})[0]}),
+            "session-length",
+        )
     for row in [*tables["channels"], *tables["devices"]]:
         assert not any(cell.startswith(f"{100 * row['rate']:.2f}") for cell in found)
         assert f"{row['standardised']:+.2f}".replace("-", "−") in found
         assert f"{100 * row['purchase_share']:.1f}" in found
-    assert not {"200", "150", "1,100", "2,100", "0.0625"} & set(found)  # purchases, purchasers, sessions
+    assert not {"200", "150", "1,100", "2,100"} & set(found)  # purchases, purchasers, sessions
     assert not any(" to " in cell for cell in found)
     assert standardised.title == "Standardised conversion rate"
     assert "have a purchase" not in [one.label for one in page.headlines]
@@ -198,8 +201,9 @@ def test_without_rates_nothing_is_counted_by_class() -> None:
 def test_a_curve_is_the_share_that_is_at_least_so_long() -> None:
     rows, quantiles = lengths({("pc", True): {2: 5, 4: 3, 9: 2}, ("pc", False): {0: 40, 1: 60}})
     with showing(Discretion(least=3)):
-        (chart,) = charts_of("session-length", rows)
-        (table,) = tables_of("session-length-quantiles", quantiles)
+        found = description({"session-length": rows, "session-length-quantiles": quantiles})
+        (chart,) = charts_of(found, "session-length")
+        (table,) = tables_of(found, "session-length-quantiles")
     curve = line(chart, "purchase")
     assert dict(zip(curve.x, curve.y, strict=True)) == pytest.approx(
         {1: 100.0, 2: 100.0, 4: 50.0}
@@ -408,7 +412,7 @@ def test_importances_add_up_and_figure_and_table_agree() -> None:
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Scorer:
     folder = tmp_path_factory.mktemp("scorer")
-    options = TrainOptions(model="logistic-regression", samples=5)
+    options = TrainOptions(model="logistic-regression", samples=5, folds=2)
     features = small_features(folder / "a <shop>", 400)
     return train(features, folder / "scorer", options=options, settings=["anonymous"], steps=[0, 2])
 
@@ -455,7 +459,7 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     page = scorer_page(broken)
     assert [section.title for section in page.sections] == ["Measured", "An example"]
     assert (
-        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has the time 'noon <b>'")
+        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has t 'noon <b>'")
     )
     assert page.summary == "Nothing was measured: the last part lacks one of the classes."
     assert page.protocol["leak audit"] == "2 findings, 1 alarms (shift)"  # type: ignore[index]

@@ -12,9 +12,9 @@ import pytest
 from study_runs import run_study
 from tiny_catalogue import tiny_collection
 
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.category_to_image.results import ModelsEvaluation
+from diptych.commerce.scenes.products import make_product_scenes
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judge, published_table
 from diptych.studies.catalogues import MeasureOptions, split_products
 from diptych.studies.evidence import Evidence, Figure
@@ -112,7 +112,10 @@ def test_rows_are_read_from_one_evaluation(home: Path) -> None:
         per_query = evaluation.cells("all", "clip-ita")[seed].result.per_query["t2i"]
         for column, name in (("P@5", "P@5"), ("mAP@10", "mAP@10"), ("mAP@10|published", "mAP-hits@10")):
             assert results.values("clip-ita-all", column)[seed] == pytest.approx(100 * per_query[name].mean())
-    measured, asked = results.of("clip-ita-all")[0].measurements[0], len(evaluation.judged("all").nodes)
+    measured, asked = (
+        results.of("clip-ita-all")[0].measurements[0],
+        evaluation.numbers["settings"]["all"]["categories"],
+    )
     assert measured.on.task == f"test, 120 products, {asked} categories, by label"
     assert "with train.epochs 2" in measured.protocol
 
@@ -139,19 +142,20 @@ def test_the_studies_share_what_is_made(shop: Path, home: Path, tmp_path: Path) 
     errors, counted = (run(study, home, shop, *both, **two) for study in (TABLE_7_2, FIGURE_7_2))
     seen, evaluation = run(TABLE_7_3, home, shop, "seen-all", "unseen-all", **two), evaluation_in(home)
     assert told == []
-    of_both = [evaluation.errors(setting, "clip-ita") for setting in both]  # both seeds together
+    settings = evaluation.numbers["settings"]
+    of_both = [settings[setting]["errors"]["clip-ita"]["all"] for setting in both]  # both seeds together
     for row, counts in zip(both, of_both, strict=True):
-        assert sum(errors.values(row, "same tree")) == counts.same_tree
-        assert sum(errors.values(row, "different tree")) == counts.other_tree
+        assert sum(errors.values(row, "same tree")) == counts["same_tree"]
+        assert sum(errors.values(row, "different tree")) == counts["other_tree"]
         values = counted.of(row)[0].measurements[0].values
         assert sum(value for name, value in values.items() if name.startswith("d = ")) == pytest.approx(100)
         assert values["more general"] + values["d = 0"] + values["more specific"] == pytest.approx(100)
-    for group in evaluation.seen("all", "clip-ita", "P@1"):
-        own = seen.values("seen-all" if group.group else "unseen-all", "P@1")
-        assert np.mean(own) == pytest.approx(100 * group.spread.mean)
+    for group in settings["all"]["seen"]["clip-ita"]:
+        own = seen.values("seen-all" if group["group"] else "unseen-all", "P@1")
+        assert np.mean(own) == pytest.approx(100 * group["values"]["P@1"]["mean"])
     found = compare(TABLE_7_2, errors)
     (shares,) = (table for table in found.further.tables if table.caption == "Errors in the tree")
-    printed = [(f"{of.wrong / 2:.1f}", f"{100 * of.same_tree / of.wrong:.1f}") for of in of_both]
+    printed = [(f"{of['wrong'] / 2:.1f}", f"{100 * of['same_tree'] / of['wrong']:.1f}") for of in of_both]
     assert [row[1:] for row in shares.texts if row[0] == "CLIP-ITA"] == printed
     captions = {table.caption for table in compare(TABLE_7_3, seen).further.tables}
     assert captions == {f"Categories that training saw, and others{of}" for of in ("", ", other models")}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.data.collection import Collection
-from diptych.data.taxonomy import CategoryTree
 
 ABOUT: dict[str, Any] = {"image": {"fingerprint": "made-image"}, "text": {"fingerprint": "made-text"}}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from diptych.commerce.logs.log import EVENTS, Log
+from diptych.commerce.logs.schema import COLUMNS, SECOND
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.log import EVENTS, Log
-from diptych.data.logs.schema import COLUMNS, SECOND
 
 _DAY = 86_400
 _DEFAULTS: dict[str, Any] = {

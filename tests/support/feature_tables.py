@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.table import (
-    PAGE_TIMES,
-    PAGE_TYPES,
+    SESSIONS_FILE,
     FeatureHeader,
     FeatureTable,
     open_features,
-    write_sessions,
 )
 from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.schema import SECOND
 
 _VOCABULARY = ("product", "search", "home", "basket")
 _STEPS = 10
@@ -79,9 +79,10 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
         **columns,
     }
     folder.mkdir(parents=True)
-    write_sessions(folder, [block], kinds)
-    np.save(folder / PAGE_TYPES, types.astype(np.int32))
-    np.save(folder / PAGE_TIMES, times)
+    for step in range(_STEPS):
+        block[f"page_type_{step + 1}"] = np.array(_VOCABULARY)[types[:, step]]
+        block[f"page_us_{step + 1}"] = times[:, step]
+    parquet.write_table(pa.table(block), folder / SESSIONS_FILE)
     header = FeatureHeader(
         {
             "kind": "steps",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from diptych.data.logs import Log, ingest
+from diptych.commerce.logs import Log, ingest
 
 
 def events_of(log: Log) -> list[dict[str, Any]]:

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.data.scenes.shop_log.chance import DAY
-from diptych.data.scenes.shop_log.effects import CLASSES, PAGE_TYPES
-from diptych.data.scenes.shop_log.sessions import MONTH
-from diptych.data.scenes.shop_log.world import FORCED, NO_DEVICE, START, TYPES, World
+from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.scenes.shop_log import week_day
+from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World
 
-_SEARCH = PAGE_TYPES.index("search")
+_CLASSES = ("other", "purchase")
 
 
 def expected(world: World) -> dict[str, Any]:
@@ -38,14 +36,18 @@ def expected(world: World) -> dict[str, Any]:
 def _joint(world: World) -> np.ndarray:
     """(d, c, 7, 24) share of sessions: what a session's device, channel, week day and hour are is independent."""
     effects = world.effects
-    visitors = np.array([1 - effects.customers, effects.customers])
-    sessions = visitors * (1 + (np.array(effects.sessions) - 1) * world.calendar.days / MONTH)
-    devices = sessions @ world.set_shares @ world.stationary / sessions.sum()
-    channels = np.array([effects.channels[name] for name in THESIS_CHANNELS])
-    days = world.calendar.week_day((world.calendar.first_day + np.arange(world.calendar.days)) * DAY)
-    week_days = np.bincount(days, weights=world.day_shares, minlength=7)
-    joint: np.ndarray = np.einsum("d,c,w,h->dcwh", devices, channels, week_days, np.array(effects.hours))
+    visitors = np.array([1 - effects["customers"], effects["customers"]])
+    sessions = visitors * (1 + (np.array(effects["sessions"]) - 1) * len(world.calendar.days_us) / MONTH)
+    devices = sessions @ world.sets.rows @ _moves(world)[:, NO_DEVICE] / sessions.sum()
+    channels = world.channels.rows[0]
+    week_days = np.bincount(week_day(world.calendar.days_us), weights=world.days.rows[0], minlength=7)
+    joint: np.ndarray = np.einsum("d,c,w,h->dcwh", devices, channels, week_days, world.hours.rows[0])
     return joint
+
+
+def _moves(world: World) -> np.ndarray:
+    """(s, d + 1, d) transitions among each set of devices; the last row is their long-run shares."""
+    return world.moves.rows.reshape(-1, NO_DEVICE + 1, NO_DEVICE)
 
 
 def _margin(table: np.ndarray, axis: int) -> np.ndarray:
@@ -64,13 +66,14 @@ def _conversion(joint: np.ndarray, chance: np.ndarray, names: Sequence[str], axi
 def _over_time(joint: np.ndarray, chance: np.ndarray, axis: int) -> dict[str, list[float]]:
     """Class → share of its sessions at each place."""
     of_class = (_margin(joint * (1 - chance), axis), _margin(joint * chance, axis))
-    return {name: (values / values.sum()).tolist() for name, values in zip(CLASSES, of_class, strict=True)}
+    return {name: (values / values.sum()).tolist() for name, values in zip(_CLASSES, of_class, strict=True)}
 
 
 def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]:
     """From a known customer's session before to a purchase session: the planted transitions among the devices that
     customers have, weighed by the chance that a session on the device is a purchase."""
-    had = world.set_shares[1][:, None, None] * world.stationary[:, :, None] * world.moves[:, :NO_DEVICE]
+    moves = _moves(world)
+    had = world.sets.rows[1][:, None, None] * moves[:, NO_DEVICE, :, None] * moves[:, :NO_DEVICE]
     pairs = had.sum(axis=0) * (_margin(joint * world.chance, 0) / _margin(joint, 0))
     return {
         before: {
@@ -83,12 +86,13 @@ def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]
 
 def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
     """Class → device → mean number: of the pages of results that the chains come by."""
-    after = _visits(world.chains[0], world.after[1:])
-    found: dict[str, dict[str, float]] = {name: {} for name in CLASSES}
+    of_others, of_buyers = world.chains.rows.reshape(2, TYPES + 1, TYPES)
+    after = _visits(of_others, world.after.rows[0, 1:])
+    found: dict[str, dict[str, float]] = {name: {} for name in _CLASSES}
     for place, device in enumerate(THESIS_DEVICES):
-        others = _visits(world.chains[0], world.others_pages[place])
-        purchases = _visits(world.chains[1], world.confirmation[place, FORCED:]) + after
-        for name, searches, asked in zip(CLASSES, (others, purchases), world.query[place], strict=True):
+        others = _visits(of_others, world.pages.rows[place])
+        purchases = _visits(of_buyers, world.confirmation.rows[place, FORCED:]) + after
+        for name, searches, asked in zip(_CLASSES, (others, purchases), world.asked[place], strict=True):
             found[name][device] = float(searches * asked)
     return found
 
@@ -96,8 +100,8 @@ def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
 def _visits(chain: np.ndarray, shares: np.ndarray) -> float:
     """Mean number of pages of results on a chain that has 1, 2, … pages with these shares."""
     at_least = np.cumsum(shares[::-1])[::-1]
-    at, total = chain[START], 0.0
+    at, total = chain[TYPES], 0.0
     for going_on in at_least:
-        total += going_on * at[_SEARCH]
+        total += going_on * at[SEARCH]
         at = at @ chain[:TYPES]
     return float(total)

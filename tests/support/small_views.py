@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     NOTHING,
@@ -14,7 +15,6 @@ from diptych.commerce.purchase_intent.features.view import (
     encode_pages,
     text_array,
 )
-from diptych.data.logs.schema import SECOND
 
 
 def small_view(

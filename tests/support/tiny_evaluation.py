@@ -8,9 +8,10 @@ from typing import Any
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
+from diptych.commerce.category_to_image.evaluation import evaluate_models
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.metrics import Bootstrap
 
 SMALL = TrainOptions(epochs=2, hidden=8, width=4, batch_size=8)

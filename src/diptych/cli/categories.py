@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
+from diptych.commerce import downloads
 from diptych.commerce.catalogue.source import ProductData, TreeOptions, describe_tree
 from diptych.commerce.category_to_image.application import (
     EvaluateOptions,
@@ -20,12 +21,11 @@ from diptych.commerce.category_to_image.application import (
     pick_images,
     train_catalogue,
 )
-from diptych.commerce.category_to_image.features.maker import EncoderSpec
-from diptych.commerce.category_to_image.filling.catalogue import FillOptions, fill_catalogue
+from diptych.commerce.category_to_image.features import EncoderSpec
+from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.tables import evaluation_tables, pick_tables, pick_warnings
+from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings
 from diptych.core.files import write_json
-from diptych.data.downloads import FetchOptions, download_pictures, is_list
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
 
 _CATEGORIES = ("diptych", "categories")
@@ -65,8 +65,8 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
     with stop_on_signal():
         found, test = evaluate_catalogue(products, encoders, options)
         page = evaluation_page(found, test).save(options.out / "report.html")
-    show(*(table for part in evaluation_tables(found).values() for table in part if not table.folded))
-    show(*(f"left out: {name}: {reason}" for name, reason in found.left_out.items()), found.line())
+    show(*(table for table in found.tables() if not table.folded))
+    show(*(f"left out: {name}: {reason}" for name, reason in found.about["left_out"].items()), found.line())
     show(f"every value in {options.out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
     next_step(["open", page])
 
@@ -143,7 +143,7 @@ def tree(options: TreeOptions) -> None:
     next_step([*_CATEGORIES, "train", *data, "--out", "runs/shop"])
 
 
-def download(options: FetchOptions) -> None:
+def download(options: downloads.FetchOptions) -> None:
     """Fetch the images of a dataset that ships only their addresses, politely.
 
     One connection and one request per second to each host; robots.txt and Retry-After are respected. Images are
@@ -157,12 +157,10 @@ def download(options: FetchOptions) -> None:
     """
     data, out = options.data, options.out
     with stop_on_signal():
-        done = download_pictures(
-            options.wanted(), out, options, limit=options.limit, retry_failed=options.retry_failed
-        )
+        done = downloads.download(options)
     show(done.line(), *done.tables())
     again = [*_CATEGORIES, "download", data, "-o", out, "--contact", options.contact]
-    listed = "shop" if options.reader is None and is_list(data) else data
+    listed = "shop" if options.reader is None and downloads.is_list(data) else data
     if done.left:
         next_step(again)
     elif done.failures:

@@ -11,6 +11,14 @@ import typer
 
 from diptych.cli.console import next_step, show, warn
 from diptych.cli.verbs import completion
+from diptych.commerce.scenes import categories
+from diptych.commerce.scenes import shop_log as shop_logs
+from diptych.commerce.scenes.products import (
+    TRUTH,
+    ProductOptions,
+    make_product_scenes,
+    read_product_scenes,
+)
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.reading import read_json
@@ -18,11 +26,8 @@ from diptych.core.table import Table
 from diptych.data.checking import check_dataset
 from diptych.data.known import KNOWN
 from diptych.data.language.resources import find_resources
-from diptych.data.scenes import make_product_scenes, make_scenes, read_product_scenes, read_scenes
+from diptych.data.scenes import make_scenes, read_scenes
 from diptych.data.scenes.make import SceneOptions
-from diptych.data.scenes.products import TRUTH, truth
-from diptych.data.scenes.products.make import ProductOptions
-from diptych.data.scenes.shop_log import make as shop_logs
 from diptych.data.source import DataSource, DataSpec, OutOption, TargetOption
 from diptych.data.vocabulary import words
 from diptych.data.word_vectors import convert_word_vectors, stripped
@@ -122,7 +127,7 @@ def products(out: OutOption, options: ProductOptions) -> None:
         diptych data products --n 500 --levels 2-4 --without-category 0.1 --out shop
     """
     folder = make_product_scenes(out.out, **dict(options))
-    show(read_product_scenes(folder).describe(), *truth.shown(read_json(folder / TRUTH)), _in(folder))
+    show(read_product_scenes(folder).describe(), *categories.shown(read_json(folder / TRUTH)), _in(folder))
     name = "shop" if out.out is None else folder.name  # in the cache its name is a fingerprint
     next_step(["diptych", "categories", "train", folder, "--out", f"runs/{name}"])
 

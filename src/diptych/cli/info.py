@@ -28,13 +28,13 @@ NAMES = {
     "perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "diptych analyse stress --perturb"),
     "granularity": ("diptych.analysis.granularity:FEATURES", "diptych analyse granularity --feature"),
     "protocols": ("diptych.evaluation.variants:AXES", "what diptych analyse protocol varies"),
-    "log-formats": ("diptych.data.logs:LOG_FORMATS", "diptych intent ingest --format"),
+    "log-formats": ("diptych.commerce.logs:LOG_FORMATS", "diptych intent ingest --format"),
     "statistics": ("diptych.commerce.purchase_intent.statistics:STATISTICS", "diptych intent describe"),
     "intent-features": ("diptych.commerce.purchase_intent.features:FEATURES", "diptych intent features"),
     "intent-models": ("diptych.commerce.purchase_intent.models:MODELS", "diptych intent train --model"),
     "intent-splits": ("diptych.commerce.purchase_intent.splits:SPLITS", "diptych intent evaluate --split"),
     "intent-checks": ("diptych.commerce.purchase_intent.auditing:CHECKS", "diptych intent audit --check"),
-    "taxonomies": ("diptych.data.taxonomy:TAXONOMIES", "diptych categories tree --format"),
+    "taxonomies": ("diptych.commerce.taxonomy:TAXONOMIES", "diptych categories tree --format"),
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
     "catalogue-splits": ("diptych.commerce.catalogue.making:SPLITS", "diptych categories train --split-by"),
 }
@@ -42,7 +42,7 @@ NAMES = {
 
 _EXTRAS = {
     "datasets": "datasets",
-    "httpcore": "downloads",
+    "httpx": "downloads",
     "open_clip_torch": "open-clip",
     "nltk": "language",
     "pyseismic-lsr": "engines",
@@ -111,7 +111,11 @@ def _names(topic: str) -> Table:
     found = getattr(importlib.import_module(module), attribute)
     rows = []
     for one in found() if callable(found) else found:
-        if isinstance(one, str):
+        if isinstance(found, dict):
+            rows.append(
+                (one, getattr(found[one], "description", None) or str(found[one].__doc__).split("\n")[0])
+            )
+        elif isinstance(one, str):
             rows.append((one, ""))
         else:
             forms = ", ".join(form for form in getattr(one, "forms", ()) if isinstance(form, str))

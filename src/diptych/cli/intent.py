@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
+from diptych.commerce.logs import Log
+from diptych.commerce.logs import ingest as read
+from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
+from diptych.commerce.purchase_intent.described import description_tables
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
-from diptych.commerce.purchase_intent.features.whole import features_of, opened_table
+from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -28,25 +32,19 @@ from diptych.commerce.purchase_intent.options import (
     TrainOptions,
 )
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import table_scores as scores
 from diptych.commerce.purchase_intent.scoring import train as fit
-from diptych.commerce.purchase_intent.scoring.shown import EXAMPLE, reasons_table, scorer_table
-from diptych.commerce.purchase_intent.scoring.training import CARD
+from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
+from diptych.commerce.purchase_intent.scoring.training import SCORES, score_table
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
 from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
-from diptych.commerce.purchase_intent.statistics.shown import description_tables
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import check_replaceable, write_text
+from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
-from diptych.data.logs import Log
-from diptych.data.logs import ingest as read
-from diptych.data.logs.ingest import ImportOptions
-from diptych.data.logs.rules import Cleaning
 from diptych.data.source import OutOption
-from diptych.report.intent import PAGE, description_page, evaluation_page, page_of
+from diptych.report.intent import PAGE, description_page, evaluation_page, page_of, scores_page
 
 _INTENT = ("diptych", "intent")
 _ROOM = "diptych.commerce.purchase_intent"
@@ -120,8 +118,7 @@ def describe(
     with showing(discretion):
         page = description_page(found, opened)
         found.save(out, also=lambda inside: page.save(inside / PAGE))
-        show(*description_tables(found))
-    show(*discretion.notes(found.about["notes"]), found.line())
+        show(*description_tables(found), *found.notes, found.line())
     show(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / PAGE}")
     next_step([*_INTENT, "features", log, "--out", out.with_name("features")])
 
@@ -144,7 +141,9 @@ def features(
         diptych intent features log --compat published --out features-published
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
-    table = features_of(source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted))
+    table = features_of_source(
+        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted)
+    )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
         next_step([*_INTENT, "evaluate", out, "--out", out.with_name(f"{out.name}-evaluation")])
@@ -173,15 +172,25 @@ def evaluate(features: Features, out: Out, options: EvaluateOptions, scorer: Mea
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
+    page = out / PAGE
     with stop_on_signal():
-        measure = evaluate_models
-        if scorer is not None:
-            measure = partial(scores.evaluate_scorer, Scorer.open(scorer))
-        page = out / PAGE
-        found = measure(
-            open_features(features), out, page=lambda one: evaluation_page(one).save(page), **dict(options)
-        )
-    show(*(one for one in found.tables() if not one.folded), *found.lines())
+        if scorer is None:
+            found = evaluate_models(
+                open_features(features),
+                out,
+                page=lambda one: evaluation_page(one).save(page),
+                **dict(options),
+            )
+            show(*(one for one in found.tables() if not one.folded), *found.lines())
+        else:
+            scores = score_table(
+                Scorer.open(scorer),
+                open_features(features),
+                out,
+                given=options,
+                page=lambda one, inside: scores_page(one).save(inside / PAGE),
+            )
+            show(*scores.tables(), *scores.lines())
     show(f"every prediction and number in {out}; the page is {page}")
     next_step(["open", page])
 
@@ -233,10 +242,11 @@ class ScorerOptions(Options):
     audit: Path | None = parameter(
         None, "A leak audit for the model card; the one in the features' folder by default."
     )
+    jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
 
 def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOptions) -> None:
-    """Train a scorer: fitted on the earliest sessions, calibrated on later ones, measured on the last.
+    """Train a scorer: fitted on all sessions, calibrated by cross-fitting; measured on the last by models without them.
 
     Killed at any moment, the same command resumes. The folder gets a model card and a made-up session to try it with.
 
@@ -244,6 +254,7 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
         diptych intent train features --out scorer
         diptych intent train features --out scorer --model svm --step 5
         diptych intent train features --out scorer --calibrate isotonic
+        diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
     """
     table = open_features(features)
     log = None if wanted.keep_history is None else Log.open(wanted.keep_history)
@@ -256,9 +267,10 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
             steps=wanted.step or None,
             history=None if log is None else table.sessions(log),
             audit=LeakAudit.beside(table, wanted.audit),
+            jobs=wanted.jobs,
         )
     example = out / EXAMPLE
-    show(scorer_table(scorer), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
+    show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
     if scorer.is_whole:
         next_step([*_INTENT, "score", out, features, "--out", out.with_name("scores")])
     else:
@@ -299,14 +311,14 @@ def score(
         diptych intent score scorer features --out scores
     """
     opened, path, out = Scorer.open(scorer), Path(source), options.out
-    kind = scores.kind_of_sessions(source, stream=options.stream)
+    kind = _kind_of_sessions(source, options.stream)
     if kind == "table":
         if out is None:
             raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
         with opened_table(path, bool(opened.about["kept_leaking"])) as table:
-            found = scores.write_table_scores(opened, table, out)
+            found = score_table(opened, table, out)
         show(*found.tables(), *found.lines())
-        next_step(["head", out / scores.SCORES])
+        next_step(["head", out / SCORES])
     elif kind == "session":
         one = opened.score(read_json(path), reasons=options.reasons)
         show(one.line(), *([reasons_table(one.reasons)] if one.reasons else []), *one.notes)
@@ -314,15 +326,50 @@ def score(
             write_text(out, json.dumps(one.to_dict()) + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
     else:
-        lines = sys.stdin if source == "-" else path
-        how = options.model_dump(exclude={"out"})
-        answered, failed = scores.score_file(opened, lines, out or sys.stdout, **how)
+        answered, failed = _score_lines(opened, source, options)
         if out is not None:
             show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
             next_step(["head", out])
         if failed:
             fix = "each has the number of its line and what to do"
             raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
+
+
+def _kind_of_sessions(source: str, stream: bool) -> str:
+    """Return whether a source holds a table, one session, or lines: of events in a ``stream``, else of sessions."""
+    path = Path(source)
+    if source != "-" and not path.exists():
+        raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
+    kind = "lines" if source == "-" else "table" if is_table(path) else "session"
+    if kind == "session" and path.is_dir():
+        raise DataError(
+            f"{source} holds no features", "make them: diptych intent features log --out features"
+        )
+    if kind == "session" and path.suffix != ".json":
+        kind = "lines"
+    if stream and kind != "lines":
+        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
+    return kind
+
+
+def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[int, int]:
+    """Write every answer as soon as it is there; return how many there were, and errors among them."""
+    answered = failed = 0
+    with ExitStack() as opened:
+        lines = sys.stdin if source == "-" else opened.enter_context(open(source, encoding="utf-8"))
+        out = sys.stdout
+        if options.out is not None:
+            file = opened.enter_context(atomic_path(options.out))
+            out = opened.enter_context(open(file, "w", encoding="utf-8"))
+        try:
+            for answer in scorer.answers(lines, options.reasons, stream=options.stream):
+                out.write(json.dumps(answer) + "\n")
+                out.flush()
+                answered += 1
+                failed += "error" in answer
+        except UnicodeDecodeError as error:
+            raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
+    return answered, failed
 
 
 class ReportOptions(OutOption):

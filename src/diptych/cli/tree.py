@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -54,22 +55,6 @@ _STUDY = group(
         "verdict": "diptych.cli.study:verdict",
     },
 )
-_INTENT = group(
-    "intent",
-    "Predict purchases: from raw shop logs to a calibrated, explained probability.",
-    {
-        name: f"diptych.cli.intent:{name}"
-        for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
-    },
-)
-_CATEGORIES = group(
-    "categories",
-    "Find images for every category of a tree, and categories for products without one.",
-    {
-        name: f"diptych.cli.categories:{name}"
-        for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
-    },
-)
 
 
 def _version(wanted: bool) -> None:
@@ -106,8 +91,7 @@ app = group(
         "analyse": _ANALYSE,
         "sparse": _SPARSE,
         "study": _STUDY,
-        "intent": _INTENT,
-        "categories": _CATEGORIES,
+        **{entry.name: entry.load() for entry in entry_points(group="diptych.verbs")},
     },
     callback=_settings,
     add_completion=True,

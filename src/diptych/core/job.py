@@ -141,5 +141,9 @@ def differences(there: Any, asked: Any) -> Iterator[str]:
     """Yield ``name THERE, asked for ASKED`` of each field in which two dataclasses differ."""
     for name in there.__dataclass_fields__:
         first, second = getattr(there, name), getattr(asked, name)
-        if first != second:
+        if isinstance(first, Mapping) and isinstance(second, Mapping):
+            for key in dict.fromkeys([*first, *second]):
+                if first.get(key) != second.get(key):
+                    yield f"{name}.{key} {first.get(key)!r}, asked for {second.get(key)!r}"
+        elif first != second:
             yield f"{name} {first!r}, asked for {second!r}"

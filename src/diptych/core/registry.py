@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar
 
 from diptych.core.errors import UnknownNameError
@@ -30,7 +31,7 @@ T = TypeVar("T", bound=Declared)
 
 
 class Registry(Generic[T]):
-    """Named objects of one kind, filled by importing every module of one package."""
+    """Named objects of one kind, filled by importing every module of one package, and entry points of its name."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -51,6 +52,8 @@ class Registry(Generic[T]):
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", [])):  # a module holds them itself
             importlib.import_module(f"{self._package}.{module.name}")
+        for entry in entry_points(group=self._package):  # of other rooms and of plug-ins
+            entry.load()
         self._complete = True
 
     def get(self, name: str) -> T:

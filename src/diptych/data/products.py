@@ -26,6 +26,9 @@ from typing import Any
 
 from diptych.core.fingerprint import fingerprint
 
+MAX_LEVELS = 50
+"""Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it."""
+
 _OPENING = re.compile(r"<(script|style)\b|<!--|/\*", re.IGNORECASE | re.ASCII)
 _CLOSING = {
     "script": re.compile(r"</script\s*>", re.IGNORECASE | re.ASCII),

@@ -11,27 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.category_to_image.evaluation.grid import MARKER
 from diptych.commerce.category_to_image.picking import PICKS
+from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.tables import (
     LEVEL_MEASURES,
-    evaluation_charts,
-    evaluation_tables,
     pick_tables,
     pick_warnings,
     setting_name,
     short_path,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.context import track
 from diptych.core.errors import DiptychError, MismatchError, UsageError
 from diptych.core.table import Cell, Table
-from diptych.data.taxonomy import CategoryTree
 from diptych.report.document import Card, Gallery, Headline, Page, Section, Thumbnails, state_of
 from diptych.report.style import shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.picking import Picks
 
 TREE_PAGE = "tree.html"
@@ -51,7 +48,6 @@ def page_of(folder: Path) -> tuple[Page, list[str]] | None:
     The lines with it say why there are none; of a folder that ``diptych categories`` did not write it is None.
     """
     from diptych.commerce.category_to_image.application import evaluated_products
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
     if (folder / "category_run.json").is_file():
         fix = f"measure it: diptych categories evaluate PRODUCTS --run {folder} --out EVALUATION"
@@ -60,7 +56,7 @@ def page_of(folder: Path) -> tuple[Page, list[str]] | None:
         page = folder / TREE_PAGE
         fix = f"their page is {page}" if page.is_file() else "repeat the diptych categories pick"
         raise UsageError(f"{folder} holds images for categories", fix)
-    if not (folder / MARKER).is_file():
+    if not EvaluationProtocol.is_at(folder):
         return None
     found = ModelsEvaluation.open(folder)
     try:
@@ -72,62 +68,45 @@ def page_of(folder: Path) -> tuple[Page, list[str]] | None:
 def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> Page:
     """Return the page of an evaluation; with ``test``, its products, it shows their images."""
     if test is not None and test.fingerprint != found.protocol.test:
-        raise MismatchError(
-            f"the evaluation ranked products {found.protocol.test}, these are {test.fingerprint}",
-            "give the products that were evaluated",
-        )
+        problem = f"the evaluation ranked products {found.protocol.test}, these are {test.fingerprint}"
+        raise MismatchError(problem, "give the products that were evaluated")
     settings, about, how = found.numbers["settings"], found.about, found.numbers["intervals"]
-    headlines = [_headline(name, numbers) for name, numbers in settings.items()]
-    charts = evaluation_charts(found)
-    sections = [
-        Section(title, [*tables, *charts.get(title, ())])
-        for title, tables in evaluation_tables(found).items()
-    ]
+    headlines = []
+    for name, numbers in settings.items():
+        models, value = _best(numbers, "P@1")
+        note = f"{models}; chance {100 * value['chance']:.1f} %"
+        headlines.append(Headline(f"P@1, {setting_name(name).lower()}", f"{100 * value['mean']:.1f} %", note))
     how_read = (
         f"{found.baseline.upper()}, the first seed: the product that came first (→ its own category). "
         "Right ones have the highest scores of each tree, wrong ones of each kind of error."
     )
+    sections = [Section(title, blocks) for title, blocks in found.sections().items()]
     sections.append(Section("First products", list(_examples(found, test)), how_read))
-    intervals = (
-        f"{100 * how['confidence']:g} %, {how['samples']:,} resamples of categories, seed {how['seed']}"
-    )
+    resamples = f"{how['samples']:,} resamples of categories, seed {how['seed']}"
+    # The setting that shops use, or the last that there is.
+    shown = "most-specific" if "most-specific" in settings else found.settings[-1]
+    models, value = _best(settings[shown], LEVEL_MEASURES[0])
+    rank = f", the best of {len(found.models)}" if len(found.models) > 1 else ""
     return Page(
         title=f"Images for categories: {shorten(str(about['data']).partition(';')[0], 80)}",
-        summary=_summary(settings),
+        summary=f"{setting_name(shown)}: {LEVEL_MEASURES[0]} {100 * value['mean']:.1f} % by {models}{rank};"
+        f" chance is {100 * value['chance']:.1f} %.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks],
         protocol={
             "data": str(about["data"]),
             "encoders": str(about["encoders"]),
-            "protocol": found.protocol.line(),
-            "intervals": intervals if how["samples"] else "none",
+            "protocol": found.protocol.line(found.seeds),
+            "intervals": f"{100 * how['confidence']:g} %, {resamples}" if how["samples"] else "none",
             "fingerprint": found.protocol.key,
             "made with": f"diptych {about['diptych']}",
         },
         notes=[
-            *(shorten(note, 300) for note in found.notes),
-            *(f"left out: {model}: {why}" for model, why in found.left_out.items()),
+            *(shorten(note, 300) for note in about["notes"]),
+            *(f"left out: {model}: {why}" for model, why in about["left_out"].items()),
         ],
         commands=[_command(found)],
     )
-
-
-def _summary(settings: Mapping[str, Any]) -> str:
-    """Return one sentence about the setting that shops use, or the last that there is."""
-    setting = "most-specific" if "most-specific" in settings else list(settings)[-1]
-    models = len(settings[setting]["table"])
-    names, value = _best(settings[setting], LEVEL_MEASURES[0])
-    rank = f", the best of {models}" if models > 1 else ""
-    return (
-        f"{setting_name(setting)}: {LEVEL_MEASURES[0]} {100 * value['mean']:.1f} % by {names}{rank};"
-        f" chance is {100 * value['chance']:.1f} %."
-    )
-
-
-def _headline(setting: str, numbers: Mapping[str, Any]) -> Headline:
-    names, value = _best(numbers, "P@1")
-    note = f"{names}; chance {100 * value['chance']:.1f} %"
-    return Headline(f"P@1, {setting_name(setting).lower()}", f"{100 * value['mean']:.1f} %", note)
 
 
 def _best(numbers: Mapping[str, Any], measure: str) -> tuple[str, Mapping[str, Any]]:
@@ -139,10 +118,9 @@ def _best(numbers: Mapping[str, Any], measure: str) -> tuple[str, Mapping[str, A
 
 def _examples(found: ModelsEvaluation, test: Catalogue | None) -> Iterator[Gallery]:
     for name, numbers in found.numbers["settings"].items():
-        shown = numbers["examples"][found.baseline]
-        for right, words in ((True, "right"), (False, "wrong")):
-            cards = [_example(one, test) for one in shown if one["right"] == right]
-            if cards:
+        for is_right, words in ((True, "right"), (False, "wrong")):
+            shown = [one for one in numbers["examples"][found.baseline] if one["right"] == is_right]
+            if cards := [_example(one, test) for one in shown]:
                 yield Gallery(f"{setting_name(name)}, {words}", cards)
 
 
@@ -164,9 +142,9 @@ def _command(found: ModelsEvaluation) -> str:
     if protocol.given:
         words += ["--run", "RUN"]
     else:
-        words += ["--model", ",".join(protocol.models), "--seeds", str(len(protocol.seeds))]
+        words += ["--model", ",".join(found.models), "--seeds", str(len(found.seeds))]
         words += ["--query", protocol.query] + (["--published"] if protocol.published else [])
-    words += ["--setting", ",".join(protocol.settings), "--relevance", protocol.relevance]
+    words += ["--setting", ",".join(found.settings), "--relevance", protocol.relevance]
     for name, value in found.about.get("encoders asked for", ()):
         words += [f"--{name.replace(' ', '-')}" + ("" if "option" in name else "-encoder"), str(value)]
     return shlex.join(words)

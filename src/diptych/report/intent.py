@@ -7,19 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent.described import charts_of, tables_of
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.plan import Protocol
+from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import shown as scored
+from diptych.commerce.purchase_intent.scoring import card as scored
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import Discretion, number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
-from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
+from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, Description
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
-from diptych.data.logs.log import Log
+from diptych.core.table import Table
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
 
@@ -70,8 +72,8 @@ PAGE = "report.html"
 
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
-    """Return the page of a folder: of a description, with what its ``log`` dropped; of an evaluation or a scorer."""
-    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer)}
+    """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
+    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer, ScoredTable)}
     found = next((marker for marker in makers if (folder / marker).is_file()), None)
     if found is None:
         raise DataError(
@@ -87,6 +89,8 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
         )
     if found == Scorer.marker():
         return scorer_page(Scorer.open(folder))
+    if found == ScoredTable.marker():
+        return scores_page(ScoredTable.open(folder))
     return evaluation_page(Evaluation.open(folder))
 
 
@@ -99,76 +103,57 @@ _KEYS = {
 
 def description_page(description: Description, log: Log | None = None) -> Page:
     """Return the page of a description, with what its import dropped where the log is given."""
-    about, options = description.about, DescribeOptions(**description.about["options"])
+    about, options = description.about, description.options
     if log is not None and log.fingerprint != about["log_fingerprint"]:
         raise MismatchError(
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    words = {
-        "journey": JOURNEYS[options.journey],
-        "likely": 100 * options.likely,
-        "never": 100 * options.near_zero,
-    }
-    known = {name for _, names, _ in _SECTIONS for name in names}
-    others = tuple(sorted(name for name in description.tables if name not in known))
-    sections = [
-        Section(title, _blocks(description, names, options), text.format(**words))
-        for title, names, text in (*_SECTIONS, ("Further statistics", others, ""))
-    ]
+    journey, likely, never = JOURNEYS[options.journey], 100 * options.likely, 100 * options.near_zero
+    sections = []
+    for title, names, text in _SECTIONS:
+        there = [name for name in names if name in description.tables]
+        blocks: list[Block] = [chart for name in there for chart in charts_of(description, name)]
+        blocks += [table for name in there for table in tables_of(description, name)]
+        if blocks:
+            sections.append(Section(title, blocks, text.format(journey=journey, likely=likely, never=never)))
+    days = ""
     if log is not None:
         read = f"{number(log.n_events)} of {number(log.about['rows_read'])} rows are events of the log."
         text = f"{read} Read as {shorten(str(log.about['importer']), 80)}."
-        sections.append(
-            Section("Import", [*log.charts(), *log.tables()], text, _sentences(log.about["notes"]))
-        )
-    days = (
-        f" from {log.about['first'][:10]} to {log.about['last'][:10]}" if log and log.about["first"] else ""
-    )
-    discretion = Discretion.current()
+        blocks, notes = [*log.charts(), *log.tables()], _sentences(log.about["notes"])
+        sections.append(Section("Import", blocks, text, notes))
+        if log.about["first"]:
+            days = f" from {log.about['first'][:10]} to {log.about['last'][:10]}"
     return Page(
         title=f"Purchase intent in {shorten(description.name, 80)}",
         summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
-        headlines=_counts(description),
-        sections=[section for section in sections if section.blocks or section.title == "Import"],
-        protocol=_facts(description, options),
-        notes=[*_sentences(discretion.notes(about["notes"])), *discretion.lines()],
-        commands=[_describe_command(description, options)],
+        headlines=_totals(description.totals()),
+        sections=sections,
+        protocol=_facts(description),
+        notes=[*_sentences(description.notes), *Discretion.current().lines()],
+        commands=[_describe_command(description)],
     )
 
 
-def _blocks(description: Description, names: Sequence[str], options: DescribeOptions) -> list[Block]:
-    """Return charts, then tables."""
-    rows = {name: description.tables.get(name, ()) for name in names}
-    charts = [chart for name in names for chart in charts_of(name, rows[name])]
-    return [*charts, *(table for name in names for table in tables_of(name, rows[name], options))]
-
-
-def _counts(description: Description) -> list[Headline]:
+def _totals(totals: Mapping[str, Any]) -> list[Headline]:
     """Return the log in a few numbers."""
-    discretion = Discretion.current()
-    totals = {row["what"]: row["total"] for row in description.tables.get("overview", ())}
-    sessions = totals.get("sessions", 0)
-    if not sessions:
+    if not totals.get("sessions"):
         return []
-    shown = [Headline("sessions", number(sessions), f"of {number(totals['events'])} events")]
-    for title, name, decimals in (
-        ("have a purchase", "purchase sessions", 2),
-        ("are anonymous", "anonymous sessions", 1),
-    ):
-        count = totals[name]
-        hidden = discretion.small(count, sessions - count) or (
-            discretion.hide_rates and name.startswith("purchase")
-        )
-        if not hidden:
-            shown.append(
-                Headline(title, f"{percent(count / sessions, decimals)} %", f"{number(count)} sessions")
-            )
-    return [*shown, Headline("visitors are known", discretion.count(totals["identified visitors"]).text)]
+    found = [Headline("sessions", _count(totals["sessions"]), f"of {_count(totals['events'])} events")]
+    for title, name, decimals in (("have a purchase", "purchase", 2), ("are anonymous", "anonymous", 1)):
+        if (share := totals.get(f"{name} rate")) is not None:
+            note = f"{_count(totals[f'{name} sessions'])} sessions"
+            found.append(Headline(title, f"{percent(share, decimals)} %", note))
+    return [*found, Headline("visitors are known", _count(totals["identified visitors"]))]
 
 
-def _facts(description: Description, options: DescribeOptions) -> dict[str, str]:
-    about = description.about
+def _count(count: int | str) -> str:
+    return count if isinstance(count, str) else number(count)
+
+
+def _facts(description: Description) -> dict[str, str]:
+    about, options = description.about, description.options
     of = about["session_options"]
     ended = (
         "" if of["by"] == "given" else f", ended by more than {of['gap_minutes']:g} minutes without an event"
@@ -187,12 +172,12 @@ def _facts(description: Description, options: DescribeOptions) -> dict[str, str]
     }
 
 
-def _describe_command(description: Description, options: DescribeOptions) -> str:
+def _describe_command(description: Description) -> str:
     """Return the description's command; what is as by default is left out."""
     words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
     if set(description.tables) != set(ORDER):
         words += [word for name in description.tables for word in ("--statistic", name)]
-    return command_line(words, SessionOptions(**description.about["session_options"]), options)
+    return command_line(words, SessionOptions(**description.about["session_options"]), description.options)
 
 
 _POPULATIONS = {
@@ -305,10 +290,10 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 
 def scorer_page(scorer: Scorer) -> Page:
     """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
-    about, grid = scorer.about, scored.scorer_grid(scorer.about)
-    options, sizes = about["options"], about["slices"]["sizes"]
+    about = scorer.about
+    cells = [{**cell, "measures": cell["holdout"]} for cell in about["cells"]]
+    grid = scored.measured_grid(cells, about["options"], about["kind"])
     scores, wrong = scored.example_scores(scorer)
-    charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among = (
         "It was trained on whole sessions and cannot score one that still runs."
@@ -316,14 +301,9 @@ def scorer_page(scorer: Scorer) -> Page:
         else f"Its probabilities hold among sessions that go on to at least {least} pages and buy nothing before two "
         "more pages are open: those are what it was trained on."
     )
-    card = scorer.folder / "model_card.md"
+    card = scorer.folder / scored.CARD
     sections = [
-        Section("Measured", [*(charts if len(grid.steps) > 1 else []), scored.scorer_table(scorer)], among),
-        Section(
-            "Probabilities",
-            evaluated.reliability_charts(grid),
-            "Sessions of the last part in bins of equally many, by probability: its mean and the share that bought.",
-        ),
+        *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
             "An example",
             [
@@ -340,38 +320,47 @@ def scorer_page(scorer: Scorer) -> Page:
         if card.is_file()
         else Section("Model card"),
     ]
-    audit, (summary, headlines) = about["audit"], _best(grid, "")
-    alarms = [one for one in (audit or {}).get("findings", ()) if one["alarm"]]
-    facts = {
-        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
-        "days": f"{about['days']}{'; hours and week days of ' + about['zone'] if about['zone'] else ''}",
-        "model": f"{options['model']}, classes weighed by {about['weighting'].replace('_', ' ')}",
-        "seed": str(options["seed"]),
-        "parts": f"{about['slices']['note']}: fitted on {number(sizes['fit'])} sessions, calibrated "
-        f"({options['calibrate']}) on {number(sizes['calibration'])}, measured on {number(sizes['holdout'])}",
-        "threshold": "the probability with the best F1 where it was calibrated",
-        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
-        if options["samples"]
-        else "none",
-        "leak audit": f"{len(audit['findings'])} findings, {len(alarms)} alarms ({', '.join(audit['checks'])})"
-        if audit
-        else "not run with this scorer",
-    }
-    notes = evaluated.left_out_lines(about["not_trained"], "not trained")
-    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    if about["history"]:
-        notes.append(f"the folder holds the history of {number(about['history'])} visitors: personal data")
+    summary, headlines = _best(grid, "")
     return Page(
         title=f"Scorer: {shorten(str(about['name']), 80)}",
         summary=summary or "Nothing was measured: the last part lacks one of the classes.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks or section.notes],
-        protocol=facts,
-        notes=_sentences(notes),
+        protocol=scored.scorer_facts(about),
+        notes=_sentences(scored.scorer_notes(about)),
         commands=[
             f"diptych intent score SCORER {'FEATURES --out SCORES' if scorer.is_whole else 'SESSION.json'}"
         ],
     )
+
+
+def scores_page(scores: ScoredTable) -> Page:
+    """Return the page of a scorer's scores of a table."""
+    about, (table,) = scores.about, scores.tables()
+    grid = scored.measured_grid(about["cells"], about["options"], about["kind"])
+    summary, headlines = _best(grid, "")
+    return Page(
+        title=f"Scores: {shorten(about['features'], 80)}",
+        summary=summary or "Nothing was measured: the sessions lack one of the classes.",
+        headlines=headlines,
+        sections=[one for one in _measured_sections(grid, table, "") if one.blocks],
+        protocol={
+            "scorer": about["scorer"],
+            "sessions": f"{about['features']}, fingerprint {about['features_fingerprint']}",
+            "measured on": about["measured"],
+            "F1": "at the scorer's threshold; nothing is fitted",
+        },
+        commands=["diptych intent evaluate FEATURES --scorer SCORER --out SCORES"],
+    )
+
+
+def _measured_sections(grid: Grid, table: Table, text: str) -> list[Section]:
+    charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
+    bins = "Sessions in bins of equally many, by probability: its mean and the share that bought."
+    return [
+        Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
+        Section("Probabilities", evaluated.reliability_charts(grid), bins),
+    ]
 
 
 def _sentences(notes: Sequence[Any]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -20,21 +20,17 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
 from diptych.commerce.category_to_image.errors import count_errors
-from diptych.commerce.category_to_image.evaluation import (
-    CATEGORY_MEASURES,
-    ModelsEvaluation,
-    evaluate_models,
-    modalities_of,
-)
-from diptych.commerce.category_to_image.evaluation.grid import RESULTS, Cell, GridHeader
-from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.evaluation import evaluate_models
+from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.results import RESULTS, Cell, ModelsEvaluation, modalities_of
+from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.collection import Collection
-from diptych.data.scenes import product_scenes
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE, Plan
@@ -145,10 +141,11 @@ class CatalogueRows(Source):
     def evaluation(self) -> ModelsEvaluation:
         """All models in all settings, each trained with every seed; what was made before is used."""
         folder = self.folder / "evaluation"
-        before = asdict(GridHeader.open(folder).protocol) if GridHeader.is_at(folder) else {}
-        grid = {name: list(dict.fromkeys([*before.get(name, ()), *own])) for name, own in self.grid.items()}
-        if (folder / RESULTS).is_file() and all(len(grid[name]) == len(before[name]) for name in grid):
-            return ModelsEvaluation.open(folder)
+        found = ModelsEvaluation.open(folder) if (folder / RESULTS).is_file() else None
+        before = {name: getattr(found, name, ()) for name in self.grid}
+        grid = {name: list(dict.fromkeys([*before[name], *own])) for name, own in self.grid.items()}
+        if found is not None and all(len(grid[name]) == len(before[name]) for name in grid):
+            return found
         sizes = ", ".join(f"{len(of)} {name}" for name, of in grid.items())
         logger.info(f"{self.catalogue.name}: evaluating {sizes}")
         train, test = training_part(self.catalogue, "test")
@@ -168,7 +165,7 @@ class CatalogueRows(Source):
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Evaluate all models for the first row; others are read from it."""
         evaluation, model = self.evaluation, row.options["model"]
-        place = evaluation.protocol.seeds.index(seed) if evaluation.is_trained(model) else 0
+        place = 0 if self.is_fixed(row) else evaluation.seeds.index(seed)
         cells = {one: evaluation.cells(one, model)[place] for one in row.options["setting"].split(", ")}
         kept = self.folder / "rows" / f"{row.name}-seed-{seed}"
         run = CatalogueRun(cells, row.options.get("group"), plan.target(row, seed), kept, self)
@@ -224,7 +221,7 @@ class OfCatalogue(Measuring):
         """Measure one row and seed, in per cent but counts by tree; nothing of no categories or errors."""
         run: CatalogueRun = subject.run
         source, options = run.source, run.source.options
-        nodes = np.concatenate([source.evaluation.judged(setting).nodes for setting in run.cells])
+        nodes = np.concatenate([cell.nodes for cell in run.cells.values()])
         per_category: dict[str, np.ndarray] = {}
         if self.table in ("retrieved", "seen"):
             (cell,) = run.cells.values()
@@ -235,12 +232,14 @@ class OfCatalogue(Measuring):
             if run.group is not None and values:
                 values["categories"] = float(len(nodes))
         else:
-            first = [source.evaluation.first_categories(*one) for one in run.cells.items()]
-            found, right = map(np.concatenate, zip(*first, strict=True))
-            errors = count_errors(source.evaluation.tree, nodes, found, right)
-            values = {"same tree": float(errors.same_tree), "different tree": float(errors.other_tree)}
+            found, right = (
+                np.concatenate([getattr(cell, name) for cell in run.cells.values()])
+                for name in ("found", "right")
+            )
+            errors = count_errors(source.catalogue.tree, nodes, found, right)
+            values = {"same tree": float(errors["same_tree"]), "different tree": float(errors["other_tree"])}
             if self.table == "error-depths":
-                shares = {depth: 100.0 * n / errors.same_tree for depth, n in errors.depths.items()}
+                shares = {depth: 100.0 * n / errors["same_tree"] for depth, n in errors["depths"].items()}
                 values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
                 values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
                 values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)

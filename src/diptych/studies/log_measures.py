@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from diptych.commerce.logs.schema import THESIS_DEVICES
+from diptych.commerce.purchase_intent.described import WEEK_DAYS, statistic_shown
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
@@ -21,12 +23,10 @@ from diptych.commerce.purchase_intent.features import FEATURES
 from diptych.commerce.purchase_intent.features.table import SETTINGS
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.shown import Discretion
-from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, shown
-from diptych.commerce.purchase_intent.statistics.intervals import mean_between, standardise
+from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, mean_between, standardise
 from diptych.core.chart import Chart
 from diptych.core.options import command_line
 from diptych.core.table import Table
-from diptych.data.logs.schema import THESIS_DEVICES
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import FOREST, LogRow
@@ -41,16 +41,22 @@ Made = TypeVar("Made", Description, Evaluation)
 _DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
 _LENGTHS = "session-length"
 _WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
-_COUNTS = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
 _FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
 _NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
 _MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
 
 
-def numbers(column: str, *values: float | None, scale: float = 100.0) -> dict[str, float]:
-    """Return a number and the two ends of its interval, as far as they are there."""
+def numbers(column: str, *values: Any, scale: float = 100.0) -> dict[str, float]:
+    """Return a number and the two ends of its interval, as far as they are there and not withheld."""
     names = (column, column + LOW, column + HIGH)
-    return {name: scale * value for name, value in zip(names, values, strict=False) if value is not None}
+    given = zip(names, values, strict=False)
+    return {name: scale * value for name, value in given if isinstance(value, int | float)}
+
+
+def _count(row: Mapping[str, Any], name: str) -> int:
+    """Return a count; one that is withheld stands for the fewest that say anything."""
+    count = row.get(name, 0)
+    return count if isinstance(count, int) else _FEWEST
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Counted(Measuring):
         """Count one row; nothing where the log has nothing of it."""
         row: LogRow = subject.run
         shop, description = row.shop, row.shop.description
-        about, values = description.about, self.counted(description.rows).get(row.name, {})
+        about, values = description.about, self.counted(description.tables.__getitem__).get(row.name, {})
         how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
         words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
         on = {"sessions": about["counts"]["sessions"], "protocol": shop.options.protocol}
@@ -81,7 +87,7 @@ class Counted(Measuring):
             for column, key in self.columns.items():
                 ends = (row.get("low"), row.get("high")) if key == with_ends else ()
                 scale = 100.0 if key.endswith(("share", "rate")) else 1.0
-                columns |= numbers(column.format(**row), row[key], *ends, scale=scale)
+                columns |= numbers(column.format(**row), row.get(key), *ends, scale=scale)
         self._derive(values, rows, of)
         for columns in values.values():
             if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
@@ -99,7 +105,7 @@ class Counted(Measuring):
                 "kind": "purchase" if buys else "other",
                 "any": "any" if row.get("device") == "all" else row.get("device"),
                 "count": _DEVICES.get(row.get("devices", "")),
-                "time": shown.WEEK_DAYS[row["week_day"]] if "week_day" in row else f"{row.get('hour')} h",
+                "time": WEEK_DAYS[row["week_day"]] if "week_day" in row else f"{row.get('hour')} h",
             }
             found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
         return found
@@ -110,54 +116,45 @@ class Counted(Measuring):
             case "session-length-quantiles":
                 lengths: dict[str, dict[int, int]] = {}
                 for row in self._rows(of(_LENGTHS)):
-                    lengths.setdefault(row["row"], {})[row["length"]] = row["sessions"]
+                    lengths.setdefault(row["row"], {})[row["length"]] = _count(row, "sessions") or 1
                 for name in [name for name, columns in values.items() if "mean" in columns]:
                     values[name]["P50 to P90"] = mean_between(lengths[name], 0.5, 0.9)
             case "week-days" | "hours":
                 sessions = Counter[str]()
                 for row in rows:
-                    sessions[row["time"]] += row["sessions"]
+                    sessions[row["time"]] += _count(row, "sessions")
                 if sessions.total():
                     values["either"] = {time: 100 * n / sessions.total() for time, n in sessions.items()}
                 for shares in filter(None, values.values() if self.statistic == "week-days" else ()):
-                    days = sorted((shares.get(day, 0.0) for day in shown.WEEK_DAYS), reverse=True)
+                    days = sorted((shares.get(day, 0.0) for day in WEEK_DAYS), reverse=True)
                     most, least = sum(days[:3]), sum(days[3:])
                     shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
             case "channels":  # the thesis divides by n − 1
-                relative = standardise([row["rate"] for row in rows], ddof=1)
+                relative = standardise([row.get("rate") for row in rows], ddof=1)
                 for row, value in zip(rows, relative, strict=True):
                     values[row["row"]] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
             case "device-transitions":
                 for name, columns in values.items():
-                    from_it = {row["to_device"]: row["transitions"] for row in rows if row["row"] == name}
+                    mine = [row for row in rows if row["row"] == name]
+                    from_it = {row["to_device"]: _count(row, "transitions") for row in mine}
                     columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in from_it}
                     columns["transitions"] = float(sum(from_it.values()))
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
                     of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
-                    if of_kind:
-                        total = float(sum(row["unique"] or 0 for row in of_kind))
+                    if total := float(sum(_count(row, "unique") for row in of_kind)):
                         values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
 
     def withhold(self, results: Results) -> Results:
-        """Return results as they may be printed: without numbers that give a small count away, or hidden rates."""
-        descriptions, discretion = opened(results.evidence(), Description), Discretion.current()
-        if not descriptions:
+        """Return the numbers that follow from rows as they may be shown."""
+        found = opened(results.evidence(), Description)
+        if not found:
             return results
-        of, small = descriptions[0].rows, discretion.model_copy(update={"hide_rates": False})
-        # Of lengths themselves nothing is hidden: their mean between quantiles needs them all.
-        masked = self.counted(lambda name: of(name) if name == _LENGTHS else small.rows(name, of(name)))
-
-        def is_shown(row: str, column: str, value: float) -> bool:
-            is_count = column.endswith(_COUNTS)
-            is_rate = column.startswith("rate") or column.endswith((LOW, HIGH))
-            hidden = (is_count and discretion.small(int(value))) or (is_rate and discretion.hide_rates)
-            return not hidden and column in masked.get(row, {})
-
+        shown = self.counted(found[0].rows)
         entries = []
         for entry in results.entries:
             (one,) = entry.measurements
-            kept = {name: value for name, value in one.values.items() if is_shown(entry.row, name, value)}
+            kept = {name: value for name, value in one.values.items() if name in shown.get(entry.row, {})}
             entries.append(replace(entry, measurements=(replace(one, values=kept),)))
         return replace(results, entries=tuple(entries))
 
@@ -268,7 +265,7 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
     """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
-    tables, charts = shown.statistic_shown(description, name.removesuffix("-quantiles"))
+    tables, charts = statistic_shown(description, name.removesuffix("-quantiles"))
     least = Discretion.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""

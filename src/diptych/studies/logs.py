@@ -15,19 +15,19 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
+from diptych.commerce.logs import Log, ingest
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.statistics import Description
+from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached, taking_turns
 from diptych.core.options import Options
-from diptych.data.logs import Log, ingest
-from diptych.data.scenes import make_shop_log
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for

@@ -15,8 +15,8 @@ from diptych.commerce.category_to_image.loss import (
     pair_losses,
     tree_margins,
 )
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import NumericalError, UsageError
-from diptych.data.taxonomy import CategoryTree
 
 C = np.random.default_rng(0).standard_normal((5, 3))
 
@@ -90,7 +90,7 @@ def test_what_cannot_be() -> None:
     two = torch.eye(2)
     for refused, said in (
         *((lambda t=t: pair_losses(two, t), "temperature") for t in (0.0, -1.0, math.nan, math.inf)),
-        (lambda: pair_losses(two, duplicates="masked"), "nobody says which"),
+        (lambda: pair_losses(two, duplicates="masked"), "same does not say which"),
         (lambda: pair_losses(two, duplicates="some"), "duplicates 'some'"),  # type: ignore[arg-type]
         (lambda: pair_losses(torch.ones(2, 3)), r"\(2, 3\)"),
         (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.commerce.category_to_image.features import MODALITIES, Modality
 from diptych.commerce.category_to_image.model import (
     AttentionPooling,
     Bags,
@@ -110,15 +110,19 @@ def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
     )
 
 
-def test_dropout_is_after_each_hidden_layer_and_a_shift_behind_the_first() -> None:
+def test_dropout_is_after_each_hidden_layer() -> None:
     head = at_random(ProjectionHead(5, 4, 3, "before"))
     rows = torch.ones(2, 5, dtype=torch.float64)
-    none = head(rows, keep=lambda n, width: torch.zeros(n, width, dtype=torch.float64))
-    torch.testing.assert_close(none, head.output.bias.expand(2, 3))
-    shift = torch.ones(2, 4, dtype=torch.float64)
-    shifted = head(rows, shift=shift)
-    head.first.bias.data += 1
-    torch.testing.assert_close(shifted, head(rows))
+    calls: list[tuple[int, int]] = []
+
+    def keep(n: int, width: int) -> torch.Tensor:
+        calls.append((n, width))
+        return torch.full((n, width), len(calls) - 1.0, dtype=torch.float64)  # all dropped, then all kept
+
+    dropped = head.second_norm(head.second.bias.expand(2, 4))
+    expected = head.output(torch.nn.functional.gelu(dropped))
+    torch.testing.assert_close(head(rows, keep=keep), expected)
+    assert calls == [(2, 4), (2, 4)]
 
 
 WIDTHS: dict[Modality, int] = {"image": 5, "title": 3, "attributes": 3}
@@ -155,28 +159,32 @@ def test_any_subset_gives_unit_rows(modalities: tuple[Modality, ...]) -> None:
     assert model.product_head.first.in_features == sum(WIDTHS[one] for one in modalities)
 
 
-def test_rows_are_joined_as_image_title_attributes() -> None:
-    model = random_model(MODALITIES, "mean")
-    rows = random_rows()
-    joined = model.joined(rows, {"image": torch.tensor([True, False, True, True, True, True])})
-    torch.testing.assert_close(joined[0, :8], torch.cat([rows["image"][0], rows["title"][0]]))
-    torch.testing.assert_close(joined[1, :5], model.missing["image"])  # no picture
-    torch.testing.assert_close(joined[1, 8:], model.missing["attributes"])  # no attributes
-    torch.testing.assert_close(joined[2, 8:], rows["attributes"].rows[1:3].mean(dim=0))
+def plain_products(model: CategoryProductModel, rows: Any, pictured: list[bool]) -> torch.Tensor:
+    """Eq. 7.6 product by product: image, title and attributes end to end, a learned row for what is missing."""
+    joined = []
+    for product, has_image in enumerate(pictured):
+        begin, end = rows["attributes"].start[product : product + 2].tolist()
+        own = Bags(rows["attributes"].rows[begin:end], torch.tensor([0, end - begin]))
+        pooled = mean_pooled(own) if model.attention is None else model.attention(own)
+        image = rows["image"][product] if has_image else model.missing["image"]
+        attributes = pooled[0] if end > begin else model.missing["attributes"]
+        joined.append(torch.cat([image, rows["title"][product], attributes]))
+    return torch.nn.functional.normalize(model.product_head(torch.stack(joined)), dim=1)
 
 
 @pytest.mark.parametrize("attributes", ["mean", "attention"])
-def test_the_gradients_of_products_are_those_of_the_joined_rows(
-    attributes: Literal["mean", "attention"],
-) -> None:
+def test_products_and_their_gradients_by_the_formula(attributes: Literal["mean", "attention"]) -> None:
     """The learned rows have their gradient by another way than the formula is written."""
     model, rows = random_model(MODALITIES, attributes), random_rows()
-    present = {"image": torch.tensor([True, False, True, False, False, True])}
+    if model.attention is not None:
+        model.attention.query.data.fill_(0.3)
+    pictured = [True, False, True, False, False, True]
+    present = {"image": torch.tensor(pictured)}
     weights = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(6, 2)
     (model.products(rows, present) * weights).sum().backward()
     found = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
     model.zero_grad()
-    plain = torch.nn.functional.normalize(model.product_head(model.joined(rows, present)), dim=1)
+    plain = plain_products(model, rows, pictured)
     torch.testing.assert_close(plain, model.products(rows, present))
     (plain * weights).sum().backward()
     for name, value in model.named_parameters():

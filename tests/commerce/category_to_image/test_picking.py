@@ -28,8 +28,8 @@ def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray,
 
 
 def picked(shop: Catalogue, categories: Any, products: Any, k: int = 3, **options: Any) -> Picks:
-    texts = category_texts(shop.tree, range(len(shop.tree)))
-    return pick_rows(categories, products, shop, k, texts=texts, **options)
+    options = {"beyond": True, "texts": category_texts(shop.tree, range(len(shop.tree))), **options}
+    return pick_rows(categories, products, shop, k, **options)
 
 
 def slowly_pick(
@@ -109,6 +109,18 @@ def test_more_than_the_shop_has(shop: Catalogue) -> None:
     assert shop.ids.index(NO_PICTURE) not in picks.products
     assert picks.counts()["categories with fewer pictures than asked for"] == len(shop.tree)
     assert picks.counts()["products without a picture"] == 1
+
+
+@pytest.mark.parametrize("among", ["all", "members"])
+def test_no_more_than_a_category_has(shop: Catalogue, among: str) -> None:
+    rows = rows_of(shop)
+    capped, beyond = (picked(shop, *rows, 5, among=among, beyond=one) for one in (False, True))
+    assert np.diff(capped.start).tolist() == np.minimum(capped.there, 5).tolist()
+    assert capped.there.min() < 5 < capped.there.max()
+    for some, more in zip(lists(capped), lists(beyond), strict=True):
+        assert some == more[: len(some)]
+    unsorted = replace(shop, place_start=np.zeros(25, np.int64), places=np.zeros(0, np.int64))
+    assert len(picked(unsorted, *rows, 5, beyond=False).products) == 5 * len(shop.tree)
 
 
 def test_what_is_right(shop: Catalogue) -> None:

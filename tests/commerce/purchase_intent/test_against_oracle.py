@@ -16,8 +16,9 @@ from session_oracle import pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
 from diptych.commerce.purchase_intent.engine import Engine
-from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables, sessionise
-from diptych.commerce.purchase_intent.statistics import STATISTICS, DescribeOptions, Description, describe
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, describe
 
 Row = dict[str, Any]
 
@@ -41,9 +42,9 @@ def check_statistics(description: Description, events: list[Row], how: Row, **op
     expected = statistics_of(sessions_of(events, **how), queries_of(events, **how), **options)
     assert list(description.tables) == sorted(expected, key=list(description.tables).index)
     for name, rows in expected.items():
-        found = description.rows(name)
+        found = description.tables[name]
         check_rows(found, rows)
-        assert {tuple(row) for row in found} <= {tuple(STATISTICS.get(name).columns)}
+        assert {tuple(row) for row in found} <= {tuple(STATISTICS.get(name).columns.split())}
 
 
 @settings(max_examples=4)
@@ -73,7 +74,7 @@ def test_a_larger_log(tmp_path: Path, engine: Engine, by: Any) -> None:
     check_tables(tables, canonical(events), by=by)
     found = describe(tables, engine=engine)
     check_statistics(found, canonical(events), {"by": by})
-    assert all(found.rows(name) for name in ORACLE)
+    assert all(found.tables[name] for name in ORACLE)
     assert read(tables, "pages")
 
 

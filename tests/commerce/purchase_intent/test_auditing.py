@@ -12,6 +12,7 @@ from events import write_log
 from feature_tables import small_features
 from intent_logs import random_events
 
+from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.auditing import AuditOptions, Finding, LeakAudit, audit
 from diptych.commerce.purchase_intent.auditing.checks import (
     best_column,
@@ -29,7 +30,6 @@ from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
-from diptych.data.logs import Log
 
 OPTIONS = AuditOptions(model="logistic-regression", steps=(1, 10), repeats=4, seed=1)
 

@@ -14,7 +14,7 @@ from diptych.commerce.purchase_intent.models import (
     MODELS,
     TRUSTED,
     FittedModel,
-    _controller,
+    _threads,
     fit_model,
     one_thread,
 )
@@ -22,7 +22,6 @@ from diptych.commerce.purchase_intent.splits import SPLITS, SplitInput
 from diptych.core.errors import (
     DataError,
     MismatchError,
-    NumericalError,
     StorageError,
     UnknownNameError,
     UsageError,
@@ -72,17 +71,6 @@ def test_weights_reach_every_model_that_has_them(fitted: FittedModel) -> None:
         assert fitted.scores(unseen).mean() > plain.scores(unseen).mean()
 
 
-def test_sample_weights_are_those_of_scikit_learn() -> None:
-    from sklearn.ensemble import GradientBoostingClassifier
-    from sklearn.utils.class_weight import compute_sample_weight
-
-    X, y = table()
-    X = X[:, [0, 1]]
-    theirs = GradientBoostingClassifier(random_state=0).fit(X, y, compute_sample_weight("balanced", y))
-    ours = fit_model("gradient-boosting", X, y).scores(X)
-    assert ours == pytest.approx(theirs.predict_proba(X)[:, 1])
-
-
 @pytest.mark.parametrize(
     ("name", "balanced", "score"),
     [("random-forest", True, 0.5), ("random-forest", False, 0.25), ("svm", True, 0.0), ("svm", False, -0.25)],
@@ -107,16 +95,8 @@ def test_with_too_few_of_a_class_it_is_a_constant(bought: int, score: float) -> 
 
 def test_what_cannot_be_fitted_or_scored() -> None:
     X, y = table()
-    endless = np.where(np.arange(5) == 1, np.inf, X)
-    for asked, error, match in (
-        (("random-forest", endless, y), NumericalError, "column 1"),
-        (("random-forest", X, y[:-1]), DataError, "160 sessions have labels of shape"),
-        (("random-forest", X[0], y), DataError, "a matrix"),
-        (("random-forest", X[:0], y[:0]), DataError, "no session"),
-        (("random-forst", X, y), UnknownNameError, "random-forest"),
-    ):
-        with pytest.raises(error, match=match):
-            fit_model(*asked)
+    with pytest.raises(UnknownNameError, match="random-forest"):
+        fit_model("random-forst", X, y)
     model = fit_model("logistic-regression", X, y)
     with pytest.raises(MismatchError, match="5 columns and is given 4"):
         model.scores(X[:, :4])
@@ -143,7 +123,7 @@ def test_one_thread_inside_and_as_before_outside() -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info()}
 
-    _controller.cache_clear()  # other tests have loaded libraries that no model computes with
+    _threads.cache_clear()  # other tests have loaded libraries that no model computes with
     with one_thread():
         pass
     with threadpool_limits(limits=2):
@@ -202,21 +182,16 @@ def test_grouped_folds_are_dealt_there_and_back_again() -> None:
     persons = [place for place, size in enumerate(sizes) for _ in range(size)]
     found = SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
     # Buyers: 6 and 1, 5 and 2, 4 and 3; those of 6 to 1 sessions without one likewise.
-    assert [int(np.array(labels)[fold.test].sum()) for fold in found] == [7, 7, 7]
-    assert [len(fold.test) for fold in found] == [14, 14, 14]
+    assert [(int(np.array(labels)[fold.test].sum()), len(fold.test)) for fold in found] == [(7, 14)] * 3
 
 
-def test_a_session_at_the_edge_is_tested_once() -> None:
+def test_time_trains_on_what_had_ended_before_the_test_part() -> None:
     table = sessions([0, 1] * 6, starts=[0, 10, 20, 30, 40, 50, 60, 61, 80, 81, 99, 100])
     found = SPLITS.get("time").folds(table, 2, 0)  # 0, 20, 40, 60, 80, 101
     assert [table.start_us[fold.test].tolist() for fold in found] == [[60, 61], [80, 81, 99, 100]]
-
-
-def test_time_trains_on_the_first_three_quarters() -> None:
-    starts = [0, 10, 20, 30, 59, 60, 61, 70, 79, 80]
-    table = sessions([0, 1] * 5, starts=starts)
+    table = sessions([0, 1] * 5, starts=[0, 10, 20, 30, 59, 60, 61, 70, 79, 80])
     table.end_us[4] = 65  # began before 60, had not ended then
-    (fold,) = SPLITS.get("time").folds(table, 1, 0)
+    (fold,) = SPLITS.get("time").folds(table, 1, 0)  # trains on the first three quarters
     assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1, 2, 3], [5, 6, 7, 8, 9])
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from diptych.commerce.logs import Cleaning
+from diptych.commerce.logs.ingest import ImportOptions
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -17,8 +19,6 @@ from diptych.commerce.purchase_intent.options import (
 from diptych.commerce.purchase_intent.shown import Discretion
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
-from diptych.data.logs import Cleaning
-from diptych.data.logs.ingest import ImportOptions
 
 WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (AuditOptions, {"highest": 0.4}, "highest: Input should be greater than 0.5"),
@@ -44,7 +44,7 @@ WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (SessionOptions, {"pages": 0}, "pages"),
     (TrainOptions, {"background": 0}, "background"),
     (TrainOptions, {"calibrate": "plat"}, "'platt' or 'isotonic'"),
-    (TrainOptions, {"calibration": 0.5, "holdout": 0.5}, "leave nothing"),
+    (TrainOptions, {"missed_cost": 0}, "greater than 0"),
     (TrainOptions, {"holdout": float("nan")}, "holdout"),
     (TrainOptions, {"split": "random"}, "'time' or 'grouped'"),
 ]

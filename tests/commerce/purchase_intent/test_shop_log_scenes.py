@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from planted_logs import expected
 from raw_shop_logs import cleaned, raw_rows, sessions_of
 from statistics_oracle import check_rows, statistics_of
 
+from diptych.commerce.logs import Cleaning
+from diptych.commerce.logs.ingest import ingest
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.data.logs import Cleaning
-from diptych.data.logs.ingest import ingest
-from diptych.data.scenes.shop_log import DEFAULT, make_shop_log
-from diptych.data.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS, Calendar
-from diptych.data.scenes.shop_log.world import World
+from diptych.commerce.purchase_intent.statistics import ORDER, Description, describe
+from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, Calendar, make_shop_log
+from diptych.commerce.scenes.visits import World
 
 
 def described(shop: Path, confidence: float = 0.95) -> Description:
@@ -38,25 +37,25 @@ def test_every_statistic_is_that_of_a_plain_reading(tmp_path: Path) -> None:
     truth, found = statistics_of(sessions, queries), described(shop)
     assert sorted(truth) == sorted(ORDER)
     for name, rows in truth.items():
-        check_rows(found.rows(name), rows)
+        check_rows(found.tables[name], rows)
 
 
 def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:
     # Without what makes sessions of one visitor alike, which intervals know nothing of.
-    effects = replace(DEFAULT, repeat=0.0)
-    found = described(make_shop_log(tmp_path / "shop", visitors=1_500, effects=effects, seed=2), 0.9999)
-    planted = expected(World.of(effects, Calendar("Europe/Amsterdam", 28), 2))
+    independent = {"repeat": 0.0}
+    found = described(make_shop_log(tmp_path / "shop", visitors=1_500, effects=independent, seed=2), 0.9999)
+    planted = expected(World({**EFFECTS, **independent}, Calendar("Europe/Amsterdam", 28), 2))
     for name in ("channels", "devices"):
-        for row in found.rows(name):
+        for row in found.tables[name]:
             assert row["low"] <= planted[name][row[name.removesuffix("s")]]["rate"] <= row["high"]
     for name, column, key in (("week-days", "week_day", "week_days"), ("hours", "hour", "hours")):
-        for row in found.rows(name):
+        for row in found.tables[name]:
             share = planted[key]["purchase" if row["purchase"] else "other"][row[column]]
             assert row["low"] <= share <= row["high"]
-    for row in found.rows("device-transitions"):
+    for row in found.tables["device-transitions"]:
         share = planted["device_transitions"][row["from_device"]][row["to_device"]]
         assert row["low"] <= share <= row["high"]
-    for row in found.rows("queries"):
+    for row in found.tables["queries"]:
         if row["device"] != "all" and row["sessions"] >= 50:
             queries = planted["queries_per_session"]["purchase" if row["purchase"] else "other"]
             assert row["low"] <= queries[row["device"]] <= row["high"]

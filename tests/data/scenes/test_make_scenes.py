@@ -63,12 +63,12 @@ def test_the_file_is_karpathys_and_any_reader_of_it_agrees(small: Path) -> None:
 def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:
     program = (
         "import os, signal\n"
-        "from diptych.data.scenes import make as chunks, make_scenes\n"
-        "make_chunk = chunks.make_chunk\n"
-        "def killed(chunk):\n"
+        "from diptych.data.scenes.make import Scenes, make_scenes\n"
+        "make_chunk = Scenes.make_chunk\n"
+        "def killed(scenes, folder, chunk):\n"
         "    if chunk.split != 'train': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return make_chunk(chunk)\n"
-        "chunks.make_chunk = killed\n"
+        "    return make_chunk(scenes, folder, chunk)\n"
+        "Scenes.make_chunk = killed\n"
         f"make_scenes({str(tmp_path / 'made')!r}, 140, 6, 6, seed=3, k=3, size=32, workers=1)\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

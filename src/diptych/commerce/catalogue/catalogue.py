@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.registry import Registry
 from diptych.data.collection import Collection
-from diptych.data.taxonomy import CategoryTree
 from diptych.metrics.ground_truth import GroundTruth, distinct
 
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Products and the tree that they are sorted into; nothing here loads a picture.
+    """Products and the tree that they are sorted into; nothing here loads an image.
 
     Attributes:
         name: of the dataset.
@@ -32,8 +32,8 @@ class Catalogue:
         places: (m,) int64 nodes of ``tree``: the most specific category of each of a product's paths. Most products
             have one place, one without a category has none.
         splits: the name of each product's split.
-        collection: where pictures are.
-        picture_rows: (n,) int64: the row in ``collection`` of each product's picture, -1 for one without.
+        collection: where images are.
+        picture_rows: (n,) int64: the row in ``collection`` of each product's image, -1 for one without.
         notes: what was done to get here, one line each.
     """
 
@@ -47,7 +47,7 @@ class Catalogue:
     splits: Sequence[str]
     collection: Collection
     picture_rows: np.ndarray
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.ids)
@@ -77,18 +77,17 @@ class Catalogue:
 
     @cached_property
     def pictured(self) -> np.ndarray:
-        """(n,) booleans: products with a picture."""
+        """(n,) booleans: products with an image."""
         return self.picture_rows >= 0
 
     def places_of(self, product: int) -> np.ndarray:
-        """The nodes of a product's most specific categories."""
+        """Return the nodes of a product's most specific categories."""
         return self.places[self.place_start[product] : self.place_start[product + 1]]
 
     def is_in(self, product: int, nodes: set[int]) -> bool | None:
         """Return whether a product is in any of these categories, or below; None where it has no category."""
-        places = self.places_of(product).tolist()
-        above = {int(node) for place in places for node in self.tree.ancestors(place)}
-        return not nodes.isdisjoint(above) if places else None
+        places = self.places_of(product)
+        return not nodes.isdisjoint(self.tree.lineage[places].ravel().tolist()) if len(places) else None
 
     @property
     def split_sizes(self) -> dict[str, int]:
@@ -99,65 +98,61 @@ class Catalogue:
         return sizes
 
     def split(self, name: str) -> Catalogue:
-        """The products of split ``name``; the tree stays whole."""
+        """Return the products of split ``name``; the tree stays whole."""
         rows = np.flatnonzero(np.asarray(self.splits, dtype=object) == name)
         if not len(rows):
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
         return self if len(rows) == len(self) else self.subset(rows)
 
     def subset(self, rows: Sequence[int] | np.ndarray) -> Catalogue:
-        """The products ``rows``, in that order; the tree stays whole."""
+        """Return the products ``rows``, in that order; the tree stays whole."""
         rows = np.asarray(rows, dtype=np.int64)
         counts = np.diff(self.place_start)[rows]
         start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         within = np.arange(start[-1]) - np.repeat(start[:-1], counts)
         some = rows.tolist()
-        return Catalogue(
-            name=self.name,
+        return replace(
+            self,
             ids=[self.ids[row] for row in some],
             titles=[self.titles[row] for row in some],
             attributes=[self.attributes[row] for row in some],
-            tree=self.tree,
             place_start=start,
             places=self.places[np.repeat(self.place_start[rows], counts) + within],
             splits=[self.splits[row] for row in some],
-            collection=self.collection,
             picture_rows=self.picture_rows[rows],
-            notes=self.notes,
         )
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of ids, titles, attributes, tree and places; pictures' bytes are not read."""
+        """Of ids, titles, attributes, tree and places; images' bytes are not read."""
         lists = (self.ids, self.titles, self.attributes, map(int, self.place_start), map(int, self.places))
         return fingerprint(self.tree.fingerprint, *(iter(one) for one in lists))
 
     def describe(self) -> str:
-        """One line: sizes, what is missing, the tree."""
+        """Return one line: sizes, what is missing, the tree."""
         n = len(self)
-        parts = [f"{self.name}: {n:,} products"]
-        for count, what in (
-            (n - int(self.pictured.sum()), "without a picture"),
-            (sum(not title for title in self.titles), "without a title"),
-            (sum(not given for given in self.attributes), "without attributes"),
-            (int((self.place < 0).sum()), "without a category"),
-            (int((np.diff(self.place_start) > 1).sum()), "in several categories"),
-        ):
-            if count:
-                parts.append(f"{count:,} {what}")
-        return f"{', '.join(parts)}; {self.tree.describe()}"
+        counts = {
+            "without a picture": n - int(self.pictured.sum()),
+            "without a title": sum(not title for title in self.titles),
+            "without attributes": sum(not given for given in self.attributes),
+            "without a category": int((self.place < 0).sum()),
+            "in several categories": int((np.diff(self.place_start) > 1).sum()),
+        }
+        lacks = [f", {count:,} {what}" for what, count in counts.items() if count]
+        return f"{self.name}: {n:,} products{''.join(lacks)}; {self.tree.describe()}"
 
 
-CategoryText = Literal["name", "path"]
-"""``name``: the category's own name, as published; ``path``: all names from the root on, which tells apart the
-categories of one name."""
+CategoryText = Literal["name", "path", "unique"]
+"""``name``: the category's own name, as published; ``path``: all names from the root on; ``unique``: the name, and the
+path where several categories have that name."""
 
 
 def category_texts(tree: CategoryTree, nodes: Iterable[int], form: CategoryText = "name") -> list[str]:
-    """The text of each node: ``"Dresses"`` or ``"Women > Clothing > Dresses"``."""
-    if form not in ("name", "path"):
-        raise UsageError(f"a category's text cannot be its {form!r}", "one of name, path")
-    return [tree.text(int(node)) if form == "path" else tree.paths[int(node)][-1] for node in nodes]
+    """Return the text of each node: ``"Dresses"`` or ``"Women > Clothing > Dresses"``."""
+    if form not in ("name", "path", "unique"):
+        raise UsageError(f"a category's text cannot be its {form!r}", "one of name, path, unique")
+    whole = tree.shares_name if form == "unique" else np.full(len(tree), form == "path")
+    return [tree.text(int(node)) if whole[node] else tree.paths[int(node)][-1] for node in nodes]
 
 
 def nodes_on_paths(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
@@ -166,46 +161,40 @@ def nodes_on_paths(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
     Ascending is from the root on where a product has one path, since parents have smaller numbers.
     """
     tree, n = catalogue.tree, len(catalogue)
-    places = np.diff(catalogue.place_start)
-    if not len(catalogue.places):
-        return np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    depth = tree.depth[catalogue.places]
-    nodes = tree.lineage[catalogue.places]
-    nodes = nodes[nodes >= 0]
-    product = np.repeat(np.repeat(np.arange(n), places), depth)
-    if (places > 1).any():  # two paths share what they have in common
+    lineage = tree.lineage[catalogue.places]
+    product = np.repeat(np.arange(n), np.diff(catalogue.place_start))
+    product, nodes = np.broadcast_to(product[:, None], lineage.shape)[lineage >= 0], lineage[lineage >= 0]
+    if (
+        len(catalogue.places) and np.diff(catalogue.place_start).max() > 1
+    ):  # paths share what they have in common
         product, nodes = np.divmod(distinct(product * len(tree) + nodes), len(tree))
     start = np.concatenate([[0], np.cumsum(np.bincount(product, minlength=n))]).astype(np.int64)
     return start, nodes
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One way to pair products with categories (thesis section 7.4.2).
+def products_per_category(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
+    """(nodes,) int64: products sorted into each category itself, and those in it or below it, each product once."""
+    nodes = len(catalogue.tree)
+    itself = np.bincount(catalogue.places, minlength=nodes)
+    return itself, np.bincount(nodes_on_paths(catalogue)[1], minlength=nodes)
 
-    Attributes:
-        name: ``all``, ``most-general`` or ``most-specific``.
-        description: one line.
-        targets: from a catalogue and (n,) draws in [0, 1), one per product: (n,) int64 nodes, -1 for a product
-            without a category.
-        asking: from a catalogue: (nodes of the tree,) booleans, the categories that ask where a product is relevant
-            to all on its paths.
-        draws: whether chance has a part in it.
-    """
+
+class Setting(NamedTuple):
+    """One way to pair products with categories (thesis section 7.4.2)."""
 
     name: str
     description: str
+    # from a catalogue and (n,) draws in [0, 1): (n,) int64 nodes, -1 for a product without a category
     targets: Callable[[Catalogue, np.ndarray], np.ndarray]
-    asking: Callable[[Catalogue], np.ndarray]
-    draws: bool = False
+    # from a catalogue: nodes, the query categories where a product is relevant to all on its paths
+    queries: Callable[[Catalogue], np.ndarray]
 
 
 SETTINGS: Registry[Setting] = Registry("setting", "diptych.commerce.catalogue.catalogue")
-"""All settings; each is declared in a file of its own."""
 
 
 def _drawn_targets(catalogue: Catalogue, draws: np.ndarray) -> np.ndarray:
-    """Each category on the product's paths is as likely, however many paths share it."""
+    """Return one of each product's categories, each as likely, however many paths share it."""
     start, nodes = nodes_on_paths(catalogue)
     counts = np.diff(start)
     found = np.full(len(catalogue), -1, dtype=np.int64)
@@ -214,47 +203,29 @@ def _drawn_targets(catalogue: Catalogue, draws: np.ndarray) -> np.ndarray:
     return found
 
 
-def _roots(catalogue: Catalogue, draws: np.ndarray) -> np.ndarray:
-    return np.where(catalogue.place < 0, -1, catalogue.tree.root[catalogue.place])
-
-
-def _among(catalogue: Catalogue, nodes: np.ndarray) -> np.ndarray:
-    mask = np.zeros(len(catalogue.tree), dtype=bool)
-    mask[nodes] = True
-    return mask
-
-
-def _on_the_way(catalogue: Catalogue) -> np.ndarray:
-    """Every category with a product on or below it."""
-    lineage = catalogue.tree.lineage[catalogue.places]
-    return _among(catalogue, lineage[lineage >= 0])
-
-
 for _setting in (
     Setting(
         "all",
         "one category of a product's paths, drawn, each as likely",
         _drawn_targets,
-        _on_the_way,
-        draws=True,
+        lambda catalogue: nodes_on_paths(catalogue)[1],
     ),
     Setting(
         "most-general",
         "the root of a product's path; of its first path where it has several",
-        _roots,
-        lambda catalogue: _among(catalogue, catalogue.tree.root[catalogue.places]),
+        lambda catalogue, _: np.where(catalogue.place < 0, -1, catalogue.tree.root[catalogue.place]),
+        lambda catalogue: catalogue.tree.root[catalogue.places],
     ),
     Setting(
         "most-specific",
         "the last category of a product's path; of its first path where it has several",
         lambda catalogue, _: catalogue.place.copy(),
-        lambda catalogue: _among(catalogue, catalogue.places),
+        lambda catalogue: catalogue.places,
     ),
 ):
     SETTINGS.add(_setting)
 
-
-_PURPOSE = "category of a product"
+_DRAW = int(keys_of(["category of a product"])[0])
 
 
 def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | None = None) -> np.ndarray:
@@ -263,27 +234,24 @@ def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | N
     A draw belongs to the seed, the epoch and the product's id: it is the same in a split and in any order.
     """
     declared = SETTINGS.get(setting)
-    if declared.draws:
-        when = -1 if epoch is None else epoch
-        draws = draw_uniform(seed, int(keys_of([_PURPOSE])[0]), when, keys_of(catalogue.ids))
-    else:
-        draws = np.zeros(len(catalogue))
-    return declared.targets(catalogue, draws)
+    return declared.targets(
+        catalogue, draw_uniform(seed, _DRAW, -1 if epoch is None else epoch, keys_of(catalogue.ids))
+    )
 
 
-def asking_nodes(catalogue: Catalogue, setting: str) -> np.ndarray:
-    """The nodes, ascending, that ask under ``setting`` where a product is relevant to all on its paths."""
-    return np.flatnonzero(SETTINGS.get(setting).asking(catalogue))
+def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
+    """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
+    return np.unique(SETTINGS.get(setting).queries(catalogue))
 
 
 Relevance = Literal["label", "path"]
 """``label``: a product is relevant to the one category that its setting gave it, as published; ``path``: to every
-category on its paths that the setting asks for, ancestors included."""
+query category on its paths, ancestors included."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Categories that ask, and the products that are relevant to them.
+    """Query categories, and the products that are relevant to them.
 
     Attributes:
         nodes: (q,) int64 nodes of the tree, ascending, each with at least one relevant product.
@@ -291,10 +259,7 @@ class Judged:
         truth: products as images (rows of ``products``), categories as texts (rows of ``nodes``); a category belongs
             to no product, so each is a query of its own when queries are resampled.
         labels: (n,) int64 the category that the setting gave each candidate.
-        setting: its name.
-        relevance: the rule.
-        seed: of the setting's draws.
-        without_category: how many products are no candidates, since nobody knows what they are relevant to.
+        without_category: how many products are no candidates, since it is unknown what they are relevant to.
     """
 
     nodes: np.ndarray
@@ -315,52 +280,47 @@ def judge(
     *,
     query_nodes: np.ndarray | None = None,
 ) -> Judged:
-    """The categories that ask under ``setting`` and the products relevant to each.
+    """Return the query categories of ``setting`` and the products relevant to each.
 
-    Products without a category are no candidates: nobody knows what they are relevant to; ``without_category``
-    counts them. A product that is relevant to no category that asks stays a candidate and asks for none itself.
+    Products without a category are no candidates. A product that is relevant to no query category stays a candidate
+    and is no query itself.
+
+    Args:
+        query_nodes: nodes, or (nodes of the tree,) booleans, that queries are restricted to.
     """
     if relevance not in ("label", "path"):
         raise UsageError(f"relevance {relevance!r} is none", "one of label, path")
-    labels = targets_of(catalogue, setting, seed)
+    size, labels = len(catalogue.tree), targets_of(catalogue, setting, seed)
     products = np.flatnonzero(labels >= 0)
-    asks = np.zeros(len(catalogue.tree), dtype=bool)
     if relevance == "label":
         pairs, nodes = np.arange(len(products)), labels[products]
-        asks[nodes] = True
+        wanted = nodes
     else:
         start, nodes = nodes_on_paths(catalogue)
         pairs = np.repeat(np.cumsum(labels >= 0) - 1, np.diff(start))
-        asks[asking_nodes(catalogue, setting)] = True
+        wanted = query_nodes_of(catalogue, setting)
+    is_query = np.zeros(size, dtype=bool)
+    is_query[wanted] = True
     if query_nodes is not None:
-        asks &= _mask(query_nodes, len(asks))
-    asking = np.flatnonzero(asks)
-    if not len(asking):
+        is_query &= _mask(query_nodes, size)
+    queries = np.flatnonzero(is_query)
+    if not len(queries):
         of = "" if query_nodes is None else f" of the {len(query_nodes):,} asked for"
         raise DataError(
             f"{catalogue.name}: no category{of} has a product, out of {len(catalogue):,} products, "
             f"{len(products):,} of them with a category",
             "give products with categories, or other categories",
         )
-    text = np.cumsum(asks) - 1
-    keep = asks[nodes]
+    text, keep = np.cumsum(is_query) - 1, is_query[nodes]
     truth = GroundTruth.from_pairs(
-        pairs[keep], text[nodes[keep]], len(products), len(asking), np.full(len(asking), -1)
+        pairs[keep], text[nodes[keep]], len(products), len(queries), np.full(len(queries), -1)
     )
     answered = truth.i2t.counts > 0
     if not answered.all():
         answered.flags.writeable = False
         truth = replace(truth, asked={"i2t": answered})
-    return Judged(
-        nodes=asking,
-        products=products,
-        truth=truth,
-        labels=labels[products],
-        setting=setting,
-        relevance=relevance,
-        seed=seed,
-        without_category=len(catalogue) - len(products),
-    )
+    left = len(catalogue) - len(products)
+    return Judged(queries, products, truth, labels[products], setting, relevance, seed, left)
 
 
 def _mask(nodes: np.ndarray, size: int) -> np.ndarray:
@@ -374,10 +334,3 @@ def _mask(nodes: np.ndarray, size: int) -> np.ndarray:
     mask = np.zeros(size, dtype=bool)
     mask[wanted.astype(np.int64)] = True
     return mask
-
-
-def products_per_category(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
-    """(nodes,) int64: products sorted into each category itself, and those in it or below it, each product once."""
-    nodes = len(catalogue.tree)
-    itself = np.bincount(catalogue.places, minlength=nodes)
-    return itself, np.bincount(nodes_on_paths(catalogue)[1], minlength=nodes)

@@ -1,56 +1,41 @@
-"""CatalogueSource: how the products of a catalogue are read; its parts by split, its sizes."""
+"""CatalogueSource: how the products of a catalogue are read; its parts by split, its tree and sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
-from diptych.core.artifact import decode
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
-from diptych.core.options import parameter, parse_values
+from diptych.commerce.taxonomy import read_taxonomy
+from diptych.commerce.taxonomy.formats import recognised_format
+from diptych.commerce.taxonomy.tree import shape_of, shape_tables, tree_content
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.options import Options, parameter, parse_values
 from diptych.core.table import Table
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
-from diptych.data.taxonomy import read_taxonomy, recognised_format
-from diptych.data.taxonomy.tree import shape_of, tree_content
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
+_TAXONOMIES = "diptych.commerce.taxonomy:TAXONOMIES"
 
-_TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
 
+class CatalogueSource(Options):
+    """What was read and how: enough to read it again."""
 
-@dataclass(frozen=True)
-class CatalogueSource:
-    """What was read and how: enough to read it again.
-
-    Attributes:
-        data: a folder or file.
-        reader: its format; None where it is recognised.
-        options: of the reader.
-        taxonomy: a file with the category tree; None for the products' own.
-        taxonomy_format: its format.
-        unknown: what becomes of paths that the taxonomy does not have.
-        attribute_form: ``named`` or ``values``.
-        split_by: a kind of split; None for the data's own, or by product where it has no test split.
-        split_options: of that kind.
-    """
-
-    data: str
-    reader: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    taxonomy: str | None = None
+    data: str  # a folder or file
+    reader: str | None = None  # its format; None where it is recognised
+    options: Mapping[str, Any] = {}  # of the reader
+    taxonomy: str | None = None  # a file with the category tree; None for the products' own
     taxonomy_format: str | None = None
-    unknown: str = "error"
+    unknown: str = "error"  # what becomes of paths that the taxonomy does not have
     attribute_form: str = "named"
-    split_by: str | None = None
-    split_options: Mapping[str, Any] = field(default_factory=dict)
+    split_by: str | None = None  # None: the data's own splits, or by product where it has no test split
+    split_options: Mapping[str, Any] = {}
 
     def collection(self) -> Collection:
         """Read the products, sorted or not."""
@@ -67,16 +52,15 @@ class CatalogueSource:
         collection, tree = self.collection(), None
         if self.taxonomy is not None:
             tree = read_taxonomy(self.taxonomy, self.taxonomy_format).tree
-        catalogue = catalogue_of(
-            collection,
-            tree=tree,
-            attribute_form=self.attribute_form,  # type: ignore[arg-type]
-            unknown=self.unknown,  # type: ignore[arg-type]
-        )
-        kind = self.split_by
-        if kind is None:
-            kind = "given" if "test" in catalogue.split_sizes else "product"
+        how: dict[str, Any] = {"attribute_form": self.attribute_form, "unknown": self.unknown}
+        catalogue = catalogue_of(collection, tree=tree, **how)
+        kind = self.split_by or ("given" if "test" in catalogue.split_sizes else "product")
         return assign_splits(catalogue, kind, **self.split_options)
+
+
+def read_again(metadata: Any, folder: Path) -> Catalogue:
+    """Read the products of a folder's metadata again."""
+    return CatalogueSource.read(metadata, str(folder), StorageError, "recreate it").catalogue()
 
 
 class SortedData(DataSource):
@@ -146,7 +130,7 @@ class TreeOptions(SortedData, OutOption):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
+        """Return whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
         of_products = any(getattr(self, one) for one in ("images", "reader", "reader_option", "taxonomy"))
         of_file = bool(self.format or self.option)
         if of_products and of_file:
@@ -154,7 +138,7 @@ class TreeOptions(SortedData, OutOption):
             raise UsageError(message, "give one kind")
         if of_products or of_file:
             return of_file
-        return not has_own_format(self.data) and bool(recognised_format(self.data))
+        return not has_own_format(self.data) and recognised_format(self.data) is not None
 
 
 def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
@@ -170,45 +154,58 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
         about = {"name": catalogue.name, "products": len(catalogue)}
         line, tree, notes = catalogue.describe(), catalogue.tree, catalogue.notes
         counts["products"], counts["products_with_those_below"] = products_per_category(catalogue)
-        more = product_tables(catalogue)
+        more = _product_tables(catalogue, **counts)
     shape = shape_of(tree)
-    alone = [f"{shape.only_children:,} categories have no siblings: their level sorts nothing"]
-    lines = [*(alone if shape.only_children else []), *(f"note: {note}" for note in notes)]
-    return [line, *shape.tables(), *lines, *more], about | tree_content(tree, notes, counts)
+    lines = [f"note: {note}" for note in notes]
+    if alone := shape["only_children"]:
+        lines.insert(0, f"{alone:,} categories have no siblings: their level sorts nothing")
+    return [line, *shape_tables(shape), *lines, *more], about | tree_content(tree, notes, counts)
 
 
-def described(kind: type, metadata: Any, folder: Path) -> Any:
-    """Return how the products of a folder were read, as it says."""
-    try:
-        return decode(kind, metadata, {})
-    except (TypeError, ValueError) as error:
-        raise StorageError(f"{folder} does not hold how its data is read: {error}", "recreate it") from None
+_SHOWN = 10
+_HALF = 0.5
+
+
+def _product_tables(
+    catalogue: Catalogue, products: np.ndarray, products_with_those_below: np.ndarray
+) -> list[Table | str]:
+    """Return the largest categories, and notes on empty ones and on one that holds most products."""
+    itself, below, text = products, products_with_those_below, catalogue.tree.text
+    largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN] if itself[node]]
+    rows = [(text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
+    columns = ("category", "products", "with those below")
+    shown: list[Table | str] = [Table.of("the largest categories", "", columns, rows)]
+    if empty := int((below == 0).sum()):
+        shown.append(f"{empty:,} of {len(below):,} categories have no products, in them or below")
+    many = int((catalogue.place >= 0).sum())
+    if many and itself.max() >= _HALF * many and len(below) > 1:
+        shown.append(
+            f"note: {text(int(itself.argmax()))!r} alone holds {itself.max() / many:.0%} of the products; most "
+            "measures are means over categories, where it counts as one"
+        )
+    return shown
 
 
 VALIDATION = ("val", "validation", "valid", "dev")
-"""What the split to validate on may be called; the first that there is is taken."""
+"""Names of the split to validate on; the first that there is is taken."""
 
 
 def validation_split(catalogue: Catalogue) -> str | None:
-    """The name of the products to validate on: ``val``, ``validation``, ``valid`` or ``dev``; None without any."""
+    """Return the name of the products to validate on; None without any."""
     sizes = catalogue.split_sizes
     return next((name for name in VALIDATION if name in sizes), None)
 
 
 def validation_part(catalogue: Catalogue) -> Catalogue | None:
-    """The products to choose epochs by; None where there are none, or none of them has a category."""
+    """Return the products to choose epochs by; None where there are none, or none of them has a category."""
     name = validation_split(catalogue)
     part = None if name is None else catalogue.split(name)
     return part if part is not None and bool((part.place >= 0).any()) else None
 
 
 def used_part(catalogue: Catalogue, split: str | None) -> Catalogue:
-    """The products of one split, or all."""
-    if split is None or split == "all":
-        return catalogue
-    if split not in catalogue.split_sizes:
-        raise UnknownNameError(f"split of {catalogue.name}", split, catalogue.split_sizes)
-    return catalogue.split(split)
+    """Return the products of one split, or all."""
+    return catalogue if split in (None, "all") else catalogue.split(split)
 
 
 def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
@@ -221,26 +218,3 @@ def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
                 "make one with --split-by product",
             )
     return [catalogue.split(name) for name in ("train", *more)]
-
-
-_SHOWN = 10
-_HALF = 0.5
-
-
-def product_tables(catalogue: Catalogue) -> list[Table | str]:
-    """Return the largest categories, and notes on empty ones and on one that holds most products."""
-    itself, below = products_per_category(catalogue)
-    largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN] if itself[node]]
-    rows = [(catalogue.tree.text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
-    columns = ("category", "products", "with those below")
-    shown: list[Table | str] = [Table.of("the largest categories", "", columns, rows)]
-    if empty := int((below == 0).sum()):
-        shown.append(f"{empty:,} of {len(below):,} categories have no products, in them or below")
-    sorted_in = int((catalogue.place >= 0).sum())
-    if sorted_in and itself.max() >= _HALF * sorted_in and len(below) > 1:
-        first = int(itself.argmax())
-        shown.append(
-            f"note: {catalogue.tree.text(first)!r} alone holds {itself[first] / sorted_in:.0%} of the products; most "
-            "measures are means over categories, where it counts as one"
-        )
-    return shown

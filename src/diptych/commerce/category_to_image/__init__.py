@@ -14,17 +14,20 @@ __getattr__, __dir__ = lazy_names(
     {
         "diptych.commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
         "diptych.commerce.catalogue.making": "assign_splits",
-        ".evaluation": "ModelsEvaluation evaluate_given evaluate_models measure_ranker",
+        ".evaluation": "evaluate_models",
         ".features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
         ".filling": "Calibration Filler calibrate candidate_nodes reliability_of",
         ".loss": "category_product_loss",
+        ".measuring": "measure_ranker",
         ".model": "CategoryProductModel",
         ".options": "TrainOptions",
         ".picking": "Picks pick",
         ".rankers": "RANKERS Ranker",
+        ".results": "ModelsEvaluation",
         ".runs": "CategoryRun",
-        ".training": "TrainedModel train",
-        "diptych.data.taxonomy": "CategoryTree read_taxonomy",
+        ".trained": "TrainedModel",
+        ".training": "train",
+        "diptych.commerce.taxonomy": "CategoryTree read_taxonomy",
     },
 )
 
@@ -36,10 +39,7 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import judge as judge
     from diptych.commerce.catalogue import targets_of as targets_of
     from diptych.commerce.catalogue.making import assign_splits as assign_splits
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation as ModelsEvaluation
-    from diptych.commerce.category_to_image.evaluation import evaluate_given as evaluate_given
     from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models
-    from diptych.commerce.category_to_image.evaluation import measure_ranker as measure_ranker
     from diptych.commerce.category_to_image.features import CategoryFeatures as CategoryFeatures
     from diptych.commerce.category_to_image.features import FeatureMaker as FeatureMaker
     from diptych.commerce.category_to_image.features import ProductFeatures as ProductFeatures
@@ -50,14 +50,16 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
     from diptych.commerce.category_to_image.filling import reliability_of as reliability_of
     from diptych.commerce.category_to_image.loss import category_product_loss as category_product_loss
+    from diptych.commerce.category_to_image.measuring import measure_ranker as measure_ranker
     from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
     from diptych.commerce.category_to_image.options import TrainOptions as TrainOptions
     from diptych.commerce.category_to_image.picking import Picks as Picks
     from diptych.commerce.category_to_image.picking import pick as pick
     from diptych.commerce.category_to_image.rankers import RANKERS as RANKERS
     from diptych.commerce.category_to_image.rankers import Ranker as Ranker
+    from diptych.commerce.category_to_image.results import ModelsEvaluation as ModelsEvaluation
     from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
-    from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel
+    from diptych.commerce.category_to_image.trained import TrainedModel as TrainedModel
     from diptych.commerce.category_to_image.training import train as train
-    from diptych.data.taxonomy import CategoryTree as CategoryTree
-    from diptych.data.taxonomy import read_taxonomy as read_taxonomy
+    from diptych.commerce.taxonomy import CategoryTree as CategoryTree
+    from diptych.commerce.taxonomy import read_taxonomy as read_taxonomy

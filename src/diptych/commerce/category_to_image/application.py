@@ -1,50 +1,51 @@
-"""Training on a catalogue, and applying a run to one: embeddings, images, evaluations."""
+"""Training on a catalogue, and applying a run to one: images, indexes, searches, evaluations."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from pydantic import field_validator, model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, category_texts, judge
+from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts, judge
 from diptych.commerce.catalogue.making import catalogue_of, seen_nodes
 from diptych.commerce.catalogue.source import (
     VALIDATION,
-    CatalogueSource,
     ProductData,
     SortedData,
-    described,
+    read_again,
     training_part,
     used_part,
     validation_part,
 )
-from diptych.commerce.category_to_image.features import ProductFeatures
-from diptych.commerce.category_to_image.features.maker import EncoderSpec
+from diptych.commerce.category_to_image.features import EncoderSpec, ProductFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
-from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
+from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings, product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.commerce.category_to_image.tables import run_tables
-from diptych.core.errors import StorageError, UsageError
+from diptych.commerce.taxonomy import CategoryTree
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import check_replaceable
 from diptych.core.options import Options, parameter, parse_values
 from diptych.core.table import Table
 from diptych.data.products import paths_of
 from diptych.data.source import OutOption, SamplesOption, TargetOption
-from diptych.index import ENGINES, build_index
-from diptych.index.searcher import OF_PRODUCTS
+from diptych.encoders.embeddings import check_still_there
+from diptych.index import ENGINES, Index, build_index
+from diptych.index.searcher import OF_PRODUCTS, Found, Hit, best_of, image_path, query_type
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+    from diptych.commerce.category_to_image.results import ModelsEvaluation
     from diptych.evaluation.result import Result
 
 SETTINGS = "diptych.commerce.catalogue:SETTINGS"
@@ -56,9 +57,19 @@ _HELD = 100_000
 class HeadOptions(TargetOption):
     """How heads over frozen encoders are trained."""
 
-    query: Literal["name", "path"] = parameter("name", "A category's text: name or whole path.")
+    query: Literal["name", "path", "unique"] | None = parameter(
+        None,
+        "A category's text: name, whole path, or unique: the path where categories share a name.",
+        metavar="FORM",
+        default="unique; name with --published",
+    )
     published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
     set_: list[str] = parameter([], "KEY=VALUE of training, e.g. epochs=10. Repeatable.", "--set")
+
+    @property
+    def text(self) -> CategoryText:
+        """Return how categories are named."""
+        return self.query or ("name" if self.published else "unique")
 
     def training(self, base: Mapping[str, Any], seed: str) -> TrainOptions:
         """Return the options of training over ``base``; ``seed`` is the option that seeds come from."""
@@ -74,18 +85,23 @@ class TrainHeads(HeadOptions):
 
     model: str = parameter("clip-ita", "clip- and what it reads: i(mage), t(itle), a(ttributes).")
     setting: str = parameter(
-        "most-specific",
-        "A product's category: most-specific, most-general, or all (one drawn).",
+        "all",
+        "A product's category: all (one drawn in each epoch), most-specific or most-general.",
         names=SETTINGS,
     )
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
         """Return the options of the training."""
-        from diptych.commerce.category_to_image.evaluation.grid import trained_options
+        from diptych.commerce.category_to_image.evaluation import trained_options
 
         base = trained_options(self.model, self.setting, self.published).model_dump()
-        return self.training(base | self.model_dump(include={"query", "seed"}), "--seed")
+        own = {
+            "query": self.text,
+            "seed": self.seed,
+            "resample": self.setting == "all" and not self.published,
+        }
+        return self.training(base | own, "--seed")
 
 
 @dataclass(frozen=True)
@@ -103,35 +119,30 @@ class CatalogueTraining:
 
     def lines(self) -> list[str]:
         """Return what was trained on how much, which encoders made the rows, and which epoch was taken."""
-        run, catalogue, features = self.run, self.catalogue, self.features
-        about, encoders = run.model.about, run.about["encoders"]
+        run, catalogue, about = self.run, self.catalogue, self.run.model.about
+        image, text = (run.about["encoders"][side] for side in ("image", "text"))
         split_by = run.about["data"].get("split_by")
         sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
         lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
         lines.append(f"splits: {sizes}{f', by {split_by}' if split_by else ''}")
-        if unreadable := int(features.about.get("unreadable_pictures") or 0):
+        if unreadable := int(self.features.about.get("unreadable_pictures") or 0):
             lines.append(f"{unreadable:,} pictures to train on cannot be read: their products stand without")
-        image, text = encoders["image"], encoders["text"]
         shown = encoder_name(image) if image else "none, the model needs none"
         lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
-        if image and image.get("kind") == "grid":
-            lines.append(
-                "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME"
-            )
-        if text.get("kind") == "lsa":
-            lines.append(
-                "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME"
-            )
-        left, chosen = about["without_category"], about["chosen_by"]
+        lines += [_STAND_INS[one["kind"]] for one in (image, text) if one and one.get("kind") in _STAND_INS]
+        left, chosen, best = about["without_category"], about["chosen_by"], about["best_epoch"]
         skipped = f", {left:,} without a category left out" if left else ""
         lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
-        last = about["metrics"][about["best_epoch"] - 1]
+        last = about["metrics"][best - 1]
         why = f"the best by {chosen} of validation products" if chosen else "the last"
         measured = f", {chosen} {100 * last[chosen]:.2f} %" if chosen else ""
-        lines.append(
-            f"epoch {about['best_epoch']} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"
-        )
-        return lines
+        return [*lines, f"epoch {best} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"]
+
+
+_STAND_INS = {
+    "grid": "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME",
+    "lsa": "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME",
+}
 
 
 def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> CatalogueTraining:
@@ -148,12 +159,12 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     categories = maker.categories(category_texts(catalogue.tree, range(len(catalogue.tree)), chosen.query))
     validation = None if validated is None else (validated, maker.products(validated, missing="none"))
     trained = train(learned, features, categories, chosen, out, validation=validation)
-    run = CategoryRun.finish(out, trained, maker, catalogue, asdict(source))
+    run = CategoryRun.finish(out, trained, maker, catalogue, source.model_dump(mode="json"))
     return CatalogueTraining(run, catalogue, features, _tested(run, catalogue))
 
 
 def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
-    from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
+    from diptych.commerce.category_to_image.measuring import measure_ranker
 
     part = catalogue.split("test") if "test" in catalogue.split_sizes else None
     if part is None or not bool((part.place >= 0).any()):
@@ -166,7 +177,7 @@ def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
 
 def own_products(run: CategoryRun) -> Catalogue:
     """Return the products that a run was trained on, with their splits; later ones are of the split ``new``."""
-    catalogue: Catalogue = described(CatalogueSource, run.about["data"], run.folder).catalogue()
+    catalogue: Catalogue = read_again(run.about["data"], run.folder)
     splits = run.splits
     return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
 
@@ -197,7 +208,7 @@ class OtherData(SortedData):
         collection = source.collection()
         sorted_already = own_tree and any(paths_of(record) for record in collection.records or ())
         if source.taxonomy is not None or sorted_already:
-            return used_part(source.catalogue(), split), asdict(source)
+            return used_part(source.catalogue(), split), source.model_dump(mode="json")
         catalogue = catalogue_of(collection, tree=run.tree, attribute_form=form, unknown="none")
         about = {"data": source.data, "reader": source.reader, "tree": "the run's"}
         return used_part(catalogue, split), about
@@ -306,6 +317,7 @@ class PickOptions(PartOptions):
 
     k: int = parameter(8, "Images per category.", "-k", ge=1)
     among: Among = parameter("all", "members: only of products in it or below.")
+    beyond: bool = parameter(False, "Fill up to -k where a category has fewer products.")
     distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
     sheet: bool = parameter(True, "Write the tree's contact sheet.")
     side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
@@ -326,7 +338,7 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
         "split": options.split,
         "trained_on": count_trained_on(run, catalogue, own=data.data is None),
     }
-    how: dict[str, Any] = options.model_dump(include={"k", "among", "distinct"})
+    how: dict[str, Any] = options.model_dump(include={"k", "among", "beyond", "distinct"})
     with rows_for(run, catalogue, folder) as rows:
         return pick_rows(categories, rows, catalogue, texts=texts, about=about, **how)
 
@@ -335,7 +347,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
     """Which models are measured, and how."""
 
     model: list[str] = parameter(
-        [], "bm25, clip, sentence, clip-i … clip-ita. Repeatable.", default="all possible"
+        [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all possible but mixed"
     )
     setting: list[str] = parameter(
         [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
@@ -374,17 +386,23 @@ def evaluate_catalogue(
         "settings": _names(options.setting),
         **options.model_dump(include={"relevance", "judged_seed"}),
         "bootstrap": Bootstrap(options.samples),
-        "about": {"source": asdict(source), "encoders asked for": asked},
+        "about": {"source": source.model_dump(mode="json"), "encoders asked for": asked},
     }
     if options.run is not None:
         return _evaluate_run(CategoryRun.open(options.run), catalogue, options.out, **common)
-    maker, validation = encoders.maker(catalogue), validation_part(catalogue)
-    train, test = training_part(catalogue, "test")
+    models, splits = _names(options.model), catalogue.split_sizes
+    train, validation, test = None, None, catalogue
+    if models and set(models) <= set(RANKERS) and not {"train", "test"} <= set(splits):
+        test = catalogue.split("test") if "test" in splits else catalogue  # baselines need no more
+    else:
+        validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
+    maker = encoders.maker(catalogue)
     common |= {
-        "models": _names(options.model),
+        "models": models,
         "seeds": tuple(range(options.seeds)),
         "options": options.training({}, "--seeds") if options.set_ else None,
-        **options.model_dump(include={"query", "published", "jobs"}),
+        "query": options.text,
+        **options.model_dump(include={"published", "jobs"}),
     }
     return evaluate_models(train, validation, test, maker, options.out, missing="none", **common), test
 
@@ -397,8 +415,7 @@ def _names(given: list[str]) -> list[str] | None:
 def _evaluate_run(
     run: CategoryRun, catalogue: Catalogue, out: Path, *, about: Mapping[str, Any], **options: Any
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    from diptych.commerce.category_to_image.evaluation import evaluate_given
-    from diptych.commerce.category_to_image.evaluation.evaluate import chosen_settings
+    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_models
 
     test, note = held_out(run.splits, catalogue)
     seen = None
@@ -407,16 +424,16 @@ def _evaluate_run(
         epochs = run.options.epochs if run.options.resample else 0
         mask = seen_nodes(catalogue.subset(rows), run.options.setting, run.options.seed, epochs=epochs)
         seen = dict.fromkeys(chosen_settings(options["settings"]), mask)
-    texts = category_texts(test.tree, range(len(test.tree)), run.options.query)
-    found = evaluate_given(
-        run.model,
+    found = evaluate_models(
+        None,
+        None,
         test,
-        run.features(test),
-        run.category_features(texts),
+        run.maker,
         out,
-        given=f"{run.about['model']} trained on {run.options.setting} categories",
+        given=(run.model, f"{run.about['model']} trained on {run.options.setting} categories"),
         query=run.options.query,
         seen=seen,
+        missing="none",
         about={**about, "run": str(run.folder.resolve()), "notes": [*catalogue.notes, *note]},
         **options,
     )
@@ -444,9 +461,99 @@ def evaluated_products(found: ModelsEvaluation) -> Catalogue:
         source = found.about["source"]
     except KeyError:
         raise StorageError(f"{found.folder} does not say what data it is of", "evaluate again") from None
-    whole = described(CatalogueSource, source, found.folder).catalogue()
+    whole = read_again(source, found.folder)
     run = found.about.get("run")
+    if whole.fingerprint == found.protocol.test:
+        return whole
     part = whole.split("test") if run is None else held_out(CategoryRun.open(run).splits, whole)[0]
     if part.fingerprint != found.protocol.test:
         raise StorageError("the products are not those that were ranked any more", "evaluate again")
     return part
+
+
+_NAMED = 3  # categories of one name that are spelt out
+_MARKS = {True: "✓", False: "✗", None: ""}
+
+
+class ProductSearcher:
+    """An index of products with the run that embedded them."""
+
+    kind, note = "product", ""
+
+    def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
+        self.index, self.run, self.catalogue = index, run, catalogue
+        self.rows = {name: row for row, name in enumerate(catalogue.ids)}
+
+    @classmethod
+    def open(cls, index: Index, folder: Path) -> Self:
+        """Open what the index of a folder says it was made of."""
+        if OF_PRODUCTS not in index.about:
+            fix = "make one: diptych categories index RUN, or leave --category out"
+            raise UsageError(f"{folder} is no index of products", fix)
+        source = ProductSource.read(index.about[OF_PRODUCTS], str(folder), StorageError, "index again")
+        check_still_there(str(source.run), folder)
+        run = CategoryRun.open(source.run)
+        return cls(index, run, source.other.catalogue(run, source.split)[0])
+
+    def find(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        least: float | None = None,
+        own_terms: bool = False,
+        paths: bool = False,
+        **options: Any,
+    ) -> list[Found]:
+        """Search for a category of the products' tree, by name or path, or for any words."""
+        if own_terms:
+            raise UsageError("--own-terms is of searches for images", "leave it out")
+        if query_type(query) != "text":
+            raise UsageError(
+                f"{query!r} is an image or vectors; products are found by words", "give a category's name"
+            )
+        run, tree = self.run, self.catalogue.tree
+        meant, words = tree.meant(query), query
+        if len(meant) == 1 and run.options.query != "name":  # as the run knows categories
+            words = category_texts(tree, meant, run.options.query)[0]
+        vectors = run.model.category_rows(run.category_features([words]))
+        best, after = best_of(
+            self.index.search(vectors, k, encoder=run.model.fingerprint, **options), 0, least
+        )
+        hits, lines = [], []
+        for rank, (name, score) in enumerate(best, 1):
+            hit, places = self._described(name, score, set(meant))
+            hits.append(hit)
+            line = (f"{rank}", f"{score:.3f}", name, _MARKS[hit.right], hit.text, places)
+            lines.append((*line, hit.path) if paths else line)
+        columns = ("rank", "score", "id", "", "title", "category", *(["path"] if paths else []))
+        title = f"products for {query!r}" + (f", encoded as {words!r}" if words != query else "")
+        notes = [legend(tree, query, meant)]
+        seen = sum(run.splits.get(hit.name) == "train" for hit in hits)
+        if meant and seen:
+            known = f"the run was trained on {seen:,} of these {len(hits):,}"
+            notes.append(f"{known}: what is right among them flatters it")
+        return [Found(query, hits, Table.of(title, after, columns, lines), notes)]
+
+    def _described(self, name: str, score: float, meant: set[int]) -> tuple[Hit, str]:
+        """Return a hit with title and image, and the texts of its categories."""
+        shop = self.catalogue
+        if name not in self.rows:
+            message = f"the index finds {name!r}, which {shop.name} no longer holds"
+            raise DataError(message, "index the products again")
+        row = self.rows[name]
+        right = shop.is_in(row, meant) if meant else None
+        image, read, path = int(shop.picture_rows[row]), None, ""
+        if image >= 0:
+            read, path = partial(shop.collection.image, image), image_path(shop.collection, image)
+        hit = Hit(name, score, shop.titles[row], path, read, right)
+        return hit, "; ".join(map(shop.tree.text, shop.places_of(row).tolist()))
+
+
+def legend(tree: CategoryTree, query: str, meant: list[int]) -> str:
+    """Return what the marks mean."""
+    if not meant:
+        return f"{query!r} is no category of the tree: nothing found is right or wrong"
+    texts = [tree.text(node) for node in meant[:_NAMED]]
+    more = f" and {len(meant) - _NAMED:,} more" if len(meant) > _NAMED else ""
+    return f"✓ sorted into {' or '.join(texts)}{more}, or below it; ✗ elsewhere; no mark: without a category"

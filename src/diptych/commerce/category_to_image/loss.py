@@ -7,15 +7,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize
 
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import UsageError
-from diptych.data.taxonomy import CategoryTree
-from diptych.objectives.declaration import checked_temperature
+from diptych.objectives.declaration import Tempered, checked_temperature
 
-Duplicates = Literal["negatives", "masked"]
-"""What other pairs of the same category are to a pair."""
+Duplicates = Literal["negatives", "masked"]  # what other pairs of the same category are to a pair
 
 
 def pair_losses(
@@ -26,37 +25,27 @@ def pair_losses(
     duplicates: Duplicates = "negatives",
     margins: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The losses of each pair, from cosines.
+    """Return (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
 
     Args:
-        scores: (β, β), category j and product k; pairs are on the diagonal.
-        same: (β, β) booleans: whether pairs j and k are of one category.
-        margins: (β, β) non-negative, symmetric, 0 on the diagonal, added to the scores of other pairs; see
-            :mod:`diptych.commerce.category_to_image.loss`.
-
-    Returns:
-        (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
+        scores: (β, β) cosines of category j and product k; pairs are on the diagonal.
+        temperature: τ.
+        same: (β, β) booleans: whether pairs j and k are of one category; for ``masked``.
+        margins: (β, β) of :func:`tree_margins`, added to the scores.
     """
     checked_temperature(temperature)
     if scores.dim() != 2 or scores.shape[0] != scores.shape[1]:
         raise UsageError(f"scores of shape {tuple(scores.shape)}", "give one row and one column per pair")
-    if margins is not None:
-        scores = scores + margins
-    logits = scores / temperature
-    if duplicates == "negatives":
-        return _against_all(logits.T), _against_all(logits)
-    if duplicates != "masked":
+    if duplicates not in ("negatives", "masked"):
         raise UsageError(f"duplicates {duplicates!r}", "'negatives' or 'masked'")
-    if same is None:
-        raise UsageError("duplicates are masked, and nobody says which they are", "give same")
-    own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
-    logits = logits.masked_fill(same & ~own, -math.inf)
-    return _against_all(logits.T), _against_all(logits)
-
-
-def _against_all(logits: Tensor) -> Tensor:
-    """(β,) −log of the share of the diagonal in each row's sum of exponentials."""
-    return logits.logsumexp(dim=1) - logits.diagonal()
+    logits = (scores if margins is None else scores + margins) / temperature
+    if duplicates == "masked":
+        if same is None:
+            raise UsageError("duplicates are masked, but same does not say which they are", "give same")
+        own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+        logits = logits.masked_fill(same & ~own, -math.inf)
+    to_category, to_product = (rows.logsumexp(dim=1) - rows.diagonal() for rows in (logits.T, logits))
+    return to_category, to_product
 
 
 def category_product_loss(
@@ -69,11 +58,12 @@ def category_product_loss(
     duplicates: Duplicates = "negatives",
     margins: Tensor | None = None,
 ) -> Tensor:
-    """Eq. 7.9, a scalar.
+    """Return Eq. 7.9, a scalar; ``same``, ``duplicates`` and ``margins`` as :func:`pair_losses` takes them.
 
     Args:
         categories: (β, d) rows c of any length but 0; their cosines are the scores.
         products: (β, d) rows p; p_j is a product of c_j.
+        temperature: τ.
         balance: λ in [0, 1], the weight of product→category.
     """
     if categories.dim() != 2 or categories.shape != products.shape:
@@ -84,14 +74,17 @@ def category_product_loss(
     if not 0 <= balance <= 1:
         raise UsageError(f"balance {balance}", "give λ between 0 and 1")
     scores = normalize(categories, dim=1) @ normalize(products, dim=1).T
-    to_category, to_product = pair_losses(scores, temperature, same, duplicates=duplicates, margins=margins)
+    losses = pair_losses(scores, temperature, same, duplicates=duplicates, margins=margins)
+    return _balanced(losses, balance)
+
+
+def _balanced(losses: tuple[Tensor, Tensor], balance: float) -> Tensor:
+    to_category, to_product = losses
     return (balance * to_category + (1 - balance) * to_product).mean()
 
 
-class CategoryProductLoss(nn.Module):
+class CategoryProductLoss(Tempered):
     """Eq. 7.9 over cosines, with its hyper-parameters and, where it is learned, the temperature."""
-
-    ceiling = 100.0
 
     def __init__(
         self,
@@ -100,46 +93,27 @@ class CategoryProductLoss(nn.Module):
         balance: float = 0.5,
         duplicates: Duplicates = "negatives",
     ) -> None:
-        super().__init__()
-        checked_temperature(temperature)
-        self._fixed = temperature
+        super().__init__(temperature, learn_temperature)
         self.balance = balance
         self.duplicates: Duplicates = duplicates
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature))) if learn_temperature else None
 
-    @property
-    def temperature(self) -> float | Tensor:
-        """τ: a number, or the scalar tensor that is learned."""
-        if self.log_scale is None:
-            return self._fixed
-        with torch.no_grad():  # projected after a step, for a clamp in the graph has no gradient beyond it
-            self.log_scale.clamp_(max=math.log(self.ceiling))
-        return torch.exp(-self.log_scale)
-
-    def forward(self, scores: Tensor, same: Tensor | None = None, margins: Tensor | None = None) -> Tensor:
-        """The loss of (β, β) cosines of categories and products, a scalar."""
-        to_category, to_product = pair_losses(
-            scores, self.temperature, same, duplicates=self.duplicates, margins=margins
-        )
-        return (self.balance * to_category + (1 - self.balance) * to_product).mean()
+    def forward(self, scores: Tensor, same: Tensor | None = None, margins: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """Return the loss of (β, β) cosines of categories and products, a scalar."""
+        losses = pair_losses(scores, self.temperature, same, duplicates=self.duplicates, margins=margins)
+        return _balanced(losses, self.balance)
 
 
 def greatest_distance(tree: CategoryTree, nodes: np.ndarray) -> int:
-    """The most edges there could be between two of ``nodes``: twice the depth of the deepest."""
+    """Return the most edges there could be between two of ``nodes``: twice the depth of the deepest."""
     return int(2 * tree.depth[nodes].max(initial=1))
 
 
 def tree_margins(
     tree: CategoryTree, nodes: np.ndarray, strength: float, greatest: int | None = None
 ) -> np.ndarray:
-    """(β, β) float32 margins m·D(j, k) of pairs whose categories are ``nodes``.
-
-    Args:
-        nodes: (β,) the category of each pair.
-    """
+    """(β, β) float32 margins m·D(j, k) of pairs whose categories are the (β,) ``nodes``."""
     if not strength >= 0:
         raise UsageError(f"strength {strength} of the tree-aware loss", "give 0 or more, such as 0.1")
-    greatest = greatest_distance(tree, nodes) if greatest is None else greatest
     distances = tree.distance(nodes[:, None], nodes[None, :])
-    margins: np.ndarray = (strength * distances / greatest).astype(np.float32)
-    return margins
+    margins: np.ndarray = strength * distances / (greatest or greatest_distance(tree, nodes))
+    return margins.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The model of thesis ch. 7: pooled attributes, two projection heads over rows of frozen encoders (Eq. 7.1–7.6)."""
+"""The model of thesis ch. 7: pooled attributes and two projection heads over frozen embeddings (Eq. 7.1–7.6)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, normalize
 
-from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.commerce.category_to_image.features import MODALITIES, Modality
 from diptych.core.errors import MismatchError
 
 
 class Bags(NamedTuple):
-    """The attribute rows of some products."""
+    """The attribute embeddings of some products, product by product."""
 
-    rows: Tensor  # (m, d) float32, product by product
-    start: Tensor  # (n + 1,) int64
+    rows: Tensor  # (m, d) float32
+    start: Tensor  # (n + 1,) int64: product i has rows[start[i]:start[i + 1]]
 
     @property
     def counts(self) -> Tensor:
-        """(n,) int64: attributes of each product."""
         return self.start.diff()
 
     @property
@@ -30,27 +29,21 @@ class Bags(NamedTuple):
         """(m,) int64: the product of each row."""
         return torch.repeat_interleave(self.counts)
 
-
-def _weighted_sums(bags: Bags, weights: Tensor) -> Tensor:
-    """(n, d): the sum of each product's rows, each times its weight."""
-    sums = bags.rows.new_zeros(len(bags.start) - 1, bags.rows.shape[1])
-    return sums.index_add(0, bags.owner, bags.rows * weights[:, None])
+    def weighted_sums(self, weights: Tensor) -> Tensor:
+        """(n, d): the sum of each product's rows, each times its weight."""
+        sums = self.rows.new_zeros(len(self.start) - 1, self.rows.shape[1])
+        return sums.index_add(0, self.owner, self.rows * weights[:, None])
 
 
 def mean_pooled(bags: Bags) -> Tensor:
-    """(n, d): the mean of each product's attribute rows (Eq. 7.5); zeros for a product without attributes."""
-    return _weighted_sums(bags, bags.counts.to(bags.rows.dtype).reciprocal()[bags.owner])
+    """(n, d): the mean of each product's attributes (Eq. 7.5); zeros for a product without attributes."""
+    return bags.weighted_sums(bags.counts.to(bags.rows.dtype).reciprocal()[bags.owner])
 
 
 class AttentionPooling(nn.Module):
-    """A mean whose weights are a soft-max over a product's own attributes.
+    """A mean whose weights are a soft-max over a product's own attributes, w_i ∝ exp(a_i·u / √d).
 
-    For attribute rows a_1, …, a_n of length d and a learned query u::
-
-        h_a = Σ_i w_i·a_i,   w_i = exp(a_i·u / √d) / Σ_j exp(a_j·u / √d)
-
-    u begins at 0, where it is the published mean; what is learned is the departure from it. With one attribute it
-    is that attribute, without any it is zeros.
+    The query u begins at 0, where it is the published mean. A product without attributes gets zeros.
     """
 
     def __init__(self, width: int) -> None:
@@ -61,37 +54,25 @@ class AttentionPooling(nn.Module):
         """(m,) positive weights that sum to 1 over each product's attributes."""
         n, owner = len(bags.start) - 1, bags.owner
         logits = bags.rows @ self.query / math.sqrt(bags.rows.shape[1])
-        # The largest is taken off, so that no exponential overflows; it changes no weight and has no gradient.
-        highest = (
-            logits.detach().new_zeros(n).scatter_reduce(0, owner, logits.detach(), "amax", include_self=False)
-        )
+        # The largest is subtracted, so that no exponential overflows; it changes no weight and has no gradient.
+        fixed = logits.detach()
+        highest = fixed.new_zeros(n).scatter_reduce(0, owner, fixed, "amax", include_self=False)
         parts = torch.exp(logits - highest[owner])
         return parts / parts.new_zeros(n).index_add(0, owner, parts)[owner]
 
     def forward(self, bags: Bags) -> Tensor:
-        """(n, d): one row per product; zeros for a product without attributes."""
-        return _weighted_sums(bags, self.weights(bags))
+        return bags.weighted_sums(self.weights(bags))
 
 
-# ProjectionHead: an MLP of two hidden layers with GELU and layer norm (thesis ch. 7, section 7.4.2).
-#
-# ::
-#
-#     before:  x → first → first_norm → GELU → second → second_norm → GELU → output
-#     after:   x → first → GELU → first_norm → second → GELU → second_norm → output
-#
-# The chapter names the parts and not their order; ``before`` is ours. GELU is the exact one, x·Φ(x).
-
-
-Normalise = Literal["before", "after"]
-"""Where a hidden layer has its layer norm: before the GELU or after it."""
-
-Keep = Callable[[int, int], Tensor]
-"""Dropout of a hidden layer: (rows, width) to multipliers, 0 for what is dropped and 1/(1 − share) for the rest."""
+Normalise = Literal["before", "after"]  # a hidden layer's layer norm: before the GELU or after it
+Keep = Callable[[int, int], Tensor]  # dropout: (rows, width) to multipliers, 0 for what is dropped
 
 
 class ProjectionHead(nn.Module):
-    """g of Eq. 7.2 and 7.6; its parameters are ``first``, ``first_norm``, ``second``, ``second_norm``, ``output``."""
+    """g of Eq. 7.2 and 7.6: two hidden layers with exact GELU and layer norm (section 7.4.2).
+
+    The chapter does not give the order of its parts; ``before``, norm then GELU, is ours.
+    """
 
     def __init__(self, inputs: int, hidden: int, width: int, normalise: Normalise = "before") -> None:
         super().__init__()
@@ -103,37 +84,24 @@ class ProjectionHead(nn.Module):
         self.normalise = normalise
 
     def forward(self, rows: Tensor, keep: Keep | None = None, shift: Tensor | None = None) -> Tensor:
-        """(n, inputs) rows to (n, width) rows, not of unit length.
-
-        Args:
-            shift: (n, hidden) added to what ``first`` gives.
-        """
-        for layer, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
-            rows = layer(rows)
-            if shift is not None and layer is self.first:
-                rows = rows + shift
-            rows = gelu(norm(rows)) if self.normalise == "before" else norm(gelu(rows))
-            if keep is not None:
-                rows = rows * keep(*rows.shape)
-        projected: Tensor = self.output(rows)
+        """(n, inputs) to (n, width), not of unit length; ``shift`` (n, hidden) is added after ``first``."""
+        rows = self.first(rows)
+        rows = self._activated(rows if shift is None else rows + shift, self.first_norm, keep)
+        projected: Tensor = self.output(self._activated(self.second(rows), self.second_norm, keep))
         return projected
 
+    def _activated(self, rows: Tensor, norm: nn.LayerNorm, keep: Keep | None) -> Tensor:
+        rows = gelu(norm(rows)) if self.normalise == "before" else norm(gelu(rows))
+        return rows if keep is None else rows * keep(*rows.shape)
 
-Rows = Tensor | Bags
-"""Of one modality: (n, d) rows; for attributes also all of them, which the model pools."""
+
+Rows = Tensor | Bags  # of one modality: (n, d), or attributes that the model pools
 
 
 class CategoryProductModel(nn.Module):
-    """Rows of categories and products to unit rows of one space, for any subset of {image, title, attributes}.
+    """Embeddings of categories and products to unit rows of one space, for any subset of the modalities.
 
-    A product that lacks a modality has a learned row in its place, zeros before training; one that lacks all of
-    them has all those rows, so it still ranks.
-
-    Attributes:
-        product_head: g_p of Eq. 7.6.
-        category_head: g_c of Eq. 7.2.
-        missing: per modality, the row of a product without it.
-        attention: the pooling of attributes, where it is attention; None for the mean.
+    ``missing`` holds a learned row per modality, zeros before training, that replaces it where a product lacks it.
     """
 
     def __init__(
@@ -149,7 +117,6 @@ class CategoryProductModel(nn.Module):
         super().__init__()
         self.modalities: tuple[Modality, ...] = tuple(one for one in MODALITIES if one in widths)
         self.widths = {one: widths[one] for one in self.modalities}
-        self.category_width = category_width
         self.width = width
         self.product_head = ProjectionHead(sum(self.widths.values()), hidden, width, normalise)
         self.category_head = ProjectionHead(category_width, hidden, width, normalise)
@@ -159,68 +126,56 @@ class CategoryProductModel(nn.Module):
         attends = attributes == "attention" and "attributes" in self.modalities
         self.attention = AttentionPooling(self.widths["attributes"]) if attends else None
 
-    def joined(
-        self, rows: Mapping[Modality, Rows], present: Mapping[Modality, Tensor] | None = None
-    ) -> Tensor:
-        """(n, sum of widths): h_p of Eq. 7.6, a product's rows one after another: image, title, attributes.
-
-        Args:
-            present: (n,) booleans of modalities that some product lacks; where nothing is said all have it, but
-                for attributes given as :class:`Bags`, where a product without any lacks them.
-        """
-        parts = []
-        for one, (given, there) in self._given(rows, present).items():
-            parts.append(given if there is None else torch.where(there[:, None], given, self.missing[one]))
-        return torch.cat(parts, dim=1)
-
     def products(
         self,
         rows: Mapping[Modality, Rows],
         present: Mapping[Modality, Tensor] | None = None,
         keep: Keep | None = None,
     ) -> Tensor:
-        """(n, width) unit rows p of products, g_p of :meth:`joined`, whose arguments it takes.
+        """(n, width) unit rows p of products: g_p of their image, title and attributes end to end (Eq. 7.6).
 
-        The rows of what is missing enter as numbers, and their gradient comes by a term that is 0: through them
-        autograd would compute a gradient for every number of every encoder's row, a fifth of all arithmetic.
+        Args:
+            rows: of every modality of the model.
+            present: (n,) booleans of modalities that some products lack; not given, all products have it, and of
+                :class:`Bags` those that have any.
+            keep: dropout.
         """
-        all_given = self._given(rows, present)
         parts, absent = [], []
-        for one, (given, there) in all_given.items():
-            if there is None:
-                parts.append(given)
-                absent.append(torch.zeros(len(given), dtype=given.dtype, device=given.device))
-            else:
-                parts.append(torch.where(there[:, None], given, self.missing[one].detach()))
-                absent.append((~there).to(given.dtype))
-        shift = None
-        if torch.is_grad_enabled() and any(there is not None for _, there in all_given.values()):
-            of_missing = torch.block_diag(*(self.missing[one][None] for one in self.modalities))  # type: ignore[no-untyped-call]
-            through = torch.stack(absent, dim=1) @ linear(of_missing, self.product_head.first.weight.detach())
-            shift = through - through.detach()
+        for one in self.modalities:
+            given, there = self._given(one, rows.get(one), (present or {}).get(one))
+            if there is not None:
+                given = torch.where(there[:, None], given, self.missing[one].detach())
+            parts.append(given)
+            absent.append(None if there is None else ~there)
+        shift = self._of_missing(absent, parts[0]) if torch.is_grad_enabled() else None
         return normalize(self.product_head(torch.cat(parts, dim=1), keep, shift), dim=1)
 
-    def _given(
-        self, rows: Mapping[Modality, Rows], present: Mapping[Modality, Tensor] | None
-    ) -> dict[Modality, tuple[Tensor, Tensor | None]]:
-        """Per modality one row per product, and which products have it; None for all."""
-        made: dict[Modality, tuple[Tensor, Tensor | None]] = {}
-        for one in self.modalities:
-            given = rows.get(one)
-            if given is None:
-                known = ", ".join(self.modalities)
-                raise MismatchError(f"no {one} rows for a model of {known}", f"give {one} rows")
-            there = None if present is None else present.get(one)
-            if isinstance(given, Bags):
-                there = given.counts > 0 if there is None else there
-                given = mean_pooled(given) if self.attention is None else self.attention(given)
-            if given.shape[1] != self.widths[one]:
-                raise MismatchError(
-                    f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
-                    "give rows of the encoder that the model was trained with",
-                )
-            made[one] = given, there
-        return made
+    def _given(self, one: Modality, given: Rows | None, there: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return one row per product, and which products have it; None for all."""
+        if given is None:
+            known = ", ".join(self.modalities)
+            raise MismatchError(f"no {one} rows for a model of {known}", f"give {one} rows")
+        if isinstance(given, Bags):
+            there = given.counts > 0 if there is None else there
+            given = mean_pooled(given) if self.attention is None else self.attention(given)
+        if given.shape[1] != self.widths[one]:
+            raise MismatchError(
+                f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
+                "give rows of the encoder that the model was trained with",
+            )
+        return given, there
+
+    def _of_missing(self, absent: list[Tensor | None], like: Tensor) -> Tensor | None:
+        """Return (n, hidden) zeros through which the missing rows get their gradient.
+
+        Through the joined rows autograd would compute one for every number of every encoder's row, which is not used.
+        """
+        if all(one is None for one in absent):
+            return None
+        columns = [like.new_zeros(len(like)) if one is None else one.to(like.dtype) for one in absent]
+        rows = torch.block_diag(*(self.missing[one][None] for one in self.modalities))  # type: ignore[no-untyped-call]
+        through = torch.stack(columns, dim=1) @ linear(rows, self.product_head.first.weight.detach())
+        return through - through.detach()
 
     def categories(self, rows: Tensor, keep: Keep | None = None) -> Tensor:
         """(q, width) unit rows c of categories, from (q, category_width) rows."""
@@ -232,5 +187,5 @@ class CategoryProductModel(nn.Module):
         categories: Tensor,
         present: Mapping[Modality, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Unit rows p of products and c of categories."""
+        """Return unit rows p of products and c of categories."""
         return self.products(rows, present), self.categories(categories)

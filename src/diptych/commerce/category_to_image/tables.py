@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.filling import Reliability
     from diptych.commerce.category_to_image.picking import Picks
     from diptych.commerce.category_to_image.runs import CategoryRun
@@ -22,8 +20,14 @@ Numbers = Mapping[str, Any]
 
 LEVEL_MEASURES = ("mAP@10", "P@1")
 MOST_SIBLINGS = 10
-_OTHERS = ("", ", other models")
 _MARKS = {"better": " ▲", "worse": " ▼"}
+_ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
+_ERRORS |= {"same_tree": "same tree", "other_tree": "other tree"}
+_KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "same tree": "else"}
+_OFFSETS = {
+    "depths": ("depth of wrong ones in the same tree", "depth found − depth of the query"),
+    "distances": ("distance of all wrong ones", "edges between found and query"),
+}
 
 
 def setting_name(setting: str) -> str:
@@ -43,7 +47,7 @@ def percent(share: float | None, note: str = "", shade: float = 0.0, colour: str
 
 def _count(value: float) -> Cell:
     """Return a count that may be a mean over seeds."""
-    return Cell(f"{value:,.0f}" if value == int(value) else f"{value:,.1f}", value=value)
+    return Cell.number(value, 0 if value == int(value) else 1)
 
 
 def _interval(value: Numbers) -> str:
@@ -52,37 +56,53 @@ def _interval(value: Numbers) -> str:
 
 def measure_table(setting: str, numbers: Numbers) -> Table:
     """Return thesis Table 7.1: the best marked, what differs from the baseline, ± over seeds, chance below."""
-    rows = numbers["table"]
-    names = [name for name in rows[0]["values"] if "hits" not in name]
+    names = [name for name in numbers["table"][0]["values"] if "hits" not in name]
     verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
-    values = [[*(row["values"][name] for name in names), row["products"]["R@1"]] for row in rows]
-    highest = [max(one["mean"] for one in column) for column in zip(*values, strict=True)]
-    lines = []
-    for row, own in zip(rows, values, strict=True):
-        cells = [Cell(row["label"])]
-        for name, one, most in zip([*names, ""], own, highest, strict=True):
-            best = one["mean"] == most > 0
-            mark = _MARKS.get(verdicts.get((row["model"], name), ""), "")
-            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
-            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
-            cells.append(Cell(text, note, strong=best, value=one["mean"]))
-        lines.append(cells)
-    lines.append([Cell("chance"), *(percent(one["chance"]) for one in values[0])])
+    heads = {**{name: ("values", name) for name in names}, "right category": ("products", "R@1")}
     after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
     if numbers["comparison"]:
         after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
     groups = (("", 1), ("category → products", len(names)), ("product → category", 1))
-    heads = ("Model", *names, "right category")
-    return Table(setting_name(setting), heads, lines, groups, after)
+    return _scores(setting_name(setting), numbers, heads, verdicts, groups=groups, after=after)
+
+
+def leaderboard_table(setting: str, numbers: Numbers) -> Table:
+    """Return the measures of Marqo's e-commerce leaderboards."""
+    heads = {name: ("leaderboard", name) for name in numbers["table"][0]["leaderboard"]}
+    after = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
+    return _scores(f"{setting_name(setting)}: leaderboard measures", numbers, heads, {}, after=after)
+
+
+def _scores(
+    caption: str,
+    numbers: Numbers,
+    heads: Mapping[str, tuple[str, str]],
+    verdicts: Mapping[tuple[str, str], str],
+    **more: Any,
+) -> Table:
+    """Return a row per model and one of chance; ``heads``: part and measure of every column."""
+    rows = [[row[part][name] for part, name in heads.values()] for row in numbers["table"]]
+    highest = [max(one["mean"] for one in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row, own in zip(numbers["table"], rows, strict=True):
+        cells = [Cell(row["label"])]
+        for head, one, most in zip(heads, own, highest, strict=True):
+            best, mark = one["mean"] == most > 0, _MARKS.get(verdicts.get((row["model"], head), ""), "")
+            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
+            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
+            cells.append(Cell(text, note, strong=best, value=one["mean"]))
+        lines.append(cells)
+    lines.append([Cell("chance"), *(percent(one["chance"]) for one in rows[0])])
+    return Table(caption, ("Model", *heads), lines, **more)
 
 
 def interval_table(setting: str, numbers: Numbers) -> Table:
     """Return every measure with its interval over categories, mAP as published code divides it among them."""
     names = list(numbers["table"][0]["values"])
-    rows = []
-    for row in numbers["table"]:
-        values = [row["values"][name] for name in names]
-        rows.append([Cell(row["label"]), *(percent(one["mean"], _interval(one)) for one in values)])
+    rows = [
+        [Cell(row["label"]), *(percent(one["mean"], _interval(one)) for one in row["values"].values())]
+        for row in numbers["table"]
+    ]
     after = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
     caption = f"{setting_name(setting)}: all measures with 95 % intervals over categories"
     return Table(caption, ("Model", *names), rows, after=after, folded=True)
@@ -90,64 +110,72 @@ def interval_table(setting: str, numbers: Numbers) -> Table:
 
 def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
     """Return one measure of every model on every level of the tree."""
-    groups = numbers["levels"]
-    depths = {one["group"]: one["categories"] for one in next(iter(groups.values()))}
-    depths = depths if len(depths) > 1 else {}
+    first = next(iter(numbers["levels"].values()))
+    counts = {one["group"]: one["categories"] for one in first} if len(first) > 1 else {}
     rows = []
     for row in numbers["table"]:
-        whole = row["values"][measure]
-        of_level = {one["group"]: one["values"][measure]["mean"] for one in groups[row["model"]]}
-        cells = [percent(of_level[depth], shade=of_level[depth]) for depth in depths]
-        rows.append([Cell(row["label"]), percent(whole["mean"], _interval(whole)), *cells])
-    heads = [f"{depth} ({count:,.0f})" for depth, count in depths.items()]
-    return Table(
-        f"{measure} by level: {setting_name(setting).lower()}",
-        ("Model", "all, 95 %", *heads),
-        rows,
-        after="Per cent; level 1 is the most general; in brackets: query categories of the level.",
-        folded=measure != LEVEL_MEASURES[0],
-    )
+        whole, levels = row["values"][measure], numbers["levels"][row["model"]] if counts else []
+        means = [one["values"][measure]["mean"] for one in levels]
+        shaded = [percent(mean, shade=mean) for mean in means]
+        rows.append([Cell(row["label"]), percent(whole["mean"], _interval(whole)), *shaded])
+    heads = [f"{depth} ({count:,.0f})" for depth, count in counts.items()]
+    after = "Per cent; level 1 is the most general; in brackets: query categories of the level."
+    caption = f"{measure} by level: {setting_name(setting).lower()}"
+    folded = measure != LEVEL_MEASURES[0]
+    return Table(caption, ("Model", "all, 95 %", *heads), rows, after=after, folded=folded)
 
 
-def _rows(settings: Mapping[str, Numbers], models: Iterable[str]) -> Iterator[tuple[str, str, str, Numbers]]:
-    """Yield every model in every setting: its name, its label, the setting's name, and the setting's numbers."""
-    for model, (setting, numbers) in product(models, settings.items()):
-        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
-        yield model, label, setting_name(setting), numbers
+def _label(numbers: Numbers, model: str) -> str:
+    return str(next(row["label"] for row in numbers["table"] if row["model"] == model))
 
 
 def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table | None:
     """Return thesis Table 7.3: categories that training saw and others; None where that is not known."""
     rows, names = [], []
-    for model, label, setting, numbers in _rows(settings, models):
-        names = list(numbers["table"][0]["values"])
-        for one in reversed(numbers["seen"].get(model, ())):
-            head = Cell(f"{label}, {'seen' if one['group'] else 'unseen'}", setting)
-            values = [percent(one["values"][name]["mean"]) for name in names]
-            rows.append([head, Cell(f"{one['categories']:,.0f}", value=one["categories"]), *values])
+    for model in models:
+        for setting, numbers in settings.items():
+            for one in reversed(numbers["seen"][model]):
+                names = list(one["values"])
+                kind = "seen" if one["group"] else "unseen"
+                head = Cell(f"{_label(numbers, model)}, {kind}", setting_name(setting))
+                values = (percent(value["mean"]) for value in one["values"].values())
+                rows.append([head, Cell(f"{one['categories']:,.0f}", value=one["categories"]), *values])
     if not rows:
         return None
     after = "Per cent. Seen: the category stood for some training product; means over seeds where training draws them."
     if not any(row[0].text.endswith("unseen") for row in rows):
         after += " Training saw every query category: there is nothing unseen to compare with."
-    caption = f"Categories that training saw, and others{_OTHERS[folded]}"
+    caption = f"Categories that training saw, and others{', other models' if folded else ''}"
     return Table(caption, ("Model", "categories", *names), rows, after=after, folded=folded)
 
 
-_ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
-_ERRORS |= {"same_tree": "same tree", "other_tree": "other tree"}
-_KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "same tree": "else"}
+def unseen_table(setting: str, numbers: Numbers) -> Table:
+    """Return the query categories that training never saw."""
+    rows = [
+        [
+            Cell(short_path(one["category"]), words=True),
+            _count(one["relevant"]),
+            *map(percent, one["mAP@10"].values()),
+        ]
+        for one in numbers["unseen"]
+    ]
+    heads = [row["label"] for row in numbers["table"]]
+    after = "mAP@10 in per cent, the mean over seeds; no training of any seed saw these categories."
+    caption = f"Unseen categories: {setting_name(setting).lower()}"
+    return Table(caption, ("category", "products", *heads), rows, after=after, folded=True)
 
 
 def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table:
-    """Return thesis Table 7.2, with what the first product's category is to the query."""
+    """Return thesis Table 7.2, with the relation of the first product's category to the query."""
     rows = []
-    for model, label, setting, numbers in _rows(settings, models):
-        counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
-        values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-        rows.append([Cell(label, setting), *(_count(value / runs) for value in values)])
+    for model in models:
+        for setting, numbers in settings.items():
+            counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
+            values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
+            head = Cell(_label(numbers, model), setting_name(setting))
+            rows.append([head, *(_count(value / runs) for value in values)])
     return Table(
-        f"First products of another category{_OTHERS[folded]}",
+        f"First products of another category{', other models' if folded else ''}",
         ("Model", *_ERRORS.values(), *_KINDS.values()),
         rows,
         groups=(("", 4), ("wrong", 2), ("in the same tree: found is", 4)),
@@ -158,64 +186,54 @@ def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: 
 
 def sibling_table(setting: str, numbers: Numbers, model: str) -> Table:
     """Return the siblings that products are taken for each other's, those most confused first."""
-    runs = numbers["errors"][model]["runs"]
-    rows = []
+    runs, rows = numbers["errors"][model]["runs"], []
     for one in numbers["siblings"][model][:MOST_SIBLINGS]:
         share = one["confused"] / one["products"]
-        counts = [one[name] / runs for name in ("left_as_right", "right_as_left", "products")]
+        counts = (_count(one[name] / runs) for name in ("left_as_right", "right_as_left", "products"))
         head = Cell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
-        rows.append([head, *map(_count, counts), percent(share, "", share, "orange")])
-    return Table(
-        f"Siblings taken for each other by {model}: {setting_name(setting).lower()}",
-        ("A / B", "A taken for B", "B taken for A", "products", "% confused"),
-        rows,
-        after="Each test product is a query for its category among the query categories; means over seeds of training.",
-    )
+        rows.append([head, *counts, percent(share, "", share, "orange")])
+    caption = f"Siblings taken for each other by {model}: {setting_name(setting).lower()}"
+    heads = ("A / B", "A taken for B", "B taken for A", "products", "% confused")
+    after = "Each test product is a query for its category among the query categories; means over seeds of training."
+    return Table(caption, heads, rows, after=after)
 
 
-def evaluation_tables(found: ModelsEvaluation) -> dict[str, list[Table]]:
-    """Return the tables by what they answer; those of all models but the baseline are folded."""
-    settings: Mapping[str, Numbers] = found.numbers["settings"]
-    base = found.baseline
-    rest = [model for model in found.models if model != base]
-    seen = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
-    errors = [error_table(settings, [base]), *([error_table(settings, rest, folded=True)] if rest else [])]
-    each = settings.items()
-    return {
-        "Which model finds products": [of(*one) for one in each for of in (measure_table, interval_table)],
-        "Levels of the tree": [level_table(*one, measure) for one in each for measure in LEVEL_MEASURES],
-        "Seen and unseen categories": [table for table in seen if table is not None],
-        "Errors of the first product": errors,
-        "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
-    }
-
-
-_OFFSETS = {
-    "depths": ("depth of wrong ones in the same tree", "depth found − depth of the query"),
-    "distances": ("distance of all wrong ones", "edges between found and query"),
-}
-
-
-def evaluation_charts(found: ModelsEvaluation) -> dict[str, list[Chart]]:
-    """Return charts of the baseline: measures by level, and how far off its errors are (thesis Figure 7.2)."""
-    base, settings = found.baseline, found.numbers["settings"]
-    levels = {setting_name(name): one["levels"][base] for name, one in settings.items()}
-    levels = {name: groups for name, groups in levels.items() if len(groups) > 1}
-    by_level = []
+def evaluation_sections(
+    settings: Mapping[str, Numbers], base: str, models: Sequence[str]
+) -> dict[str, list[Table | Chart]]:
+    """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
+    rest, each = [model for model in models if model != base], settings.items()
+    seen: list[Table | Chart | None] = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
+    errors: list[Table | Chart] = [error_table(settings, [base])]
+    errors += [error_table(settings, rest, folded=True)] if rest else []
+    measures = (measure_table, interval_table)
+    levels = {name: one["levels"][base] for name, one in each if len(one["levels"][base]) > 1}
+    charts: list[Table | Chart] = []
     for measure in LEVEL_MEASURES if levels else ():
         lines = []
         for name, groups in levels.items():
             y = [100 * one["values"][measure]["mean"] for one in groups]
-            lines.append(Series(name, y, [one["group"] for one in groups]))
+            lines.append(Series(setting_name(name), y, [one["group"] for one in groups]))
         title = f"{base.upper()}: {measure} by level"
-        by_level.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
-    errors = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
-    return {"Levels of the tree": by_level, "Errors of the first product": errors}
+        charts.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
+    offsets = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
+    return {
+        "Which model finds products": [of(*one) for one in each for of in measures],
+        "Measures of leaderboards": [leaderboard_table(*one) for one in each],
+        "Levels of the tree": [
+            *(level_table(*one, measure) for one in each for measure in LEVEL_MEASURES),
+            *charts,
+        ],
+        "Seen and unseen categories": [one for one in seen if one is not None],
+        "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
+        "Errors of the first product": [*errors, *offsets],
+        "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
+    }
 
 
 def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Chart:
-    title, x = _OFFSETS[name]
-    counts = {}
+    """Return how far off the errors of a model are (thesis Figure 7.2)."""
+    (title, x), counts = _OFFSETS[name], {}
     for setting, numbers in settings.items():
         errors = numbers["errors"][model]
         if found := {int(key): value for key, value in errors["all"][name].items()}:
@@ -274,7 +292,7 @@ def pick_warnings(picks_about: Numbers, among: str) -> list[str]:
 
 def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> list[Table]:
     """Return what confidence is worth on test products, and how many suggestions there are of which verdict."""
-    from diptych.commerce.category_to_image.filling.fill import VERDICTS
+    from diptych.commerce.category_to_image.filling import VERDICTS
 
     tables = []
     if reliability is not None:
@@ -302,7 +320,7 @@ def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> l
 
 def run_tables(run: CategoryRun, tested: Result | None) -> list[Table]:
     """Return the measures of a run's test products."""
-    from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
+    from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
 
     if tested is None:
         return []

@@ -18,11 +18,13 @@ __getattr__, __dir__ = lazy_names(
         ".scoring": "Scorer train",
         ".sessions": "sessionise",
         ".statistics": "describe",
-        "diptych.data.logs": "Log ingest",
+        "diptych.commerce.logs": "Log ingest",
     },
 )
 
 if TYPE_CHECKING:
+    from diptych.commerce.logs import Log as Log
+    from diptych.commerce.logs import ingest as ingest
     from diptych.commerce.purchase_intent.auditing import audit as audit
     from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
     from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
@@ -32,5 +34,3 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import train as train
     from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
     from diptych.commerce.purchase_intent.statistics import describe as describe
-    from diptych.data.logs import Log as Log
-    from diptych.data.logs import ingest as ingest

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.commerce.logs.ingest import duckdb_errors, mebibytes
+from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.extras import require
 
 if TYPE_CHECKING:
@@ -30,35 +30,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows for windows: those of one key lie together, and in the order that was asked for.
-
-    Attributes:
-        rows: the table.
-        partition, order: columns that windows have to name to see them so; none where the rows themselves come
-            in that order, one stream after which nothing is sorted.
-    """
+    """Rows for windows: those of one key lie together, and in the order that was asked for."""
 
     rows: ir.Table
+    # columns that windows have to name to see them so; none where the rows themselves come in that order
     partition: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
 
     def window(self, **frame: Any) -> Any:
-        """An Ibis window over the rows; ``frame`` as :func:`ibis.window` takes it."""
+        """Return an Ibis window over the rows; ``frame`` as :func:`ibis.window` takes it."""
         import ibis
 
         return ibis.window(group_by=self.partition or None, order_by=self.order or None, **frame)
 
 
 class Engine(ABC):
-    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``.
-
-    Attributes:
-        name: as it is asked for and printed.
-        rows_at_once: how many events one pass should hold; None where the engine divides its work itself.
-    """
+    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
-    rows_at_once: int | None = None
+    rows_at_once: int | None = (
+        None  # events that one pass should hold; None where the engine divides its work
+    )
 
     def __init__(self, spill: Path | None) -> None:
         if spill is not None:
@@ -95,28 +87,15 @@ class Engine(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-def mebibytes(text: str) -> int:
-    """Parse ``"1GB"``, ``"700 MB"``, ``"2GiB"`` as whole MiB, at least 1; a unit always counts 1024."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
-    if found is None or not float(found[1]):
-        raise UsageError(f"the memory limit is {text!r}", "an amount and a unit, e.g. 1GB or 700MB")
-    return max(1, int(float(found[1]) * 1024 ** (_UNITS[found[2]] - 2)))
 
 
 class DuckDBEngine(Engine):
     """DuckDB inside this process: the default. Beyond a limit of memory it spills to a folder."""
 
     name = "duckdb"
-    rows_at_once = 2_000_000
+    rows_at_once = 1_000_000
 
     def __init__(
         self, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None
@@ -139,22 +118,22 @@ class DuckDBEngine(Engine):
         self._held = 0
 
     def read(self, files: Sequence[Path]) -> ir.Table:
-        with _duckdb_errors():
+        with duckdb_errors():
             return self._connection.read_parquet([str(file) for file in files], hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
-        with _duckdb_errors():
+        with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 
     def write(self, expression: ir.Table, file: Path) -> None:
-        with _duckdb_errors():
+        with duckdb_errors():
             self._connection.to_parquet(expression, str(file), compression="zstd", compression_level=1)
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
         self._held += 1
         name = f"held_{self._held}"
-        with _duckdb_errors():
+        with duckdb_errors():
             table = self._connection.create_table(name, expression, temp=True)
         try:
             yield table
@@ -165,11 +144,7 @@ class DuckDBEngine(Engine):
     def ordered(
         self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
     ) -> Iterator[Ordered]:
-        """Rows in order; windows over them then need no sorting of their own.
-
-        One sort at most, and none of a file that is in order, costs a third of what two windows cost that sort
-        each for itself.
-        """
+        """Yield rows in order: one sort at most costs a third of what two windows cost that sort each for itself."""
         if is_so:
             yield Ordered(rows)
             return
@@ -181,37 +156,8 @@ class DuckDBEngine(Engine):
         super().close()
 
 
-@contextmanager
-def _duckdb_errors() -> Iterator[None]:
-    """DuckDB's errors as ours."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except duckdb.OutOfMemoryException as error:
-        raise StorageError(
-            f"the memory does not suffice: {_first_line(error)}",
-            "give it more with --memory-limit, fewer threads, or the spill folder more space",
-        ) from None
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
-        line = _first_line(error)
-        if "No space left" in line:
-            raise StorageError(f"the disk is full: {line}", "free some space and do it again") from None
-        raise DataError(f"a table cannot be read: {line}", "it is damaged or gone: make it again") from None
-    except RuntimeError as error:
-        if "interrupted" not in str(error).lower():  # what a key press becomes in some statements
-            raise
-        raise KeyboardInterrupt from None
-
-
-def _first_line(error: Any) -> str:
-    return str(error).strip().split("\n", 1)[0]
-
-
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""What results depend on; set in a session of somebody else's, too."""
+"""What results depend on; set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -282,7 +228,7 @@ class SparkEngine(Engine):
     def ordered(
         self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
     ) -> Iterator[Ordered]:
-        """Rows as they are: Spark promises no order but inside a window, whatever the file's."""
+        """Yield rows as they are: Spark promises no order but inside a window, whatever the file's."""
         yield Ordered(rows, tuple(keys), tuple(order))
 
     def close(self) -> None:
@@ -342,7 +288,7 @@ def _without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Spark's errors as ours."""
+    """Turn Spark's errors into ours."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

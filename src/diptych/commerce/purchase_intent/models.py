@@ -1,11 +1,10 @@
-"""Classifiers by name: built, fitted, saved without pickle and read back; or the constant in their place."""
+"""Classifiers by name: scikit-learn pipelines, fitted, saved without pickle and read back; or a constant instead."""
 
 from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
+from diptych.core.errors import MismatchError, StorageError
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
 from diptych.core.registry import Registry
@@ -27,229 +26,117 @@ class IntentModel:
     """One classifier.
 
     Attributes:
-        name: e.g. ``random-forest``.
-        label: as tables print it, e.g. ``RF``.
-        description: one line, with the settings that matter.
-        build: a scikit-learn pipeline from (class weight, seed): imputation and scaling are inside, so that they are
-            fitted on training rows alone.
+        estimator: its last step, a name in scikit-learn, and the ``options`` that differ from its defaults.
         presets: which of ``paper`` and ``fast`` it belongs to.
         weighting: how classes are balanced; ``none`` where the model has no way, which reports say.
-        output: whether its scores are probabilities, or decisions that have to be calibrated first.
-        has_impurity: whether its last step tells the importance of the columns that it is given, by impurity.
     """
 
-    name: str
-    label: str
-    description: str
-    build: Callable[[str | None, int], Any]
+    name: str  # e.g. random-forest
+    label: str  # as tables print it, e.g. RF
+    description: str  # one line, with the settings that matter
+    estimator: str
+    options: Mapping[str, Any] = field(default_factory=dict)
     presets: tuple[str, ...] = ()
     weighting: Weighting = "class_weight"
-    output: Literal["probability", "decision"] = "probability"
-    has_impurity: bool = False
+
+    @property
+    def output(self) -> Literal["probability", "decision"]:
+        """Whether its scores are probabilities, or decisions that have to be calibrated first."""
+        return "decision" if self.estimator.startswith("svm.") else "probability"
+
+    @property
+    def has_impurity(self) -> bool:
+        """Whether it is a forest, which takes missing values as they are, and tells importance by impurity."""
+        return self.estimator.endswith("RandomForestClassifier")
 
     @property
     def threshold(self) -> float:
         """The score from which on a purchase is predicted when nothing is tuned: 0.5, or 0 of a decision."""
         return 0.5 if self.output == "probability" else 0.0
 
+    def pipeline(self, class_weight: str | None, seed: int) -> Any:
+        """Return an unfitted scikit-learn pipeline.
+
+        A missing value is replaced by its column's median, and another column says that it was missing, so that a
+        model may learn from that too. A column without any value in training becomes 0; a constant one stays: a fold
+        that happens to lack a value must not change which columns there are. Columns get mean 0 and variance 1 for
+        models that measure distances or penalise weights.
+        """
+        from sklearn.impute import SimpleImputer
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        module, name = self.estimator.split(".")
+        estimator = getattr(importlib.import_module(f"sklearn.{module}"), name)(**self.options)
+        if self.weighting == "class_weight":
+            estimator.set_params(class_weight=class_weight)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=seed)
+        steps = []
+        if not self.has_impurity:
+            steps.append(SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True))
+        if not self.estimator.startswith("ensemble."):
+            steps.append(StandardScaler())
+        if self.name == "nystroem-svm":
+            steps.append(Nystroem(n_components=300, random_state=seed, n_jobs=1))
+        return make_pipeline(*steps, estimator)
+
 
 MODELS: Registry[IntentModel] = Registry("model", __name__)
 """All classifiers."""
 
-
-def _sklearn(path: str, *args: Any, **options: Any) -> Any:
-    """Make an estimator of scikit-learn, which is loaded when it is needed."""
-    module, name = path.split(".")
-    return getattr(importlib.import_module(f"sklearn.{module}"), name)(*args, **options)
-
-
-def imputed(*steps: Any, scaled: bool = False) -> Any:
-    """Return a pipeline of ``steps`` behind the replacement of missing values, fitted on training rows alone.
-
-    A missing value is replaced by its column's median, and another column says that it was missing, so that a model
-    may learn from that too. A column without any value in training becomes 0; a constant one stays: a fold that
-    happens to lack a value must not change which columns there are.
-
-    Args:
-        scaled: give every column mean 0 and variance 1, for models that measure distances or penalise weights.
-    """
-    fill = _sklearn("impute.SimpleImputer", strategy="median", add_indicator=True, keep_empty_features=True)
-    return _pipeline(fill, *([_sklearn("preprocessing.StandardScaler")] if scaled else []), *steps)
-
-
-def _pipeline(*steps: Any) -> Any:
-    from sklearn.pipeline import make_pipeline
-
-    return make_pipeline(*steps)
-
-
-def _linear_svm(weight: str | None, seed: int) -> Any:
-    return _sklearn("svm.LinearSVC", class_weight=weight, max_iter=10_000, random_state=seed)
-
-
-def _forest(weight: str | None, seed: int, trees: int = 100, leaf: int = 1) -> Any:
-    options = {"min_samples_leaf": leaf, "class_weight": weight, "random_state": seed, "n_jobs": 1}
-    return _pipeline(_sklearn("ensemble.RandomForestClassifier", trees, **options))
-
-
-def _hist_gradient_boosting(weight: str | None, seed: int) -> Any:
-    """Trees are small and learn slowly: with scikit-learn's settings a few thousand sessions are learned by heart.
-
-    Of five settings these were best or near it on generated logs and on UCI's sessions. It takes missing values
-    itself, but fails where the sample that it bins by holds none but them.
-    """
-    options = {"max_leaf_nodes": 8, "min_samples_leaf": 50, "learning_rate": 0.05, "early_stopping": False}
-    name = "ensemble.HistGradientBoostingClassifier"
-    return imputed(_sklearn(name, class_weight=weight, random_state=seed, **options))
-
-
-for _model in (
-    IntentModel(
-        "gradient-boosting",
-        "GBDT",
-        "100 boosted trees of depth 3, learning rate 0.1",
-        lambda _, seed: imputed(_sklearn("ensemble.GradientBoostingClassifier", random_state=seed)),
-        ("paper",),
-        weighting="sample_weight",
-    ),
-    IntentModel(
-        "hist-gradient-boosting",
-        "HistGB",
-        "100 boosted trees of at most 8 leaves, each of at least 50 sessions, over 255 bins, learning "
-        "rate 0.05; not the thesis's GBDT",
-        _hist_gradient_boosting,
-        ("fast",),
-    ),
-    IntentModel(
-        "k-nearest",
-        "KNN",
-        "5 nearest neighbours among scaled columns; has no weights for classes",
-        lambda *_: imputed(_sklearn("neighbors.KNeighborsClassifier", 5, n_jobs=1), scaled=True),
-        ("paper",),
-        weighting="none",
-    ),
-    IntentModel(
-        "linear-svm",
-        "linear SVM",
-        "support vectors without a kernel, C 1, of scaled columns; not the thesis's SVM",
-        lambda *given: imputed(_linear_svm(*given), scaled=True),
-        output="decision",
-    ),
-    IntentModel(
-        "logistic-regression",
-        "LR",
-        "logistic regression, L2 with C 1, of scaled columns",
-        lambda weight, seed: imputed(
-            _sklearn(
-                "linear_model.LogisticRegression", class_weight=weight, max_iter=1000, random_state=seed
-            ),
-            scaled=True,
-        ),
-        ("paper", "fast"),
-    ),
-    IntentModel(
-        "neural-network",
-        "NN",
-        "100 rectified units, Adam, of scaled columns; stops by a tenth of the training sessions",
-        lambda _, seed: imputed(
-            _sklearn("neural_network.MLPClassifier", (100,), early_stopping=True, random_state=seed),
-            scaled=True,
-        ),
-        ("paper",),
-        weighting="sample_weight",
-    ),
-    IntentModel(
-        "nystroem-svm",
-        "Nyström SVM",
-        "support vectors on 300 columns of a Gaussian kernel, C 1, of scaled columns; "
-        "close to the thesis's SVM, in linear time",
-        lambda weight, seed: imputed(
-            _sklearn("kernel_approximation.Nystroem", n_components=300, random_state=seed, n_jobs=1),
-            _linear_svm(weight, seed),
-            scaled=True,
-        ),
-        output="decision",
-    ),
-    IntentModel(
-        "random-forest",
-        "RF",
-        "random forest, 100 trees of full depth; missing values as they are (the thesis's primary model)",
-        _forest,
-        ("paper",),
-        has_impurity=True,
-    ),
-    IntentModel(
-        "random-forest-small",
-        "RF small",
-        "random forest, 50 trees, at least 10 sessions in a leaf; missing values as they are",
-        lambda weight, seed: _forest(weight, seed, 50, 10),
-        ("fast",),
-        has_impurity=True,
-    ),
-    IntentModel(
-        "svm",
-        "SVM",
-        "support vectors, Gaussian kernel, C 1, of scaled columns; time grows with the square of sessions",
-        lambda weight, seed: imputed(
-            _sklearn("svm.SVC", kernel="rbf", class_weight=weight, cache_size=500, random_state=seed),
-            scaled=True,
-        ),
-        ("paper",),
-        output="decision",
-    ),
-):
-    MODELS.add(_model)
-
-
-def checked_matrix(X: np.ndarray) -> np.ndarray:
-    """(n, c) float64, NaN where a value is missing."""
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise DataError(f"features are of shape {X.shape}, a matrix of sessions by columns is needed")
-    infinite = np.flatnonzero(np.isinf(X).any(axis=0))
-    if len(infinite):
-        raise NumericalError(
-            f"column {int(infinite[0])} of the features holds an infinite value",
-            "NaN says that a value is missing",
-        )
-    return X
-
-
-def checked_labels(y: np.ndarray, rows: int) -> np.ndarray:
-    """(n,) bool."""
-    y = np.asarray(y).astype(bool)
-    if y.shape != (rows,):
-        raise DataError(f"{rows:,} sessions have labels of shape {y.shape}")
-    if not rows:
-        raise DataError("no session to train on")
-    return y
-
-
-_COMPUTING = ("scipy.linalg", "sklearn.ensemble")
-"""Modules that load BLAS and OpenMP as the models use them."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread inside the block."""
-    with _controller().limit(limits=1):
-        yield
+# HistGB's trees are small and learn slowly: with scikit-learn's settings a few thousand sessions are learned by heart.
+# Of five settings these were best or near it on generated logs and on UCI's sessions. It takes missing values itself,
+# but fails where the sample that it bins by holds none but them.
+_SMALL_TREES = {"max_leaf_nodes": 8, "min_samples_leaf": 50, "learning_rate": 0.05, "early_stopping": False}
+_FEW_TREES = {"n_estimators": 50, "min_samples_leaf": 10, "n_jobs": 1}
+_DECLARED = """
+gradient-boosting; GBDT; 100 boosted trees of depth 3, learning rate 0.1
+hist-gradient-boosting; HistGB; 100 boosted trees of at most 8 leaves, each of at least 50 sessions, over 255 bins, \
+learning rate 0.05; not the thesis's GBDT
+k-nearest; KNN; 5 nearest neighbours among scaled columns; has no weights for classes
+linear-svm; linear SVM; support vectors without a kernel, C 1, of scaled columns; not the thesis's SVM
+logistic-regression; LR; logistic regression, L2 with C 1, of scaled columns
+neural-network; NN; 100 rectified units, Adam, of scaled columns; stops by a tenth of the training sessions
+nystroem-svm; Nyström SVM; support vectors on 300 columns of a Gaussian kernel, C 1, of scaled columns; close to the \
+thesis's SVM, in linear time
+random-forest; RF; random forest, 100 trees of full depth; missing values as they are (the thesis's primary model)
+random-forest-small; RF small; random forest, 50 trees, at least 10 sessions in a leaf; missing values as they are
+svm; SVM; support vectors, Gaussian kernel, C 1, of scaled columns; time grows with the square of sessions
+"""
+_BOTH, _PAPER, _FAST = ("paper", "fast"), ("paper",), ("fast",)
+_BUILT: dict[str, tuple[Any, ...]] = {
+    "gradient-boosting": ("ensemble.GradientBoostingClassifier", {}, _PAPER, "sample_weight"),
+    "hist-gradient-boosting": ("ensemble.HistGradientBoostingClassifier", _SMALL_TREES, _FAST),
+    "k-nearest": ("neighbors.KNeighborsClassifier", {"n_jobs": 1}, _PAPER, "none"),
+    "linear-svm": ("svm.LinearSVC", {"max_iter": 10_000}),
+    "logistic-regression": ("linear_model.LogisticRegression", {"max_iter": 1000}, _BOTH),
+    "neural-network": ("neural_network.MLPClassifier", {"early_stopping": True}, _PAPER, "sample_weight"),
+    "nystroem-svm": ("svm.LinearSVC", {"max_iter": 10_000}),
+    "random-forest": ("ensemble.RandomForestClassifier", {"n_jobs": 1}, _PAPER),
+    "random-forest-small": ("ensemble.RandomForestClassifier", _FEW_TREES, _FAST),
+    "svm": ("svm.SVC", {"cache_size": 500}, _PAPER),
+}
+for _line in _DECLARED.strip().splitlines():
+    _name, _label, _description = map(str.strip, _line.split(";", 2))
+    MODELS.add(IntentModel(_name, _label, _description, *_BUILT[_name]))
 
 
 @cache
-def _controller() -> Any:
-    """Looks once at which libraries are loaded: that takes as long as a score."""
-    library = require("threadpoolctl", "commerce", "fitting models")
-    for name in _COMPUTING:
+def _threads() -> Any:
+    """Return the controller of BLAS and OpenMP as models use them; finding the libraries takes as long as a score."""
+    for name in ("scipy.linalg", "sklearn.ensemble"):
         importlib.import_module(name)
-    return library.ThreadpoolController()
+    return require("threadpoolctl", "commerce", "fitting models").ThreadpoolController()
 
 
-# Types that a saved model may hold besides scikit-learn's estimators; a file that asks for another is refused.
-#
-# They are what :mod:`skops` does not trust by itself and the declared models need. A test saves every model and
-# holds what it needs against this list.
+def one_thread() -> Any:
+    """Keep BLAS and OpenMP to one thread inside the block."""
+    return _threads().limit(limits=1)
 
+
+FILE = "model.skops"
 TRUSTED = (
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -258,9 +145,7 @@ TRUSTED = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
 )
-
-
-FILE = "model.skops"
+"""Types that a saved model may hold besides those that skops trusts; a file that asks for another is refused."""
 
 
 @dataclass(eq=False)
@@ -284,68 +169,46 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
         return MODELS.get(self.name)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """(n,) float64: probabilities of a purchase, or decisions, as the model's ``output`` says.
+        """Return (n,) float64: probabilities of a purchase, or decisions, as the model's ``output`` says.
 
         Probabilities of a balanced model are those of a world where half of all sessions end in a purchase.
         """
-        X = checked_matrix(X)
         if X.shape[1] != self.columns:
             raise MismatchError(
                 f"{self.model.name} was fitted on {self.columns} columns and is given {X.shape[1]}",
                 "compute the features as they were for training",
             )
-        if self.constant is not None:
-            return np.full(len(X), self.constant)
-        if not len(X):
-            return np.zeros(0)
+        if self.constant is not None or not len(X):
+            return np.full(len(X), self.constant or 0.0)
         with one_thread():
             if self.model.output == "decision":
-                found = np.asarray(self.pipeline.decision_function(X), dtype=np.float64)
-            else:
-                found = np.asarray(self.pipeline.predict_proba(X)[:, 1], dtype=np.float64)
-        if not np.isfinite(found).all():
-            raise NumericalError(f"{self.model.name} gives a score that is no number", "look at its features")
-        return found
+                return np.asarray(self.pipeline.decision_function(X), dtype=np.float64)
+            return np.asarray(self.pipeline.predict_proba(X)[:, 1], dtype=np.float64)
 
     def write_files(self, folder: Path) -> None:
         """Write ``model.skops``."""
         if self.pipeline is not None:
-            require("skops", "commerce", "saving a model")
-            from skops.io import dump
-
-            dump(self.pipeline, folder / FILE)
+            require("skops.io", "commerce", "saving a model").dump(self.pipeline, folder / FILE)
 
     @classmethod
     def open(cls, path: Path | str, of: str = "") -> Self:
         """Read what :meth:`save` wrote; nothing but the types of :data:`TRUSTED` and scikit-learn's is made."""
         found = super().open(path, of)
         here = require("sklearn", "commerce", "reading a model").__version__
-        if _release(found.scikit_learn) != _release(here):
+        if found.scikit_learn.split(".")[:2] != here.split(".")[:2]:
             raise MismatchError(
                 f"{path} was fitted by scikit-learn {found.scikit_learn}, this is {here}",
                 "train it again, or install that version",
             )
         if found.constant is None:
-            found.pipeline = _read(Path(path) / FILE)
+            skops, file = require("skops.io", "commerce", "reading a model"), Path(path) / FILE
+            try:
+                with file_errors(file, fix="train it again", noun="a saved model"):
+                    found.pipeline = skops.load(file, trusted=list(TRUSTED))
+            except skops.exceptions.UntrustedTypesFoundException as error:
+                message = f"{file} asks for types that no model of ours needs: {error}"
+                raise StorageError(message, "do not use it") from None
         return found
-
-
-def _release(version: str) -> list[str]:
-    return version.split(".")[:2]
-
-
-def _read(file: Path) -> Any:
-    require("skops", "commerce", "reading a model")
-    from skops.io import load
-    from skops.io.exceptions import UntrustedTypesFoundException
-
-    try:
-        with file_errors(file, fix="train it again", noun="a saved model"):
-            return load(file, trusted=list(TRUSTED))
-    except UntrustedTypesFoundException as error:
-        raise StorageError(
-            f"{file} asks for types that no model of ours needs: {error}", "do not use it"
-        ) from None
 
 
 FEWEST = 10
@@ -362,49 +225,34 @@ def fit_model(
     classes are to weigh the same, which predicts a purchase always.
 
     Args:
-        X: (n, c) float; NaN where a value is missing.
+        X: (n, c) float64; NaN where a value is missing.
         y: (n,) bool, whether a session ends in a purchase.
     """
     version = require("sklearn", "commerce", "fitting models").__version__
     chosen = MODELS.get(model) if isinstance(model, str) else model
-    X, y = checked_matrix(X), checked_labels(y, len(X))
-    weighting = chosen.weighting if balanced else "none"
-    reason = _nothing_to_learn(X, y)
-    if reason:
-        share = 0.5 if balanced and y.any() and not y.all() else float(y.mean())
-        score = share - 0.5 + chosen.threshold  # in the model's own terms
-        return FittedModel(
-            chosen.name, X.shape[1], balanced, seed, "none", score, reason, scikit_learn=version
-        )
-    pipeline = chosen.build("balanced" if balanced else None, seed)
-    extra = {}
-    if weighting == "sample_weight":
-        extra[f"{pipeline.steps[-1][0]}__sample_weight"] = _weights(y)
-    with warnings.catch_warnings(record=True) as caught, one_thread():
-        warnings.simplefilter("always")
-        pipeline.fit(X, y.astype(np.int64), **extra)
-    said = tuple(sorted({_first_line(one) for one in caught}))
-    fitted = FittedModel(
-        chosen.name, X.shape[1], balanced, seed, weighting, warnings=said, scikit_learn=version
-    )
-    fitted.pipeline = pipeline
-    return fitted
-
-
-def _nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
+    fitted = FittedModel(chosen.name, X.shape[1], balanced, seed, "none", scikit_learn=version)
     bought = int(y.sum())
     if not X.shape[1]:
-        return "no feature is known at this step"
-    if min(bought, len(y) - bought) < FEWEST:
-        return f"{bought:,} purchases among {len(y):,} training sessions: at least {FEWEST} of either class are needed"
-    return ""
+        fitted.reason = "no feature is known at this step"
+    elif min(bought, len(y) - bought) < FEWEST:
+        few = f"at least {FEWEST} of either class are needed"
+        fitted.reason = f"{bought:,} purchases among {len(y):,} training sessions: {few}"
+    if fitted.reason:
+        share = 0.5 if balanced and 0 < bought < len(y) else bought / len(y)
+        fitted.constant = share - 0.5 + chosen.threshold  # in the model's own terms
+        return fitted
+    fitted.weighting = chosen.weighting if balanced else "none"
+    fitted.pipeline = chosen.pipeline("balanced" if balanced else None, seed)
+    weights = {}
+    if fitted.weighting == "sample_weight":
+        from sklearn.utils.class_weight import compute_sample_weight
 
-
-def _weights(y: np.ndarray) -> np.ndarray:
-    """n / (2 n_c), as scikit-learn's ``class_weight="balanced"``."""
-    bought = y.mean()
-    weights: np.ndarray = np.where(y, 0.5 / bought, 0.5 / (1 - bought))
-    return weights
+        weights[f"{fitted.pipeline.steps[-1][0]}__sample_weight"] = compute_sample_weight("balanced", y)
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        fitted.pipeline.fit(np.ascontiguousarray(X), y.astype(np.int64), **weights)
+    fitted.warnings = tuple(sorted({_first_line(one) for one in caught}))
+    return fitted
 
 
 def _first_line(caught: warnings.WarningMessage) -> str:

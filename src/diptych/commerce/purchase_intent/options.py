@@ -184,25 +184,29 @@ class AuditOptions(FeatureSetOption):
 class TrainOptions(FeatureSetOption):
     """How a scorer is trained."""
 
-    calibration: float = parameter(0.2, "Share of sessions to calibrate on.", gt=0, lt=1)
     holdout: float = parameter(0.2, "Share of sessions to measure on.", gt=0, lt=1)
+    folds: int = parameter(5, "Calibration is cross-fitted on so many.", ge=2)
     calibrate: Literal["platt", "isotonic"] = parameter(
         "platt", "A sigmoid; or steps, where there is enough data."
     )
     split: Literal["time", "grouped"] = parameter(
-        "time", "time: fit on the past, calibrate and measure on what follows; grouped: by person."
+        "time", "time: measure on the last sessions; grouped: on persons drawn at random."
     )
     balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")
     background: int = parameter(100, "Training sessions that effects are compared with.", ge=1)
     samples: int = parameter(200, "Bootstrap resamples of persons for intervals; 0 for none.", ge=0)
     confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
     seed: int = parameter(0, "Of models, parts and resamples.", ge=0)
+    false_alarm_cost: float | None = parameter(
+        None, "What acting on a session without a purchase costs; gives a threshold by cost.", gt=0
+    )
+    missed_cost: float | None = parameter(
+        None, "What not acting on a session with one costs; 1 where only the other is given.", gt=0
+    )
 
-    @model_validator(mode="after")
-    def _three_parts(self) -> Self:
-        if self.calibration + self.holdout >= 1:
-            raise UsageError(
-                f"calibration {self.calibration:g} and holdout {self.holdout:g} leave nothing to fit on",
-                "together below 1; e.g. 0.2 and 0.2",
-            )
-        return self
+    @property
+    def costs(self) -> tuple[float, float] | None:
+        """Of a false alarm and of a missed purchase; None where neither is given."""
+        if self.false_alarm_cost is None and self.missed_cost is None:
+            return None
+        return self.false_alarm_cost or 1.0, self.missed_cost or 1.0

@@ -1,11 +1,13 @@
-"""What is shown of people's counts, and how numbers are written: in the terminal, on pages, in studies.
+"""Disclosure control, and how numbers are written: in the terminal, on pages, in studies.
 
-Pages and printed tables are handed on; the CSV files of a description stay with their owner and hold every number.
+Rows of counts are read through :class:`Discretion`, which leaves out what may not be shown; tables, charts, pages and
+studies are made of these rows alone. The CSV files of a description stay with their owner and hold every number.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,24 +21,34 @@ Row = Mapping[str, Any]
 
 _FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-_COUNTS = ("purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
-_TELLING = ("high", "low", "purchase_sessions", "queries", "rate", "sessions", "unique", "visitors")
-_PARTS: Mapping[str, tuple[str, str, Sequence[str]]] = {
-    "channels": ("", "purchase_sessions", ["purchase_sessions"]),
-    "devices": ("", "purchase_sessions", ["purchase_sessions"]),
-    "devices-per-visitor": ("purchaser", "visitors", []),
-    "device-transitions": ("from_device", "transitions", []),
-    "hours": ("purchase", "sessions", []),
-    "queries": ("purchase", "sessions", ["sessions", "queries"]),
-    "session-length-quantiles": ("purchase", "sessions", ["sessions"]),
-    "unique-queries": ("purchase", "queries", ["queries", "unique"]),
-    "week-days": ("purchase", "sessions", []),
-}  # statistics with rows that add up: by which column, to what, and counts that would tell by subtraction
-_CLASSES = ("purchase sessions", "purchasers")
+_COUNTS = ("at_least", "purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
+_TELLING = (
+    "at_least",
+    "high",
+    "low",
+    "purchase_sessions",
+    "queries",
+    "rate",
+    "sessions",
+    "unique",
+    "visitors",
+)
+_PARTS = {
+    "channels": ("", "purchase_sessions"),
+    "devices": ("", "purchase_sessions"),
+    "devices-per-visitor": ("purchaser", "visitors"),
+    "device-transitions": ("from_device", "transitions"),
+    "hours": ("purchase", "sessions"),
+    "queries": ("purchase", "sessions"),
+    "session-length-quantiles": ("purchase", "sessions"),
+    "unique-queries": ("purchase", "queries"),
+    "week-days": ("purchase", "sessions"),
+}  # statistics whose rows add up: by which column, and which count
+_LARGEST_FIRST = {"channels": "channel", "devices": "device", "session-length": "device"}
 
 
 class Discretion(Options):
-    """Decides what is left out, for every table and chart that shows people's counts.
+    """Decides what is left out of people's counts, for every table, chart, page and study.
 
     Of counts below ``least`` shares, rates, intervals and quantiles that give them away are left out, too. With
     ``hide_rates`` so are the counts by class and intervals that conversion rates follow from (thesis section 6.2).
@@ -56,65 +68,68 @@ class Discretion(Options):
         """Return whether one of the counts is too small to be shown."""
         return any(count is not None and 0 < count < self.least for count in counts)
 
-    def few_beyond(self, level: float, sessions: int) -> bool:
-        """Return whether too few sessions lie above that quantile for it to be shown."""
-        return (1 - level) * sessions < self.least - 1e-9
-
     def count(self, count: int | None) -> Cell:
         """Return a count as tables show it."""
         return Cell(f"< {self.least}") if self.small(count) else Cell(number(count), value=count)
 
-    def rows(self, name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Return the rows of a statistic as they may be shown: None for what gives a small count away.
+    def share(self, part: int, of: int) -> float | None:
+        """Return a part of a whole; None where either side of it is too small, or there is nothing."""
+        return part / of if of and not self.small(part, of - part) else None
 
-        Where one part of a whole is hidden, so is the smallest of the others, that it cannot be had by subtraction.
-        Columns that conversion rates follow from are missing when rates are hidden.
+    def rows(self, name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Return the rows of a statistic as they may be shown, groups of most sessions first.
+
+        A small count is the text ``< 5``; None is what would give one away. Where one part of a whole is hidden, so
+        is the smallest of the others, that it cannot be had by subtraction. Columns and rows that conversion rates
+        follow from are missing when rates are hidden.
         """
-        if name == "overview":
-            return [dict(row) for row in rows if not (self.hide_rates and row["what"] in _CLASSES)]
+        if key := _LARGEST_FIRST.get(name):
+            sizes = Counter[str]()
+            for row in rows:
+                sizes[row[key]] += row["sessions"]
+            rows = sorted(rows, key=lambda row: (-sizes[row[key]], row[key] != "all", row[key]))
         if name == "session-length":
             rows = [row for row in rows if row["at_least"] >= self.least]
-            return [dict(row) for row in rows if not self.hide_rates or row["share"] >= _FLOOR]
-        hidden = self._hidden(name, rows)
-        found = []
-        for place, given in enumerate(rows):
-            row = dict(given)
-            if place in hidden:
-                counts = [one for one in _PARTS.get(name, ("", "", ()))[2] if not self.small(row[one])]
-                shares = [one for one in row if isinstance(row[one], float) or one in (*_QUANTILES, "max")]
-                row |= dict.fromkeys([*counts, *shares])
-            if name == "session-length-quantiles":
-                row |= dict.fromkeys(
-                    one for one in _QUANTILES if self.few_beyond(_QUANTILES[one], given["sessions"])
-                )
-            found.append({one: row[one] for one in row if not (self.hide_rates and one in _TELLING)})
+            rows = [row for row in rows if not self.hide_rates or row["share"] >= _FLOOR]
+        hidden = self._hidden(*_PARTS[name], rows) if name in _PARTS else set()
+        found = [self._shown(row, place in hidden) for place, row in enumerate(rows)]
+        if self.hide_rates:
+            found = [{one: row[one] for one in row if one not in _TELLING} for row in found]
+            found = [row for row in found if row.get("what") not in ("purchase sessions", "purchasers")]
         return found
 
-    def _hidden(self, name: str, rows: Sequence[Row]) -> set[int]:
+    def _shown(self, given: Row, is_hidden: bool) -> dict[str, Any]:
+        row = dict(given)
+        if is_hidden:
+            counts = [one for one in _COUNTS if one != "sessions" or "purchase_sessions" not in row]
+            telling = (*counts, *_QUANTILES, "max")
+            row |= {one: None for one in row if one in telling or isinstance(row[one], float)}
+        for name, level in _QUANTILES.items():
+            if name in row and (1 - level) * given["sessions"] < self.least - 1e-9:
+                row[name] = None
+        counted = ("total",) if given.get("what", "device types") != "device types" else _COUNTS
+        return row | {one: f"< {self.least}" for one in counted if self.small(given.get(one))}
+
+    def _hidden(self, key: str, count: str, rows: Sequence[Row]) -> set[int]:
         """Return the places of rows with a small count, and of those that would give one away."""
         hidden = set()
+        parts: dict[Any, list[int]] = {}
         for place, row in enumerate(rows):
             counts = [row[one] for one in _COUNTS if one in row]
             others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
             hidden |= {place} if self.small(*counts, others) else set()
-        if name in _PARTS:
-            key, count, _ = _PARTS[name]
-            parts: dict[Any, list[int]] = {}
-            for place, row in enumerate(rows):
-                if row[count] and row.get("device") != "all" and row.get("devices") != "> 1":
-                    parts.setdefault(row.get(key), []).append(place)
-            for places in parts.values():
-                shown = sorted(set(places) - hidden, key=lambda place: rows[place][count])
-                if len(places) - len(shown) == 1:
-                    hidden |= set(shown[:1])
+            if row[count] and row.get("device") != "all" and row.get("devices") != "> 1":
+                parts.setdefault(row.get(key), []).append(place)
+        for places in parts.values():
+            shown = sorted(set(places) - hidden, key=lambda place: rows[place][count])
+            if len(places) - len(shown) == 1:
+                hidden |= set(shown[:1])
         return hidden
 
     def notes(self, notes: Iterable[str]) -> list[str]:
         """Return those notes that tell of no small count."""
-        counts = {
-            note: [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", note)] for note in notes
-        }
-        return [note for note, found in counts.items() if not self.small(*found)]
+        found = {one: [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in notes}
+        return [note for note, counts in found.items() if not self.small(*counts)]
 
     def lines(self) -> list[str]:
         """Return what a page notes about it."""
@@ -173,44 +188,27 @@ def interval(low: float | None, high: float | None, decimals: int, scale: float 
     return " to ".join(ends)
 
 
-def measured(row: Row, name: str, decimals: int, scale: float = 1.0, ends: str = "") -> Cell:
-    """Return the cell of a number with its interval, which is in ``low`` and ``high``, or those with a prefix."""
-    value = row.get(name)
-    if value is None:
-        return Cell("–")
-    note = interval(row.get(f"{ends}low"), row.get(f"{ends}high"), decimals, scale)
-    return Cell(number(scale * value, decimals), note, value=scale * value)
-
-
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers of a table.
-
-    Attributes:
-        title: its head.
-        key: of the rows' values.
-        decimals: None: a count of people's sessions, which may be hidden.
-        scale: 100 for per cent.
-        ends: what begins the keys of its interval's ends; None for no interval.
-        sign: whether it always has a sign.
-    """
+    """A column of numbers of a table: its head, the key of the rows' values, and how they are written."""
 
     title: str
     key: str
-    decimals: int | None = None
-    scale: float = 1.0
-    ends: str | None = None
-    sign: bool = False
+    decimals: int = 0
+    scale: float = 1.0  # 100 for per cent
+    ends: str | None = None  # what begins the keys of its interval's ends; None for no interval
+    sign: bool = False  # whether it always has a sign
 
     def cell(self, row: Row) -> Cell:
         """Return the cell of a row; a dash where it has no value."""
         value = row.get(self.key)
-        if self.decimals is None:
-            return Discretion.current().count(value)
+        if value is None or isinstance(value, str):
+            return Cell(value or "–")
         if self.sign:
             return Cell(signed(value, self.decimals), value=value)
-        shown = {self.key: value} if self.ends is None else row
-        return measured(shown, self.key, self.decimals, self.scale, self.ends or "")
+        ends = [] if self.ends is None else [row.get(f"{self.ends}{end}") for end in ("low", "high")]
+        note = interval(*ends, self.decimals, self.scale) if ends else ""
+        return Cell(number(self.scale * value, self.decimals), note, value=self.scale * value)
 
 
 def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:

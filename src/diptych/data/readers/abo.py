@@ -25,9 +25,8 @@ from diptych.core.reading import read_lines
 from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.data.products import plain_text
+from diptych.data.products import MAX_LEVELS, plain_text
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.taxonomy.tree import MAX_LEVELS
 
 FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
 """What can be a listing's caption, and the keys of the texts."""

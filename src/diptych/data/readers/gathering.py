@@ -14,8 +14,7 @@ from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.data.captions import MAX_CHARACTERS, assigned_split, checked_caption
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.images import PICTURE_ENDINGS, FolderSource
-from diptych.data.products import paths_of, picture_name, plain_text
-from diptych.data.taxonomy.tree import MAX_LEVELS
+from diptych.data.products import MAX_LEVELS, paths_of, picture_name, plain_text
 
 
 class Gathering:

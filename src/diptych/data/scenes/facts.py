@@ -7,22 +7,29 @@ probe can be trained per key. Objects are named by their rank in drawn size: ``m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import read_toml
 
-SHAPES = (
-    "circle", "square", "triangle", "star", "heart", "cross",
-    "ring", "crescent", "arrow", "flower", "drop", "hexagon",
-)  # fmt: skip
-COLOURS = ("red", "orange", "yellow", "green", "turquoise", "blue", "purple", "pink", "white", "black")
-SIZES = ("small", "medium", "large")
-MATERIALS = ("matte", "striped", "spotted", "shiny")
-PLACES = ("left", "right", "top", "bottom", "middle")
-RELATIONS = ("left of", "right of", "above", "below")
-BACKGROUNDS = ("sand", "grass", "water", "brick", "snow", "night", "wood", "sunset")
-COUNTS = ("2", "3", "4")
+Words = Mapping[str, tuple[str, ...]]
+
+
+def _words(*kinds: str) -> Iterator[Words]:
+    """Yield tables of value → phrases."""
+    tables = read_toml(Path(__file__).with_suffix(".toml"))
+    for kind in kinds:
+        yield {value: tuple(phrases) for value, phrases in tables[kind].items()}
+
+
+SHAPE_WORDS, COLOUR_WORDS, SIZE_WORDS, MATERIAL_WORDS = _words("shape", "colour", "size", "material")
+PLACE_PHRASES, BACKGROUND_PHRASES, COUNT_WORDS = _words("place", "background", "count")
+RELATION_PHRASES, RELATION_INVERSE = _words("relation", "inverse")
+SHAPES, COLOURS, SIZES, MATERIALS = map(tuple, (SHAPE_WORDS, COLOUR_WORDS, SIZE_WORDS, MATERIAL_WORDS))
+PLACES, RELATIONS, BACKGROUNDS = map(tuple, (PLACE_PHRASES, RELATION_PHRASES, BACKGROUND_PHRASES))
+COUNTS = tuple(COUNT_WORDS)
 LIGHTS = ("left", "right", "top", "bottom")
 TINTS = ("neutral", "warm", "cool")
 FRAMES = ("none", "white", "black")
@@ -105,85 +112,3 @@ def described(facts: Mapping[str, str], states: Sequence[Collection[str]]) -> De
         specific=tuple(key for key, n in times.items() if n == 1 and k > 1),
         undescribed=tuple(key for key, n in times.items() if n == 0),
     )
-
-
-# The words captions are written with: every value's synonyms.
-#
-# Whole words only mean one thing: no phrase here occurs inside a phrase of another value of its kind
-# unless the longer one is read first (``above it`` before ``above``), so what a caption says can be
-# read back from its text.
-
-
-Words = dict[str, tuple[str, ...]]
-
-SHAPE_WORDS: Words = {
-    "circle": ("circle", "disc"),
-    "square": ("square", "box"),
-    "triangle": ("triangle",),
-    "star": ("star",),
-    "heart": ("heart",),
-    "cross": ("cross", "plus sign"),
-    "ring": ("ring", "hoop"),
-    "crescent": ("crescent", "moon"),
-    "arrow": ("arrow", "pointer"),
-    "flower": ("flower", "blossom"),
-    "drop": ("drop", "teardrop"),
-    "hexagon": ("hexagon",),
-}
-COLOUR_WORDS: Words = {
-    "red": ("red", "crimson", "scarlet"),
-    "orange": ("orange", "tangerine"),
-    "yellow": ("yellow", "lemon"),
-    "green": ("green", "emerald"),
-    "turquoise": ("turquoise", "teal"),
-    "blue": ("blue", "cobalt"),
-    "purple": ("purple", "violet"),
-    "pink": ("pink", "rosy"),
-    "white": ("white", "ivory"),
-    "black": ("black", "ebony"),
-}
-SIZE_WORDS: Words = {
-    "small": ("small", "little", "tiny"),
-    "medium": ("medium-sized", "mid-sized"),
-    "large": ("large", "big", "huge"),
-}
-MATERIAL_WORDS: Words = {
-    "matte": ("matte", "plain"),
-    "striped": ("striped", "stripy"),
-    "spotted": ("spotted", "dotted"),
-    "shiny": ("shiny", "glossy", "polished"),
-}
-PLACE_PHRASES: Words = {
-    "left": ("on the left-hand side", "near the left edge"),
-    "right": ("on the right-hand side", "near the right edge"),
-    "top": ("at the top", "near the upper edge"),
-    "bottom": ("at the bottom", "near the lower edge"),
-    "middle": ("in the middle", "in the centre"),
-}
-BACKGROUND_PHRASES: Words = {
-    "sand": ("on sand", "on sandy ground", "on a beach"),
-    "grass": ("on grass", "on a lawn", "in a meadow"),
-    "water": ("on water", "on the sea", "on the waves"),
-    "brick": ("against a brick wall", "in front of bricks", "on brickwork"),
-    "snow": ("in the snow", "on snowy ground"),
-    "night": ("at night", "against a night sky"),
-    "wood": ("on wood", "on wooden planks", "on a wooden floor"),
-    "sunset": ("at sunset", "at dusk", "against an evening sky"),
-}
-COUNT_WORDS: Words = {"2": ("two",), "3": ("three",), "4": ("four",)}
-
-RELATION_PHRASES: Words = {
-    "left of": ("to the left of", "left of"),
-    "right of": ("to the right of", "right of"),
-    "above": ("above", "over"),
-    "below": ("below", "under", "beneath"),
-}
-"""Before the other object: 'a red star *to the left of* a blue heart'."""
-
-RELATION_INVERSE: Words = {
-    "left of": ("to its right", "on its right"),
-    "right of": ("to its left", "on its left"),
-    "above": ("below it", "underneath it"),
-    "below": ("above it", "over it"),
-}
-"""After the other object: 'a red star with a blue heart *to its right*'; keyed by where the main one is."""

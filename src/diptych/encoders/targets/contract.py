@@ -143,22 +143,32 @@ def open_target_model(folder: Path | str) -> TargetModel:
     return model
 
 
+def stored_rows(
+    model: TargetModel, texts: Sequence[str], root: Path | str, unit: str, batch_size: int = BATCH_SIZE
+) -> tuple[np.ndarray, bool]:
+    """Return (n, width) float32 unit rows, memory-mapped, zeros for a blank text; and whether all were stored."""
+    if not len(texts):
+        return np.empty((0, model.width), dtype=np.float32), True
+
+    def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        blank = np.array([not texts[place].strip() for place in places], dtype=bool)
+        yield np.flatnonzero(blank), np.zeros((int(blank.sum()), model.width), dtype=np.float32)
+        read = np.flatnonzero(~blank)
+        for numbers, rows in model.encode_batches([texts[place] for place in places[read]], batch_size):
+            yield read[numbers], rows
+
+    folder = Path(root) / model.fingerprint
+    return keyed_rows(folder, text_keys(texts), model.width, make, doing=f"encoding {unit}", unit=unit)
+
+
 def targets_of(
     model: TargetModel, captions: Sequence[str], root: Path | str, batch_size: int = BATCH_SIZE
 ) -> np.ndarray:
     """Return (n, width) float32 unit rows, one per caption, memory-mapped for reading."""
-    if not captions:
-        return np.empty((0, model.width), dtype=np.float32)
-
-    def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        return model.encode_batches([captions[place] for place in places], batch_size)
-
-    folder, texts = Path(root) / model.fingerprint, text_keys(captions)
-    rows, was_there = keyed_rows(folder, texts, model.width, make, doing="encoding captions", unit="captions")
-    if not was_there:
-        empty = sum(
-            int((~block.any(axis=1)).sum()) for block in np.array_split(rows, -(-len(rows) // 65_536))
-        )
+    rows, were_there = stored_rows(model, captions, root, "captions", batch_size)
+    if not were_there:
+        blocks = np.array_split(rows, -(-len(rows) // 65_536))
+        empty = sum(int((~block.any(axis=1)).sum()) for block in blocks)
         if empty:
             logger.warning("%d of %d captions have no target: no known word in them", empty, len(rows))
     return rows

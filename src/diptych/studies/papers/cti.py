@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-from diptych.commerce.category_to_image.tables import evaluation_tables, percent, setting_name
+from diptych.commerce.category_to_image.results import ModelsEvaluation
+from diptych.commerce.category_to_image.tables import percent, setting_name
 from diptych.core.chart import Chart
-from diptych.core.errors import DataError, StorageError
+from diptych.core.errors import StorageError
 from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence, Figure
@@ -72,7 +72,7 @@ def _tables(evidence: Evidence, parts: Sequence[str]) -> list[Table]:
         return []  # numbers are printed ones
     try:
         evaluation = ModelsEvaluation.open(folder.resolve().parents[1] / "evaluation")
-    except (DataError, StorageError):
+    except StorageError:
         return []  # begun anew, or moved: numbers are kept with the rows
     rows = []
     for setting, numbers in evaluation.numbers["settings"].items():
@@ -85,5 +85,5 @@ def _tables(evidence: Evidence, parts: Sequence[str]) -> list[Table]:
         "First products of another category, the mean over seeds, and the share of them in the query's tree."
     )
     shares = Table("Errors in the tree", ("Model", "errors", "% in the tree"), rows, after=after)
-    tables = {**evaluation_tables(evaluation), shares.caption: [shares]}
-    return [table for part in parts for table in tables[part]]
+    sections: dict[str, list[Any]] = {**evaluation.sections(), shares.caption: [shares]}
+    return [one for part in parts for one in sections[part] if isinstance(one, Table)]

@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from feature_tables import small_features
+from sklearn import metrics
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import (
     Evaluation,
@@ -16,9 +22,9 @@ from diptych.commerce.purchase_intent.evaluation import (
     evaluate,
     evaluate_scores,
 )
+from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, Work, importance_of
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
-from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
-from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, Work, importance_of
+from diptych.commerce.purchase_intent.evaluation.result import Unit
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
@@ -64,47 +70,41 @@ def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score
-    from sklearn.model_selection import StratifiedKFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    population = set(features.population("anonymous", 5).tolist())
-    scores = {}
-    of_fold = []
-    for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(
-        features.labels, features.labels
-    ):
-        train, test = ([row for row in part.tolist() if row in population] for part in (train, test))
-        fitted = fit_features(features.features("anonymous", "extended", 5), features.at(np.array(train), 5))
+    population = features.population("anonymous", 5)
+    scores, of_fold = np.full(len(features), np.nan), []
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    for parts in folds.split(features.labels, features.labels):
+        train, test = (np.intersect1d(part, population) for part in parts)
+        fitted = fit_features(features.features("anonymous", "extended", 5), features.at(train, 5))
         model = make_pipeline(
             SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True),
             StandardScaler(),
             LogisticRegression(class_weight="balanced", max_iter=1000),
-        ).fit(fitted.matrix(features.at(np.array(train), 5)), features.labels[train])
-        mine = model.predict_proba(fitted.matrix(features.at(np.array(test), 5)))[:, 1]
-        scores |= dict(zip(test, mine.tolist(), strict=True))
-        of_fold.append(f1_score(features.labels[test], mine >= 0.5))
-    rows = sorted(population)
-    labels, found = features.labels[rows], np.array([scores[row] for row in rows])
+        ).fit(fitted.matrix(features.at(train, 5)), features.labels[train])
+        scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
+        of_fold.append(metrics.f1_score(features.labels[test], scores[test] >= 0.5))
+    labels, found = features.labels[population], scores[population]
     cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
-    assert cell is not None
-    assert (cell["sessions"], cell["purchases"]) == (len(rows), labels.sum())
-    assert cell["base_rate"] == pytest.approx(labels.mean())
-    assert cell["f1"] == pytest.approx(f1_score(labels, found >= 0.5))
-    assert cell["fold_f1"] == pytest.approx(of_fold)
-    assert cell["average_precision"] == pytest.approx(average_precision_score(labels, found))
-    assert cell["roc_auc"] == pytest.approx(roc_auc_score(labels, found))
-    assert cell["brier"] == pytest.approx(brier_score_loss(labels, found))
-    assert cell["brier_prior"] == pytest.approx(labels.mean() * (1 - labels.mean()))
-    assert cell["weighting"] == "class_weight"
     pooled = evaluation.pooled("anonymous", "extended", 5, "logistic-regression")
-    assert pooled.rows.tolist() == rows
+    assert cell is not None
+    assert pooled.rows.tolist() == population.tolist()
     assert pooled.scores == pytest.approx(found)
-    assert cell["brier_calibrated"] == pytest.approx(brier_score_loss(labels, pooled.calibrated))
-    assert cell["best_f1"] == pytest.approx(f1_score(labels, pooled.calibrated >= pooled.thresholds))
+    for name, wanted in (
+        ("sessions", len(labels)),
+        ("purchases", labels.sum()),
+        ("base_rate", labels.mean()),
+        ("f1", metrics.f1_score(labels, found >= 0.5)),
+        ("fold_f1", of_fold),
+        ("average_precision", metrics.average_precision_score(labels, found)),
+        ("roc_auc", metrics.roc_auc_score(labels, found)),
+        ("brier", metrics.brier_score_loss(labels, found)),
+        ("brier_prior", labels.mean() * (1 - labels.mean())),
+        ("brier_calibrated", metrics.brier_score_loss(labels, pooled.calibrated)),
+        ("log_loss_calibrated", metrics.log_loss(labels, pooled.calibrated)),
+        ("best_f1", metrics.f1_score(labels, pooled.calibrated >= pooled.thresholds)),
+    ):
+        assert cell[name] == pytest.approx(wanted), name
+    assert cell["weighting"] == "class_weight"
 
 
 def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_path: Path) -> None:
@@ -114,7 +114,8 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     rows = first.pooled("anonymous", "extended", 5, "logistic-regression")
     test = rows.rows[rows.fold == 0]
     turned[test] = ~turned[test]
-    work = Work(relabelled(features, turned), make_folds(features, "random", 2, 0), first.protocol)
+    folds = Work.begin(features, first.protocol).folds
+    work = Work(relabelled(features, turned), folds, first.protocol)
     unit = Unit("anonymous", "extended", 5, 0)
     kept, again = (
         found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
@@ -138,6 +139,7 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
 
 
 def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
+    assert len(evaluation.gains) == 2 * 2 * 3
     for gain in evaluation.gains:
         place = gain["step"], gain["model"]
         more, base = (evaluation.cell(gain["setting"], one, *place) for one in ("extended", "baseline"))
@@ -193,7 +195,7 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
     timeless = replace(features, about={**features.about, "has_times": False})
     for table, changed, error, match in (
         (nobody, {}, DataError, "no session ends in a purchase: nothing can be trained"),
-        (few, {"folds": 5}, DataError, r"4 purchase sessions cannot be in each of 5 folds.*--folds 4"),
+        (few, {"folds": 5}, DataError, r"4 sessions with a purchase cannot be in each of 5 folds.*--folds 4"),
         (features, {"settings": ["anon"]}, UnknownNameError, "known: anonymous, identified"),
         (features, {"steps": [11]}, UnknownNameError, "11"),
         (features, {"models": ["k-nearst"]}, UnknownNameError, "did you mean 'k-nearest'"),
@@ -245,8 +247,6 @@ def given(features: FeatureTable, setting: str, step: int, seed: int = 0) -> Giv
 
 
 def test_measured_alike(features: FeatureTable, tmp_path: Path) -> None:
-    from sklearn.metrics import average_precision_score, brier_score_loss, f1_score
-
     scores = {place: given(features, *place) for place in (("anonymous", 0), ("identified", 5))}
     how = {"model": "svm", "name": "ours", "bootstrap": GIVEN_HOW}
     found = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
@@ -254,10 +254,10 @@ def test_measured_alike(features: FeatureTable, tmp_path: Path) -> None:
     for cell in found.cells:
         rows = features.population(cell["setting"], cell["step"])
         p, labels = scores[cell["setting"], cell["step"]].probabilities, features.labels[rows]
-        assert cell["average_precision"] == pytest.approx(average_precision_score(labels, p))
-        assert cell["f1"] == pytest.approx(f1_score(labels, p >= 0.5))
-        assert cell["best_f1"] == pytest.approx(f1_score(labels, p >= 0.3))
-        assert cell["brier_calibrated"] == pytest.approx(brier_score_loss(labels, p))
+        assert cell["average_precision"] == pytest.approx(metrics.average_precision_score(labels, p))
+        assert cell["f1"] == pytest.approx(metrics.f1_score(labels, p >= 0.5))
+        assert cell["best_f1"] == pytest.approx(metrics.f1_score(labels, p >= 0.3))
+        assert cell["brier_calibrated"] == pytest.approx(metrics.brier_score_loss(labels, p))
         assert cell["average_precision_low"] < cell["average_precision"] < cell["average_precision_high"]
     assert found.notes == []
     again = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
@@ -282,12 +282,7 @@ def test_what_is_refused(features: FeatureTable, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-CHOSEN = [FEATURES.get("dwell-mean"), FEATURES.get("channel"), FEATURES.get("week-day")]
-
-OWNERS = ["dwell-mean", "channel", "channel", "week-day"]
-
-
-def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def two_columns_of_one_feature(seed: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     y = random.random(300) < 0.3
     channel = random.normal(size=300) + 2.5 * y
@@ -297,14 +292,15 @@ def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", ["random-forest-small", "logistic-regression"])
 def test_columns_of_a_feature_go_together(name: str) -> None:
-    fitted = fit_model(name, *table(0))
-    X, y = table(1)
-    before = X.copy()
-    found = importance_of(fitted, CHOSEN, OWNERS, X, y, [0, 1])
-    assert X.tolist() == before.tolist()
-    assert found.features == ("dwell-mean", "channel", "week-day")
-    assert found.dynamic.tolist() == [True, False, False]
-    assert found.drops.shape == (3, REPEATS)
+    chosen = [FEATURES.get(one) for one in ("dwell-mean", "channel", "week-day")]
+    owners = ["dwell-mean", "channel", "channel", "week-day"]
+    fitted, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
+    found, again = (importance_of(fitted, chosen, owners, X, y, [0, 1]) for _ in range(2))
+    assert again.drops.tolist() == found.drops.tolist()
+    assert (found.features, found.dynamic.tolist()) == (
+        ("dwell-mean", "channel", "week-day"),
+        [True, False, False],
+    )
     whole, chance = average_precision(fitted.scores(X), y), y.mean()
     assert found.drops[1].mean() == pytest.approx(whole - chance, abs=0.12)
     assert np.abs(found.drops[0]).max() < 0.05
@@ -312,8 +308,5 @@ def test_columns_of_a_feature_go_together(name: str) -> None:
     if name == "logistic-regression":
         assert np.isnan(found.impurity).all()
     else:
-        parts = fitted.pipeline.steps[-1][1].feature_importances_
+        parts = fitted.pipeline[-1].feature_importances_
         assert found.impurity.tolist() == [parts[0], parts[1] + parts[2], parts[3]]
-        assert found.impurity.sum() == pytest.approx(1)
-    again = importance_of(fitted, CHOSEN, OWNERS, X, y, [0, 1])
-    assert again.drops.tolist() == found.drops.tolist()

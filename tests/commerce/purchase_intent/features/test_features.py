@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import ABSENT, fit_markov
-from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of
-from diptych.commerce.purchase_intent.features.view import COLUMNS, SessionsView
+from diptych.commerce.purchase_intent.features.fitting import ABSENT, features_of, fit_markov
+from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.core.errors import UnknownNameError
 
@@ -86,12 +86,6 @@ def test_a_session_alone_has_the_values_it_has_in_the_crowd() -> None:
         np.testing.assert_allclose(fitted.matrix(alone)[0], whole, rtol=1e-12)
 
 
-def test_no_sequences_at_all() -> None:
-    chains = fit_markov(np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=bool), ("home", "product"))
-    assert chains.scores(np.array([[0, 0, ABSENT]])).tolist() == [0]
-    assert chains.scores(np.zeros((2, 0), dtype=np.int64)).tolist() == [0, 0]
-
-
 sequences = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=5), min_size=1, max_size=8)
 
 
@@ -108,65 +102,43 @@ def test_the_same_as_written_out(
     np.testing.assert_allclose(fitted.matrix(view)[:, 0], wanted, atol=1e-12)
 
 
-def test_pages_behind_a_purchase_teach_nothing() -> None:
-    pages = [
-        [(0, "home"), (1, "product"), (2, "confirm"), (3, "confirm")],
-        [(0, "home"), (1, "home"), (2, "home")],
-    ]
-    known = fit("page-sequence-score", small_view(pages, labels=[True, False], before_purchase=[2, np.inf]))
-    assert known.learned[0].states == ("home", "product")
-    every = fit("page-sequence-score", small_view(pages, labels=[True, False]))
-    assert every.learned[0].states == ("confirm", "home", "product")
+def test_pages_behind_a_purchase_teach_nothing_and_no_sequence_scores_nothing() -> None:
+    pages = [[(0, "home"), (1, "product"), (2, "confirm")], [(0, "home"), (1, "home"), (2, "home")]]
+    for before, states in (([2, np.inf], ("home", "product")), (None, ("confirm", "home", "product"))):
+        known = fit("page-sequence-score", small_view(pages, labels=[True, False], before_purchase=before))
+        assert known.learned[0].states == states
+    chains = fit_markov(np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=bool), ("home", "product"))
+    assert chains.scores(np.array([[0, 0, ABSENT]])).tolist() == [0]
+    assert chains.scores(np.zeros((2, 0), dtype=np.int64)).tolist() == [0, 0]
 
 
-PRINTED = [  # label, dynamic, baseline
-    ("current page dwell time, mean", True, True),
-    ("current page dwell time, σ", True, True),
-    ("page sequence score", True, True),
-    ("number of pages", True, True),
-    ("channel type", False, False),
-    ("start hour", False, False),
-    ("week day", False, False),
-    ("device type", False, False),
-    ("device conversion rate", False, False),
-    ("number of orders", False, True),
-    ("days since last purchase", False, True),
-    ("number of sessions", False, False),
-    ("number of devices", False, False),
-    ("device sequence score", False, False),
-    ("switch probability", False, False),
-]
+PRINTED = """
+    current page dwell time, mean; current page dwell time, σ; page sequence score; number of pages; channel type;
+    start hour; week day; device type; device conversion rate; number of orders; days since last purchase;
+    number of sessions; number of devices; device sequence score; switch probability
+"""
 
 
-def test_the_rows_of_table_6_7() -> None:
-    rows = [FEATURES.get(name) for name in TABLE_6_7]
-    assert [(one.label, one.dynamic, one.baseline) for one in rows] == PRINTED
-    assert [one.group for one in rows] == ["session"] * 9 + ["history"] * 6
-    assert all(one.default for one in rows)
+def names_of(*cell: Any) -> list[str]:
+    return [feature.name for feature in features_of(*cell)]
+
+
+def test_the_rows_of_table_6_7_in_four_sets_and_what_is_asked_for_besides() -> None:
+    rows = names_of("identified", "extended", 5)
+    declared = [FEATURES.get(name) for name in rows]
+    assert [one.label for one in declared] == [label.strip() for label in PRINTED.split(";")]
+    assert [one.dynamic for one in declared] == [True] * 4 + [False] * 11
+    assert [one.group for one in declared] == ["session"] * 9 + ["history"] * 6
     optional = {one.name for one in FEATURES if not one.default}
-    assert optional == set(FEATURES.names()) - set(TABLE_6_7)
-    assert {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"} == optional
-
-
-def names_of(*cell: object) -> list[str]:
-    return [feature.name for feature in features_of(*cell)]  # type: ignore[arg-type]
-
-
-def test_the_four_sets_and_what_is_asked_for_besides() -> None:
-    assert names_of("anonymous", "baseline", 1) == list(TABLE_6_7[:4])
-    assert names_of("anonymous", "extended", 10) == list(TABLE_6_7[:9])
-    assert names_of("identified", "baseline", 1) == [*TABLE_6_7[:4], "orders", "days-since-purchase"]
-    assert names_of("identified", "extended", 5) == list(TABLE_6_7)
+    assert optional == {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"}
+    assert optional == set(FEATURES.names()) - set(rows)
+    assert names_of("anonymous", "baseline", 1) == rows[:4]
+    assert names_of("anonymous", "extended", 10) == rows[:9]
+    assert names_of("anonymous", "extended", 0) == rows[4:9]
+    assert names_of("identified", "baseline", 1) == [*rows[:4], "orders", "days-since-purchase"]
     also = ("previous-device", "hour-cyclic")
-    assert names_of("identified", "extended", 1, also) == [*TABLE_6_7, "hour-cyclic", "previous-device"]
-    assert names_of("anonymous", "extended", 1, also) == [*TABLE_6_7[:9], "hour-cyclic"]
+    assert names_of("identified", "extended", 1, also) == [*rows, "hour-cyclic", "previous-device"]
+    assert names_of("anonymous", "extended", 1, also) == [*rows[:9], "hour-cyclic"]
     assert names_of("identified", "baseline", 1, also) == names_of("identified", "baseline", 1)
     with pytest.raises(UnknownNameError, match="hour-cylic"):
         FeatureOptions(also=("hour-cylic",))
-
-
-def test_features_of_the_session_need_no_history() -> None:
-    group = {column.name: column.group for column in COLUMNS}
-    for feature in FEATURES:
-        if feature.group == "session":
-            assert {group[name] for name in feature.columns} <= {"session"}, feature.name

@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 from feature_tables import small_features
 from small_views import small_view
 from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
-from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
-from diptych.commerce.purchase_intent.features.whole import (
-    UCI_SHOPPERS,
-    make_whole_features,
-    recognise_session_table,
-)
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 
 
@@ -29,10 +25,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
     return small_features(tmp_path_factory.mktemp("features") / "small")
 
 
-def test_as_published_what_comes_later_counts() -> None:
-    before = np.array([np.nan, 0, 1, 4])
-    assert is_undecided(np.array([0, 1, 2, 6, 7, np.inf]), 5, "published").all()
-    assert is_identified(before, 0, "published").tolist() == [False, True, True, True]
+def test_as_published_what_comes_later_counts(table: FeatureTable) -> None:
+    published = replace(table, about=table.about | {"options": {"compat": "published"}})
+    assert published.undecided(5).all()
+    assert published.identified(0).tolist() == (~np.isnan(table.pages_before_identified)).tolist()
+    assert not table.undecided(5).all()
+    assert table.identified(0).tolist() == (table.pages_before_identified == 0).tolist()
 
 
 def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
@@ -73,20 +71,18 @@ def test_what_cannot_be_fitted_or_is_not_there(table: FeatureTable) -> None:
             refused()
 
 
-@pytest.mark.parametrize(
-    ("types", "message"),
-    [
-        (np.full((30, 10), 10**6, np.int32), "vocabulary does not have"),
-        (np.full((30, 10), -7, np.int32), "vocabulary does not have"),
-        (np.zeros((30, 10)), "float64"),
-        (np.zeros((30, 3), np.int32), "10 steps"),
-        (np.zeros(30, np.int32), "10 steps"),
-    ],
-)
-def test_pages_of_something_else_are_refused(tmp_path: Path, types: np.ndarray, message: str) -> None:
+def test_what_is_corrupt_or_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     folder = small_features(tmp_path / "f", n=30).folder
-    np.save(folder / "page_types.npy", types)
-    with pytest.raises(StorageError, match=message):
+    rows = parquet.read_table(folder / "sessions.parquet")
+    parquet.write_table(rows.drop_columns(["page_us_3"]), folder / "sessions.parquet")
+    with pytest.raises(StorageError, match="recreate it: diptych intent features"):
+        open_features(folder)
+    (folder / "sessions.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StorageError, match="cannot be read"):
+        open_features(folder)
+    header = (folder / "features.json").read_text().replace('"format": 2', '"format": 1')
+    (folder / "features.json").write_text(header)
+    with pytest.raises(StorageError, match="format 1, this version reads 2.*diptych intent features"):
         open_features(folder)
 
 
@@ -126,29 +122,22 @@ def test_columns_are_features_and_the_leaking_one_is_left_out(tmp_path: Path) ->
     assert set(fitted.owners) == {one.name for one in features}
 
 
-def test_the_leaking_column_on_request(tmp_path: Path) -> None:
-    file = write(tmp_path / "s.csv", {}, {})
-    kept = make_whole_features(file, folder=tmp_path / "kept", keep_leaking=True)
-    assert kept.view.columns["PageValues"].tolist() == [12.5, 12.5]
-    assert kept.about["kept_leaking"] == ["PageValues"]
-    assert kept.about["left_out"] == []
-    assert kept.fingerprint != make_whole_features(file, folder=tmp_path / "without").fingerprint
-
-
-def test_packed_with_another_order_of_columns_and_a_mark_at_the_beginning(tmp_path: Path) -> None:
+def test_the_leaking_column_on_request_packed_and_in_another_order(tmp_path: Path) -> None:
     file = write(tmp_path / "s.csv", {}, columns=[*reversed(FIRST), "more"])
     packed = tmp_path / "s.csv.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + file.read_bytes()))
-    assert recognise_session_table(packed) is UCI_SHOPPERS
-    table = make_whole_features(packed, folder=tmp_path / "features")
-    assert table.view.columns["ProductRelated"].tolist() == [2]
+    kept = make_whole_features(packed, folder=tmp_path / "kept", keep_leaking=True)
+    assert kept.view.columns["PageValues"].tolist() == [12.5]
+    assert (kept.about["kept_leaking"], kept.about["left_out"]) == (["PageValues"], [])
+    assert kept.fingerprint != make_whole_features(packed, folder=tmp_path / "without").fingerprint
 
 
 def test_a_wrong_value_is_named_with_its_row(tmp_path: Path) -> None:
     for change, said in (
-        ({"Revenue": "maybe"}, "row 2 .*'maybe'"),
-        ({"ExitRates": "high"}, "row 2, ExitRates is 'high', not a number"),
-        ({"ExitRates": "inf"}, "row 2, ExitRates is 'inf'"),
+        ({"Revenue": "maybe"}, "Row #3.*'maybe'"),
+        ({"Revenue": ""}, "Revenue is infinite or missing"),
+        ({"ExitRates": "high"}, "Row #3.*'high'"),
+        ({"ExitRates": "inf"}, "ExitRates is infinite"),
     ):
         with pytest.raises(DataError, match=said):
             make_whole_features(write(tmp_path / "s.csv", {}, change), folder=tmp_path / "features")
@@ -157,13 +146,12 @@ def test_a_wrong_value_is_named_with_its_row(tmp_path: Path) -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     for name, content in (
-        ("a.csv", b"session,time\n1,2\n"),
-        ("b.csv", b""),
-        ("c.csv.gz", b"no gzip"),
+        ("a", b"session,time\n1,2\n"),
+        ("b", b""),
+        ("c.gz", b"no gzip"),
         ("d", b"\xff\xfe"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError):
-            recognise_session_table(tmp_path / name)
-    with pytest.raises(DataError, match="known: uci-shoppers"):
-        recognise_session_table(tmp_path / "a.csv")
+        match = "known: uci-shoppers" if name == "a" else None
+        with pytest.raises(DataError, match=match):
+            make_whole_features(tmp_path / name, folder=tmp_path / "features")

@@ -13,28 +13,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
-from diptych.commerce.purchase_intent.scoring.events import (
-    DAY_US,
-    GivenEvent,
-    history_columns,
-    read_event,
-    read_time,
-)
 from diptych.commerce.purchase_intent.scoring.request import (
-    Request,
-    RunningSession,
+    DAY_US,
+    Event,
+    History,
     SessionSoFar,
-    read_request,
+    SessionStream,
+    read,
 )
 from diptych.core.errors import DataError
 
 NOON = 1_569_931_200  # 2019-10-01T12:00:00Z
+GAP_US = 30 * 60 * 1_000_000
+START = 100 * DAY_US
 
 
-def test_what_an_event_says() -> None:
-    said = {"page_type": " home ", "device": "PC", "channel": "Paid", "visitor_id": 17}
-    found = read_event({"t": NOON, "action": "page", **said}, 3)
-    assert found == GivenEvent(3, NOON * 1_000_000, "page", "home", "pc", "paid", "17", False)
+def so_far(given: Any, pages: int = 10) -> SessionSoFar:
+    found = SessionStream(lambda *_: None, GAP_US, pages, given)  # type: ignore[arg-type, return-value]
+    found.score()
+    assert found.so_far is not None
+    return found.so_far
+
+
+def columns(history: Any, device: str = "pc") -> tuple[dict[str, float | str], list[str]]:
+    return read(History, history, "the history").columns(START, device, 40 * DAY_US)
+
+
+def test_an_event_is_read_in_the_words_of_logs() -> None:
+    words = {"page_type": " home ", "device": "Desktop", "channel": "Paid", "visitor_id": 17, "basket": [1]}
+    found = read(Event, {"t": NOON, "action": "View", **words}, "event 1")
+    assert (found.action, found.page_type, found.device, found.channel) == ("page", "home", "pc", "paid")
+    assert (found.t, found.visitor_id, found.is_purchase) == (NOON * 1_000_000, "17", None)
+    session = so_far({"visitor_id": "null", "events": [{"t": 0, "device": None, "action": None}]})
+    assert (session.visitor_id, session.device, session.n_pages) == (None, "unknown", 1)
 
 
 def test_times() -> None:
@@ -46,62 +57,57 @@ def test_times() -> None:
         ("2019-10-01 12:00:00", NOON),
         ("2019-10-01T12:00:00.000001+00:00", NOON + 0.000001),
     ):
-        assert read_time(time, "it") == round(seconds * 1_000_000)
+        assert so_far({"start": time}).start_us == round(seconds * 1_000_000)
 
 
 REFUSED = [
     ("event", "page", "event 4 is str, not an object"),
-    ("event", {}, "event 4 has no time"),
-    ("event", {"t": "yesterday"}, "event 4 has the time 'yesterday'"),
-    ("event", {"t": True}, "event 4 has the time True"),
-    ("event", {"t": float("nan")}, "event 4 has the time nan"),
+    ("event", {}, "event 4 has no t"),
+    ("event", {"t": "yesterday"}, "event 4 has t 'yesterday': no ISO time"),
+    ("event", {"t": True}, "event 4 has t True: neither"),
+    ("event", {"t": float("nan")}, "event 4 has t nan: outside"),
     ("event", {"t": -1}, "outside the years"),
     ("event", {"t": NOON * 1000}, "outside the years"),
-    ("event", {"t": 0, "action": "dance"}, "event 4 has the action 'dance'"),
-    ("event", {"t": 0, "action": ["page"]}, "event 4 has action list, not a text"),
+    ("event", {"t": 0, "action": "dance"}, "event 4 has action 'dance': no known"),
+    ("event", {"t": 0, "action": ["page"]}, r"event 4 has action \['page'\]: .*string"),
     ("event", {"t": 0, "is_purchase": "yes"}, "event 4 has is_purchase 'yes'"),
     ("event", {"t": 0, "page_type": {"a": 1}}, "event 4 has page_type"),
-    ("event", {"t": 0, "visitor_id": True}, "event 4 has visitor_id bool"),
-    ("event", {"t": 0, "visitor_id": 10**5000}, "event 4 has visitor_id int"),
-    ("event", {"t": 10**400}, "event 4 has the time"),
-    ("history", {"order": 1}, "has no 'order'"),
-    ("history", {"orders": -1}, "orders is -1"),
-    ("history", {"orders": 1.5}, "orders is 1.5"),
-    ("history", {"sessions": True}, "sessions is True"),
-    ("history", {"sessions": float("nan")}, "sessions is nan"),
-    ("history", {"sessions": 10**400}, "sessions is 1000"),
-    ("history", {"orders": 1, "days_since_purchase": 10**400}, "days_since_purchase is 1000"),
+    ("event", {"t": 0, "visitor_id": True}, "event 4 has visitor_id True"),
+    ("event", {"t": 0, "visitor_id": ["v"]}, "event 4 has visitor_id"),
+    ("event", {"t": 10**400}, "event 4 has t 1000"),
+    ("event", {"t": 10**5000}, "event 4 has t a long int"),
+    ("history", {"order": 1}, "the history has no key 'order'"),
+    ("history", {"orders": -1}, "has orders -1: .* greater than or equal to 0"),
+    ("history", {"orders": 1.5}, "has orders 1.5"),
+    ("history", {"sessions": True}, "has sessions True"),
+    ("history", {"sessions": float("nan")}, "has sessions nan"),
+    ("history", {"sessions": 10**400}, "has sessions 1000"),
+    ("history", {"orders": 1, "days_since_purchase": 10**400}, "has days_since_purchase 1000"),
     ("history", {"sessions": 2, "devices": ["pc"]}, "1 devices of 2 sessions"),
-    ("history", {"devices": 2}, "devices are 2"),
+    ("history", {"devices": 2}, "the history has devices 2: "),
     ("history", {"orders": 0, "sessions": 3, "days_since_purchase": 4}, "no orders, and a purchase"),
     ("history", {"orders": 1, "days_since_purchase": -0.5}, "0.5 days after this session's start"),
     ("history", {"orders": 1, "last_purchase": 101 * 86_400}, "1 days after this session's start"),
     ("history", {"orders": 1, "last_purchase": 1, "days_since_purchase": 1}, "last_purchase and days_since"),
-    ("history", {"orders": 1, "days_since_purchase": "many"}, "days_since_purchase is 'many'"),
+    ("history", {"orders": 1, "days_since_purchase": "many"}, "has days_since_purchase 'many'"),
     ("session", [], "is list, not an object"),
     ("session", {}, "has no event"),
     ("session", {"events": []}, "has no event"),
-    ("session", {"events": "page"}, "events is str, not a list"),
-    ("session", {"events": [{"t": 0}, {"t": "x"}]}, "event 2 has the time"),
-    ("session", {"event": [{"t": 0}]}, "has no 'event'"),
-    ("session", {"events": [{"t": 0}], "history": [1]}, "the history is list"),
+    ("session", {"events": "page"}, "has events 'page': .*list"),
+    ("session", {"events": [{"t": 0}, {"t": "x"}]}, "event 2 has t 'x'"),
+    ("session", {"event": [{"t": 0}]}, "has no key 'event'"),
+    ("session", {"events": [{"t": 0}], "history": [1]}, "the history is list, not an object"),
     ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is earlier than the start"),
-    ("session", {"start": "soon"}, "the start has the time 'soon'"),
+    ("session", {"start": "soon"}, "has start 'soon'"),
 ]
 
 
 @pytest.mark.parametrize(("what", "given", "message"), REFUSED)
 def test_what_is_refused(what: str, given: Any, message: str) -> None:
-    readers = {"event": lambda one: read_event(one, 4), "history": columns, "session": read}
-    with pytest.raises(DataError, match=message):
+    readers = {"event": lambda one: read(Event, one, "event 4"), "history": columns, "session": so_far}
+    with pytest.raises(DataError, match=message) as refused:
         readers[what](given)
-
-
-START = 100 * DAY_US
-
-
-def columns(history: Any, device: str = "pc") -> tuple[dict[str, float | str], list[str]]:
-    return history_columns(history, START, device, 40 * DAY_US)
+    assert refused.value.fix
 
 
 def test_a_whole_history() -> None:
@@ -123,7 +129,7 @@ def test_a_whole_history() -> None:
 
 
 def test_what_nobody_says_is_missing_and_named() -> None:
-    found, missing = columns(None)
+    found, missing = History().columns(START, "pc", None)
     assert missing == ["sessions", "devices", "orders"]
     assert all(value == "" or math.isnan(float(value)) for value in found.values())
     found, missing = columns({"orders": 3, "sessions": 4, "since": 90 * 86_400})
@@ -132,26 +138,11 @@ def test_what_nobody_says_is_missing_and_named() -> None:
     assert math.isnan(float(found["devices"]))
 
 
-GAP_US = 30 * 60 * 1_000_000
-
-
-def read(given: Any) -> Request:
-    return read_request(given, GAP_US, 10)
-
-
-def test_what_is_said_once_is_of_all_events_that_do_not_say_it() -> None:
+def test_what_is_given_once_is_of_all_events_that_do_not_give_it() -> None:
     given = {"device": "tv", "visitor_id": "v", "events": [{"t": 0, "device": "pc"}, {"t": 9000}]}
-    session = read(given).session
+    session = so_far(given)
     assert (session.device, session.visitor_id, session.is_identified) == ("tv", "v", True)
     assert "begins a new session" in session.notes[0]
-
-
-def running(events: list[dict[str, Any]], pages: int = 10) -> SessionSoFar:
-    session = RunningSession(GAP_US, pages)
-    for number, event in enumerate(events, 1):
-        session.add(read_event(event, number))
-    assert session.so_far is not None
-    return session.so_far
 
 
 EVENTS = st.lists(
@@ -178,21 +169,20 @@ def test_it_is_the_last_session_of_a_log(drawn: list[dict[str, Any]]) -> None:
     ]
     events = [{key: value for key, value in event.items() if key != "wait"} for event in events]
     expected = sessions_of(canonical(events))[-1]
-    found = running(events, pages=3)
+    found = so_far({"events": events}, pages=3)
     assert found.start_us == expected.start
     assert found.device == expected.device
     assert found.visitor_id == expected.visitor
     assert found.pages_before_identified == expected.pages_before_visitor
     assert found.n_pages == len(expected.pages)
-    assert found.n_events == len(expected.events)
-    assert found.page_types == tuple(page["page_type"] or "unknown" for page in expected.pages[:3])
-    assert found.page_times == tuple(page["t_us"] for page in expected.pages[:3])
+    assert found.page_types == [page["page_type"] or "unknown" for page in expected.pages[:3]]
+    assert found.page_times == [page["t_us"] for page in expected.pages[:3]]
     assert (found.bought_at is None) == (expected.bought is None)
     if expected.bought is not None and found.bought_at is not None:
         assert found.bought_at == expected.bought["event_id"] + 1
 
 
 def test_the_first_of_two_visitors_counts_and_it_is_said_once() -> None:
-    found = running([{"t": t, "visitor_id": name} for t, name in enumerate("vvwx")])
+    found = so_far({"events": [{"t": t, "visitor_id": name} for t, name in enumerate("vvwx")]})
     assert found.visitor_id == "v"
-    assert found.notes == ("event 3 is of another visitor: the first one known counts",)
+    assert found.notes == ["event 3 is of another visitor: the first one known counts"]

@@ -15,9 +15,9 @@ from feature_oracle import Session, sessions_of
 from diptych.commerce.purchase_intent.features import FeatureTable, make_features
 from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.events import HistoryTable, keep_history
+from diptych.commerce.purchase_intent.scoring.request import keep_history, kept_history
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.core.errors import DataError
+from diptych.core.errors import DataError, StorageError
 
 DAY = 86_400
 
@@ -59,7 +59,7 @@ def made(
     folder = tmp_path_factory.mktemp("same")
     tables = sessionise(write_log(folder / "log", events))
     features = make_features(tables, folder=folder / "features")
-    options = TrainOptions(model="logistic-regression", samples=0)
+    options = TrainOptions(model="logistic-regression", samples=0, folds=2)
     return features, train(features, folder / "scorer", options=options)
 
 
@@ -101,12 +101,12 @@ def test_every_step_of_every_kind_of_session(
     by_id = {one.session_id: one for one in everyone}
     compared = 0
     with_history = np.zeros(2, dtype=int)
-    for found in scorer.score_table(features):
-        some = np.linspace(0, len(found.rows) - 1, 8).astype(int)
-        for row, p in zip(found.rows[some], found.p[some], strict=True):
-            given = so_far(by_id[int(features.session_ids[row])], found.cell.step, everyone)
+    for model, rows, probabilities in scorer.score_table(features):
+        some = np.linspace(0, len(rows) - 1, 8).astype(int)
+        for row, p in zip(rows[some], probabilities[some], strict=True):
+            given = so_far(by_id[int(features.session_ids[row])], model.step, everyone)
             score = scorer.score(given, reasons=0)
-            assert (score.setting, score.step) == (found.cell.setting, found.cell.step)
+            assert (score.setting, score.step) == (model.setting, model.step)
             assert score.p == pytest.approx(p, abs=1e-12)
             compared += 1
             if score.setting == "identified":
@@ -128,9 +128,8 @@ def test_a_kept_history_is_what_the_next_session_has(events: list[dict[str, Any]
     ]
     after = write_log(tmp_path / "after", [*events, *next_ones])
     kept = keep_history(sessionise(before), file)
-    table = HistoryTable(file)
     everyone = {one.visitor for one in sessions_of(canonical(events))} - {None}
-    assert kept == len(table) == len(everyone)
+    assert kept == len(everyone)
     features = make_features(sessionise(after), folder=tmp_path / "features")
     rows = np.flatnonzero(features.start_us == 20 * DAY * 1_000_000)
     assert len(rows) == len(visitors)
@@ -139,13 +138,14 @@ def test_a_kept_history_is_what_the_next_session_has(events: list[dict[str, Any]
     for row in rows:
         visitor = ids[int(features.session_ids[row])]
         assert visitor is not None
-        found = table.columns(visitor, 20 * DAY * 1_000_000, "tablet", features.about["since_us"])
+        found = kept_history(file, visitor)
         if visitor not in everyone:
             assert found is None
             new += 1
             continue
         assert found is not None
-        columns, _ = found
+        columns, missing = found[0].columns(20 * DAY * 1_000_000, "tablet", features.about["since_us"])
+        assert missing == []
         for name in HISTORY_COLUMNS:
             expected = features.view.columns[name][row]
             if isinstance(expected, str):
@@ -160,7 +160,7 @@ def test_a_scorer_may_keep_the_history(
 ) -> None:
     features, _ = made
     tables = sessionise(write_log(tmp_path / "log", events))
-    options = TrainOptions(model="logistic-regression", samples=0)
+    options = TrainOptions(model="logistic-regression", samples=0, folds=2)
     scorer = train(
         features, tmp_path / "scorer", options=options, steps=[1], settings=["identified"], history=tables
     )
@@ -177,3 +177,6 @@ def test_a_scorer_may_keep_the_history(
     assert new.p == scorer.score({"visitor_id": "nobody", "events": [page], "history": {"sessions": 0}}).p
     with pytest.raises(DataError, match="goes beyond the session's start"):
         scorer.score({"visitor_id": "v3", "events": [{**page, "t": DAY}]})
+    (scorer.folder / "history.parquet").write_text("torn")
+    with pytest.raises(StorageError, match="history.parquet cannot be read"):
+        scorer.score({"visitor_id": "v3", "events": [page]})

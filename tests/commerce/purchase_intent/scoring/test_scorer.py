@@ -14,10 +14,7 @@ import pytest
 
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.table_scores import (
-    RunningSessions,
-    score_lines,
-)
+from diptych.commerce.purchase_intent.scoring import scorer as scorer_module
 from diptych.core.errors import DataError, UsageError
 
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
@@ -64,14 +61,14 @@ def test_a_bad_event_of_a_stream_can_be_left_out(scorer: Scorer) -> None:
 
 def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scorer) -> None:
     """Before calibration to the last digits; its slope is a factor of all of them."""
-    cell = scorer.cell("identified", 5)
+    cell = scorer.model("identified", 5)
     imputer, scaler, model = (step for _, step in cell.model.pipeline.steps)
     names = cell.features.names
     # Without missing values, and near the mean, where no probability is cut off.
     background = np.where(np.isnan(cell.background), 0.0, cell.background)
     background = background.mean(axis=0) + 0.3 * (background - background.mean(axis=0))
     row, means = background[7], background.mean(axis=0)
-    found = replace(cell, background=background).effects(row)
+    _, found = replace(cell, background=background).effects(row)
     weights = model.coef_[0] / scaler.scale_
     of = dict(zip(imputer.get_feature_names_out(list(names)), weights, strict=True))
     expected: dict[str, float] = {}
@@ -148,7 +145,7 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
     with pytest.raises(UsageError, match="no model for anonymous sessions with 1 page"):
         found.score(session(1))
     with pytest.raises(UsageError, match="no model of the setting identified at step 5"):
-        found.cell("identified", 5)
+        found.model("identified", 5)
 
 
 def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
@@ -168,13 +165,13 @@ SECOND = {"t": LINES_START + 30, "page_type": "basket"}
 def test_every_line_has_an_answer(scorer: Scorer) -> None:
     good = {"id": "a", "events": [FIRST]}
     bad = ["", "{", '{"events": []}', '{"id": 7, "events": [{"t": "x"}]}', "7" * 5000, "[1]"]
-    answers = list(score_lines(scorer, [json.dumps(good), *bad]))
+    answers = list(scorer.answers([json.dumps(good), *bad]))
     assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
     assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).to_dict()}
     said = [
         "not JSON",
         "session so far has no event",
-        "event 1 has the time 'x'",
+        "event 1 has t 'x'",
         "not JSON",
         "is list, not an",
     ]
@@ -194,7 +191,7 @@ def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
         ({**SECOND}, (7, None, None)),
         ({**FIRST, "t": LINES_START + 9000, "client_id": "a"}, (8, "a", 1)),
     ]
-    answers = list(score_lines(scorer, (json.dumps(event) for event, _ in lines), 0, stream=True))
+    answers = list(scorer.answers((json.dumps(event) for event, _ in lines), 0, stream=True))
     found = [(answer["line"], answer.get("client_id"), answer.get("step")) for answer in answers]
     assert found == [expected for _, expected in lines if expected]
     assert answers[2]["p"] == scorer.score({"events": [FIRST, SECOND]}, reasons=0).p
@@ -204,14 +201,22 @@ def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
     assert "begins a new session" in answers[6]["notes"][0]
 
 
-def test_only_so_many_sessions_are_held(scorer: Scorer) -> None:
-    running = RunningSessions(scorer, 0, most=2)
-    first = running.of("a")
-    running.of("b")
-    assert running.of("a") is first
-    running.of("c")  # b was asked for longest ago
-    assert len(running) == 2
-    assert running.of("a") is first
+def test_only_so_many_sessions_are_held(scorer: Scorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorer_module, "_MOST_RUNNING", 2)
+    clients = "abaca"  # b was active longest ago when c comes; a is still held
+    events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate(clients))
+    assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1, 1, 2, 1, 3]
+    events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate("abcab"))
+    assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1] * 5
+
+
+def test_an_answer_to_json_is_a_score_or_a_refusal(scorer: Scorer) -> None:
+    given = {"id": [1], "events": [FIRST]}
+    assert scorer.answer(json.dumps(given).encode()) == {"id": [1], **scorer.score(given).to_dict()}
+    refused = scorer.answer('{"id": 4, "event": []}')
+    assert refused["id"] == 4
+    assert refused["error"] == "a session so far has no key 'event'"
+    assert "known: start, device" in refused["fix"]
 
 
 SESSION = {"visitor_id": "v", "events": [{"t": t, "page_type": "home"} for t in (0, 5)]}
@@ -223,7 +228,7 @@ def test_long_words_are_shown_in_short(scorer: Scorer) -> None:
     answer = scorer.score({**SESSION, "device": long, "channel": long, "events": events})
     assert len(str(answer.to_dict())) < 5000
     for session in ({long: 1}, {"events": [{"t": long}]}, {"events": [{"t": 0, "action": long}]},
-                    {**SESSION, "history": {"devices": [1] * 10**5}}, {**SESSION, "history": {"orders": long}},
+                    {**SESSION, "history": {"devices": [[1]] * 10**5}}, {**SESSION, "history": {"orders": long}},
                     dict.fromkeys(map(str, range(10**4)))):  # fmt: skip
         with pytest.raises(DataError) as refused:
             scorer.score(session)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,58 +15,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.measures import log_odds, roc_auc
+from diptych.commerce.purchase_intent.evaluation.measures import f1, log_odds, roc_auc
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
+from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.cell import fit_calibration
-from diptych.commerce.purchase_intent.scoring.fitting import fit_cell, slices_of
-from diptych.commerce.purchase_intent.scoring.table_scores import write_table_scores
-from diptych.commerce.purchase_intent.scoring.training import scorer_slices
-from diptych.commerce.purchase_intent.splits import SplitInput
+from diptych.commerce.purchase_intent.scoring.training import (
+    Slices,
+    fit_calibration,
+    fit_rows,
+    fold_of,
+    least_cost_threshold,
+    score_table,
+    slices_of,
+)
 from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 
 
-def sessions(starts: list[int], length: int = 1, persons: list[int] | None = None) -> SplitInput:
+def slices(starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any) -> Slices:
     start = np.array(starts, dtype=np.int64)
     who = np.arange(len(starts)) if persons is None else np.array(persons)
-    return SplitInput(np.zeros(len(starts), dtype=bool), who, start, start + length)
+    given = SimpleNamespace(persons=who, start_us=start, end_us=start + length)
+    return slices_of(given, **how)  # type: ignore[arg-type]
 
 
-def test_who_runs_across_an_end_is_in_none() -> None:
-    found = slices_of(sessions([10, 20, 30, 40, 50], length=10), calibration=0.2, holdout=0.2)
-    assert found.ends == (40, 50)
+def test_who_runs_across_the_end_is_in_neither_part() -> None:
+    found = slices([10, 20, 30, 40, 50], length=15, holdout=0.4)
     assert np.flatnonzero(found.fit).tolist() == [0, 1]
-    assert np.flatnonzero(found.calibration).tolist() == []
-    assert np.flatnonzero(found.holdout).tolist() == [4]
-    assert found.n_left_out == 2
+    assert np.flatnonzero(found.holdout).tolist() == [3, 4]
+    assert (~(found.fit | found.holdout)).sum() == 1
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
 def test_parts_follow_one_another(starts: list[int], length: int) -> None:
-    given = sessions(starts, length)
-    found = slices_of(given, calibration=0.25, holdout=0.25)
+    found, start = slices(starts, length), np.array(starts)
+    assert not (found.fit & found.holdout).any()
     if found.split == "grouped":
         assert len(set(starts)) == 1
-        return
-    parts = [found.fit, found.calibration, found.holdout]
-    assert (np.sum(parts, axis=0) <= 1).all()
-    for before, after in ((0, 1), (1, 2), (0, 2)):
-        if parts[before].any() and parts[after].any():
-            assert given.end_us[parts[before]].max() < given.start_us[parts[after]].min()
+    elif found.fit.any():
+        assert (start + length)[found.fit].max() < start[found.holdout].min()
 
 
-def test_without_times_persons_are_told_apart_and_it_is_said() -> None:
+def test_without_times_persons_are_told_apart_and_it_is_noted() -> None:
     persons = [number // 3 for number in range(900)]
-    found = slices_of(sessions([0] * 900, persons=persons), seed=3)
+    found = slices([0] * 900, persons=persons, seed=3)
     assert (found.split, "no times" in found.note) == ("grouped", True)
-    part = found.fit + 2 * found.calibration + 3 * found.holdout
-    assert set(part.tolist()) == {1, 2, 3}
-    assert (part.reshape(300, 3) == part.reshape(300, 3)[:, :1]).all()
+    assert (found.fit ^ found.holdout).all()
+    assert (found.holdout.reshape(300, 3) == found.holdout.reshape(300, 3)[:, :1]).all()
     assert found.holdout.mean() == pytest.approx(0.2, abs=0.07)
-    asked = slices_of(sessions(list(range(900)), persons=persons), split="grouped", seed=3)
+    asked = slices(list(range(900)), persons=persons, split="grouped", seed=3)
     assert (asked.fit == found.fit).all()
 
 
@@ -101,88 +102,133 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("setting", "step"), [("anonymous", 0), ("identified", 5)])
-def test_the_three_parts_do_their_own_work(
+def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_part(
     features: FeatureTable, scorer: Scorer, options: TrainOptions, setting: str, step: int
 ) -> None:
     from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score
 
-    slices = scorer_slices(features, options)
-    population = features.population(setting, step)
-    fit, held, last = (
-        population[part[population]] for part in (slices.fit, slices.calibration, slices.holdout)
-    )
-    assert features.end_us[fit].max() < features.start_us[held].min()
-    assert features.end_us[held].max() < features.start_us[last].min()
-    cell = scorer.cell(setting, step)
-
-    view = features.at(fit, step)
+    model, rows = scorer.model(setting, step), features.population(setting, step)
+    view, bought = features.at(rows, step), features.labels[rows]
     fitted = fit_features(features.features(setting, "extended", step), view)
-    assert cell.features == fitted
-    model = fit_model("logistic-regression", fitted.matrix(view), features.labels[fit])
-    x = log_odds(model.scores(fitted.matrix(features.at(held, step))), model.model)
-    assert cell.base_rate == features.labels[np.r_[fit, held]].mean()
+    assert model.features == fitted
+    alone = fit_model("logistic-regression", fitted.matrix(view), bought)
+    assert (model.model.scores(fitted.matrix(view)) == alone.scores(fitted.matrix(view))).all()
+    assert model.base_rate == bought.mean()
 
-    p, bought = cell.calibration.probabilities(x), features.labels[held]
+    # Nobody's own sessions, nor those of the same person, calibrate: one fold's predictions by a model of the other.
+    x = np.full(len(rows), np.nan)
+    fold = fold_of(features.persons[rows], options)
+    assert len(set(fold)) == options.folds == 2
+    for one in range(2):
+        part = features.at(rows[fold != one], step)
+        half = fit_features(features.features(setting, "extended", step), part)
+        without = fit_model("logistic-regression", half.matrix(part), bought[fold != one])
+        x[fold == one] = log_odds(
+            without.scores(half.matrix(features.at(rows[fold == one], step))), without.model
+        )
+    p = model.calibration.probabilities(x)
     # Platt's sigmoid is that of a logistic regression without penalty on smoothed targets.
     targets = np.where(bought, (bought.sum() + 1) / (bought.sum() + 2), 1 / ((~bought).sum() + 2))
     assert np.mean(p - targets) == pytest.approx(0, abs=1e-6)
     assert np.mean((p - targets) * x) == pytest.approx(0, abs=1e-6)
-    assert f1_score(bought, p >= cell.threshold) == pytest.approx(
-        max(f1_score(bought, p >= one) for one in p)
-    )
+    best = max(f1_score(bought, p >= one) for one in p)
+    assert f1_score(bought, p >= model.threshold) == pytest.approx(best)
 
-    truth, given = features.labels[last], cell.probabilities(features.at(last, step))
-    measured = cell.about["holdout"]
+    parts = slices_of(features, holdout=options.holdout)
+    assert features.end_us[parts.fit].max() < features.start_us[parts.holdout].min()
+    before, last = rows[parts.fit[rows]], rows[parts.holdout[rows]]
+    earlier = fit_rows(features, setting, step, before, options)
+    truth, found = features.labels[last], earlier.probabilities(features.at(last, step))
+    measured = model.about["holdout"]
     expected = {
         "sessions": len(last),
-        "average_precision": average_precision_score(truth, given),
-        "roc_auc": roc_auc_score(truth, given),
-        "brier": brier_score_loss(truth, given),
-        "f1": f1_score(truth, given >= cell.threshold),
+        "average_precision": average_precision_score(truth, found),
+        "roc_auc": roc_auc_score(truth, found),
+        "brier": brier_score_loss(truth, found),
+        "f1": f1_score(truth, found >= earlier.threshold),
         "always_buy_f1": f1_score(truth, np.ones(len(truth))),
     }
     assert {name: measured[name] for name in expected} == pytest.approx(expected)
     assert measured["roc_auc_low"] < measured["roc_auc"] < measured["roc_auc_high"]
 
 
-def test_later_sessions_teach_nothing(features: FeatureTable, scorer: Scorer, options: TrainOptions) -> None:
-    """Other labels in the last part change what is measured, and nothing else."""
-    last = scorer_slices(features, options).holdout
+def test_later_sessions_teach_nothing_of_what_is_measured(
+    features: FeatureTable, options: TrainOptions
+) -> None:
+    parts = slices_of(features, holdout=options.holdout)
     labels = features.labels.copy()
-    labels[last] = np.random.default_rng(0).random(int(last.sum())) < 0.5
+    labels[parts.holdout] = np.random.default_rng(0).random(int(parts.holdout.sum())) < 0.5
     changed = replace(features, view=replace(features.view, labels=labels))
-    cell = fit_cell(changed, "identified", 3, scorer_slices(changed, options), options)
-    known = scorer.cell("identified", 3)
-    for name in ("features", "threshold", "base_rate", "calibration"):
-        assert getattr(cell, name) == getattr(known, name)
-    view = changed.at(np.arange(50), 3)
-    assert (cell.probabilities(view) == known.probabilities(view)).all()
-    assert cell.about["holdout"]["roc_auc"] < known.about["holdout"]["roc_auc"] - 0.1
+    rows = features.population("identified", 3)
+    known, again = (
+        fit_rows(one, "identified", 3, rows[parts.fit[rows]], options) for one in (features, changed)
+    )
+    view = features.at(rows, 3)
+    assert (known.probabilities(view) == again.probabilities(view)).all()
+    assert (known.threshold, known.base_rate) == (again.threshold, again.base_rate)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=30),
+       st.sampled_from([0.1, 1.0, 7.0]))  # fmt: skip
+def test_the_threshold_by_cost_costs_least(given: list[tuple[int, bool]], missed: float) -> None:
+    p, labels = np.array([one / 6 for one, _ in given]), np.array([bought for _, bought in given])
+
+    def cost(threshold: float) -> float:
+        return float(sum(not bought for one, bought in zip(p, labels, strict=True) if one >= threshold)
+                     + missed * labels[p < threshold].sum())  # fmt: skip
+
+    found = least_cost_threshold(p, labels, 1.0, missed)
+    assert cost(found) == pytest.approx(min(map(cost, (*p, 1.0))))
+
+
+def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
+    costs = options.model_copy(update={"missed_cost": 9.0})
+    found = train(features, tmp_path / "s", options=costs, steps=[5], settings=["identified"])
+    plain = train(features, tmp_path / "t", options=options, steps=[5], settings=["identified"])
+    (cell,), (other,) = found.about["cells"], plain.about["cells"]
+    assert cell["threshold"] == other["threshold"]
+    assert other["cost_threshold"] is None
+    assert cell["cost_threshold"] < cell["threshold"]
+    assert cell["holdout"]["cost"] < cell["holdout"]["cost_without"]
+    score = found.score({"device": "pc", "channel": "paid", "visitor_id": "v", "events": [{"t": 0}] * 5})
+    assert score.to_dict()["worth_acting"] is (score.p >= cell["cost_threshold"])
+    assert f"(from {cell['cost_threshold']:.3f} on)" in score.line()
+    assert "of exact probabilities 0.100" in (found.folder / "model_card.md").read_text(encoding="utf-8")
 
 
 def test_stopped_it_goes_on_and_ends_the_same(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
     whole = train(features, tmp_path / "whole", options=options, steps=[0, 4])
-    answers = iter([False, False, True])
-    with stop_when(lambda: next(answers)), pytest.raises(Interrupted, match="every finished model is kept"):
-        train(features, tmp_path / "stopped", options=options, steps=[0, 4])
-    assert not (tmp_path / "stopped").exists()
-    unfinished = tmp_path / "stopped.unfinished"
-    before = {path: path.stat().st_mtime_ns for path in unfinished.rglob("cell.json")}
-    assert len(before) == 2
+    folder, unfinished = tmp_path / "stopped", tmp_path / "stopped.unfinished"
+    done = unfinished / "units" / "anonymous-0" / "step_model.json"
+    with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"):
+        train(features, folder, options=options, steps=[0, 4])
+    assert not folder.exists()
+    time = done.stat().st_mtime_ns
     # What a kill leaves while a model is saved, and while a history is kept.
-    (unfinished / "models" / "identified" / ".step-0.half.tmp").mkdir(parents=True)
+    (unfinished / "units" / ".identified-0.half.tmp").mkdir()
     (unfinished / ".history.parquet.17.tmp").write_text("visitor-1")
-    again = train(features, tmp_path / "stopped", options=options, steps=[0, 4])
+    again = train(features, folder, options=options, steps=[0, 4], jobs=2)
     assert not unfinished.exists()
-    for path, time in before.items():
-        assert (again.folder / path.relative_to(unfinished)).stat().st_mtime_ns == time
+    assert (folder / "units" / "anonymous-0" / "step_model.json").stat().st_mtime_ns == time
     assert files_of(again.folder) == files_of(whole.folder)
+    other = train(features, folder, options=options, steps=[0], settings=["anonymous"])  # takes its place
+    assert other.places == [("anonymous", 0)]
+
+
+def test_what_another_training_left_is_begun_anew(
+    features: FeatureTable, tmp_path: Path, options: TrainOptions
+) -> None:
+    left = tmp_path / "s.unfinished" / "units" / "anonymous-0" / "step_model.json"
+    with stop_when(left.exists), pytest.raises(Interrupted):
+        train(features, tmp_path / "s", options=options, steps=[0])
+    found = train(features, tmp_path / "s", options=options, steps=[2], settings=["anonymous"])
+    assert [path.name for path in (found.folder / "units").iterdir()] == ["anonymous-2"]
 
 
 def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -> None:
-    few = small_features(tmp_path / "few", n=450)
+    few = small_features(tmp_path / "few", n=220)
     found = train(few, tmp_path / "s", options=options, steps=[0, 10])
     not_trained = {(one["setting"], one["step"]): one["reason"] for one in found.about["not_trained"]}
     assert set(not_trained) | set(found.places) == {(s, k) for s in few.settings for k in (0, 10)}
@@ -211,8 +257,8 @@ def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, option
 
 
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
-    background = scorer.cell("identified", 10).background
-    assert background.shape == (30, len(scorer.cell("identified", 10).features.names))
+    background = scorer.model("identified", 10).background
+    assert background.shape == (30, len(scorer.model("identified", 10).features.names))
     assert not (scorer.folder / "history.parquet").exists()
     known = {str(one) for one in features.session_ids[features.session_ids > 10**4]}
     for name, content in files_of(scorer.folder).items():
@@ -227,7 +273,8 @@ def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, option
     )
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "<script>" not in card.replace("\\<script\\>", "")
-    assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
+    assert card.splitlines()[0] == r"# Purchase intent: a|b \# \<script\>"
+    assert r"a\|b \# \<script\>" in card  # in a table
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -236,19 +283,17 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 
 def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
-    later = small_features(tmp_path / "later", n=300, seed=7)
-    about = write_table_scores(scorer, later, tmp_path / "scores", steps=[0, 10]).about
+    later, given = small_features(tmp_path / "later", n=300, seed=7), EvaluateOptions(steps=[0, 10])
+    about = score_table(scorer, later, tmp_path / "scores", given=given).about
     assert about["measured"] == "all sessions"
     expected = {}
-    for one, measured in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
-        cell, labels = one.cell, later.labels[one.rows]
-        assert measured["measures"]["roc_auc"] == pytest.approx(roc_auc(one.p, labels))
-        for row, p, label in zip(later.session_ids[one.rows], one.p, labels, strict=True):
-            expected[str(row), cell.setting, str(cell.step)] = (
-                p,
-                str(int(p >= cell.threshold)),
-                str(int(label)),
-            )
+    for (model, rows, p), cell in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
+        labels = later.labels[rows]
+        assert cell["measures"]["roc_auc"] == pytest.approx(roc_auc(p, labels))
+        assert cell["measures"]["f1"] == pytest.approx(f1(p >= model.threshold, labels))
+        for row, one, label in zip(later.session_ids[rows], p, labels, strict=True):
+            likely = str(int(one >= model.threshold))
+            expected[str(row), model.setting, str(model.step)] = (one, likely, str(int(label)))
     found = {
         (row["session_id"], row["setting"], row["step"]): (float(row["p"]), row["likely"], row["bought"])
         for row in rows_of(tmp_path / "scores")
@@ -256,33 +301,33 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
     assert found == expected
 
 
-def test_the_table_it_was_trained_on_is_measured_on_its_last_part(
+def test_of_the_table_it_was_trained_on_the_measures_are_those_of_training(
     features: FeatureTable, scorer: Scorer, tmp_path: Path
 ) -> None:
-    about = write_table_scores(scorer, features, tmp_path / "scores", settings=["anonymous"], steps=[3]).about
-    assert "the last part" in about["measured"]
+    given = EvaluateOptions(settings=["anonymous"], steps=[3])
+    about = score_table(scorer, features, tmp_path / "scores", given=given).about
+    assert about["measured"] == "the last part, by models fitted without it"
     (cell,) = about["cells"]
     assert cell["scored"] == len(features.population("anonymous", 3))
-    assert cell["measures"] == scorer.cell("anonymous", 3).about["holdout"]
+    assert cell["measures"] == scorer.model("anonymous", 3).about["holdout"]
 
 
 def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
     found = train(features, tmp_path / "scorer", options=options)
     assert (found.places, found.about["slices"]["split"]) == ([("all", -1)], "grouped")
-    assert "left out: the column PageValues" in (found.folder / "model_card.md").read_text(encoding="utf-8")
+    card = (found.folder / "model_card.md").read_text(encoding="utf-8")
+    assert "left out: the column PageValues" in card
+    assert "| Month | at its start |" in card
+    assert "| ExitRates | when it is over |" in card
     with pytest.raises(UsageError, match="this scorer is of whole sessions"):
         found.score({"events": [{"t": 0}]})
     other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
-    about = write_table_scores(found, other, tmp_path / "scores").about
+    about = score_table(found, other, tmp_path / "scores").about
     assert about["cells"][0]["measures"]["roc_auc"] > 0.8
 
 
-def test_what_is_refused_and_said_of_a_calibration() -> None:
-    found, said = fit_calibration("isotonic", *sample(500))
-    assert (found.steps, "steps need 1,000 sessions of either class" in said) == (None, True)
+def test_what_is_refused_and_noted_of_a_calibration() -> None:
+    found, note = fit_calibration("isotonic", *sample(500))
+    assert (found.steps, "steps need 1,000 sessions of either class" in note) == (None, True)
     assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1]
-    with pytest.raises(UnknownNameError, match="plat"):
-        fit_calibration("plat", *sample(10))
-    with pytest.raises(DataError, match="cannot be calibrated"):
-        fit_calibration("platt", np.zeros(5), np.zeros(5, dtype=bool))

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
-from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import FEWEST
 from diptych.commerce.purchase_intent.options import AuditOptions
-from diptych.commerce.purchase_intent.scoring.fitting import Slices, slices_of
+from diptych.commerce.purchase_intent.scoring.training import Slices, slices_of
+from diptych.commerce.purchase_intent.splits import split_input
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
@@ -30,9 +30,9 @@ from diptych.core.registry import Registry
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
+    from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.features.fitting import Feature
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.data.logs.log import Log
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class AuditInput:
 
     features: FeatureTable  # the table of features
     log: Log | None  # that it was made of, where it is there
-    slices: Slices  # the parts that a scorer would be made of
+    slices: Slices  # earlier and later sessions
     options: AuditOptions  # how
 
 
@@ -93,6 +93,7 @@ CHECKS: Registry[Check] = Registry("check", "diptych.commerce.purchase_intent.au
 
 
 _STEPS = (0, 1, 5, 10)
+_LATER = 0.4  # share of sessions that models and columns are tried on
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ def parts_of(given: AuditInput, steps: Iterable[int]) -> Iterator[Parts]:
             if not len(population):
                 continue
             fit = given.slices.fit[population]
-            later = (given.slices.calibration | given.slices.holdout)[population]
+            later = given.slices.holdout[population]
             train, test = (_some(given, population[part]) for part in (fit, later))
             name = features.sets[0] if features.is_whole else options.feature_set
             yield Parts(
@@ -308,7 +309,7 @@ def audit(
     if not features.is_whole and options.feature_set not in features.sets:
         raise UnknownNameError("feature set", options.feature_set, features.sets)
     chosen = sorted(CHECKS if checks is None else map(CHECKS.get, checks), key=lambda check: check.order)
-    given = AuditInput(features, log, slices_of(split_input(features), seed=options.seed), options)
+    given = AuditInput(features, log, slices_of(features, holdout=_LATER, seed=options.seed), options)
     findings = [finding for check in track(chosen, "checks", unit="checks") for finding in check.run(given)]
     return LeakAudit(
         features.fingerprint,

@@ -2,17 +2,6 @@
 
 from diptych.commerce.purchase_intent.evaluation.evaluate import GivenScores, evaluate, evaluate_scores
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, fit_platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.plan import PRESETS, Preset
 from diptych.commerce.purchase_intent.evaluation.result import Evaluation
 
-__all__ = [
-    "PRESETS",
-    "Evaluation",
-    "GivenScores",
-    "Platt",
-    "Preset",
-    "evaluate",
-    "evaluate_scores",
-    "fit_platt",
-    "log_odds",
-]
+__all__ = ["Evaluation", "GivenScores", "Platt", "evaluate", "evaluate_scores", "fit_platt", "log_odds"]

@@ -1,14 +1,8 @@
 """Measures of a prediction, as pure functions of scores and labels, with weights for resampled persons; calibration.
 
 Shapes: ``scores`` and ``labels`` are (n,); ``weights`` are (…, n) or None for ones, and a result has their leading
-shape. A measure that is not defined, e.g. a recall where nothing was bought, is NaN. A higher score means that a
-purchase is likelier; sessions of equal score are never told apart.
-
-Platt's sigmoid maps scores to probabilities that mean what they say. A model whose classes weigh the same gives
-probabilities of a world where half of all sessions end in a purchase, and a support vector machine gives none at
-all. A sigmoid with two parameters, fitted on sessions that the model has not seen, keeps the order.
-Sources: Platt, Probabilistic outputs for support vector machines, 1999; Lin, Lin and Weng, A note on Platt's
-probabilistic outputs for support vector machines, Machine Learning 2007 (Newton's method).
+shape: scikit-learn's functions take one resample at a time. A measure that is not defined, e.g. a recall where
+nothing was bought, is NaN. A higher score means that a purchase is likelier; equal scores are never told apart.
 """
 
 from __future__ import annotations
@@ -22,11 +16,12 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.models import IntentModel
 from diptych.core.errors import DataError
+from diptych.core.extras import require
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 
-def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """``above`` / ``below``, which is broadcast; NaN where ``below`` is 0."""
+def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Return ``above`` / ``below``, which is broadcast; NaN where ``below`` is 0."""
     above, below = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found: np.ndarray = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     return found
@@ -43,12 +38,12 @@ class Curve:
     @property
     def precision(self) -> np.ndarray:
         """(…, k) NaN before the first session."""
-        return divided(self.hits, self.predicted)
+        return _divided(self.hits, self.predicted)
 
     @property
     def recall(self) -> np.ndarray:
         """(…, k) NaN where nothing was bought."""
-        return divided(self.hits, self.hits[..., -1:])
+        return _divided(self.hits, self.hits[..., -1:])
 
     @property
     def average_precision(self) -> np.ndarray:
@@ -68,108 +63,90 @@ class Ranking:
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Ranking:
-        """Of (n,) finite scores, n > 0."""
+        """Sort (n,) finite scores, n > 0."""
         order = np.argsort(-scores, kind="stable")
         ordered = scores[order]
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
         return cls(order, starts, ordered[starts])
 
     def curve(self, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
-        """The curve of (n,) labels."""
+        """Return the curve of (n,) labels."""
         each = (np.ones(len(self.order)) if weights is None else weights)[..., self.order]
         predicted = np.add.reduceat(each, self.starts, axis=-1)
         hits = np.add.reduceat(each * labels[self.order], self.starts, axis=-1)
         return Curve(self.thresholds, np.cumsum(predicted, axis=-1), np.cumsum(hits, axis=-1))
 
 
-def curve_of(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
-    """The curve of (n,) scores and labels, with (…, n) weights."""
-    return Ranking.of(scores).curve(labels, weights)
-
-
 def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """2 TP / (2 TP + FP + FN): harmonic mean of precision and recall; NaN where nothing is bought or predicted."""
+    """Return 2 TP / (2 TP + FP + FN); NaN where nothing is bought or predicted."""
     weights = np.ones(len(labels)) if weights is None else weights
-    hits = _sum(weights, predicted & labels)
-    return divided(2 * hits, _sum(weights, predicted) + _sum(weights, labels))
+    hits, chosen, bought = (
+        weights @ one.astype(np.float64) for one in (predicted & labels, predicted, labels)
+    )
+    return _divided(2 * hits, chosen + bought)
 
 
 def always_buy_f1(share: float) -> float:
-    """F1 of predicting a purchase always: 2 p / (1 + p), of the share of purchase sessions."""
+    """Return the F1 of predicting a purchase always, of the share of purchase sessions."""
     return 2 * share / (1 + share)
 
 
 def average_precision(
     scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Σ (R_i − R_i−1) P_i over distinct scores, highest first: the area under the steps of precision over recall.
-
-    Sessions of equal score enter together, so that their order does not matter; nothing is interpolated.
-    """
-    return curve_of(scores, labels, weights).average_precision
+    """Return the area under the steps of precision over recall, uninterpolated; equal scores enter together."""
+    return Ranking.of(scores).curve(labels, weights).average_precision
 
 
 def roc_auc(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Share of pairs of a purchase and another session in which the purchase scores higher; equal ones count half."""
-    curve = curve_of(scores, labels, weights)
+    """Return the share of pairs in which the purchase scores higher than the other; equal ones count half."""
+    curve = Ranking.of(scores).curve(labels, weights)
     others = curve.predicted - curve.hits
     width = np.diff(others, axis=-1, prepend=0.0)
     height = curve.hits - np.diff(curve.hits, axis=-1, prepend=0.0) / 2
-    return divided(np.sum(width * height, axis=-1), curve.hits[..., -1] * others[..., -1])
+    return _divided(np.sum(width * height, axis=-1), curve.hits[..., -1] * others[..., -1])
 
 
 def brier(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean squared difference of probability and outcome; that of the base rate p is p (1 − p)."""
+    """Return the mean squared difference of probability and outcome; that of the base rate p is p (1 − p)."""
     return float(np.mean((probabilities - labels) ** 2))
 
 
 def log_loss(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean −ln of the probability that was given to what happened; probabilities within 1e-15 of 0 and 1 are moved."""
+    """Return the mean −ln of the probability of what happened; those within 1e-15 of 0 and 1 are moved."""
     given = np.clip(np.where(labels, probabilities, 1 - probabilities), 1e-15, 1.0)
     return float(-np.mean(np.log(given)))
 
 
 def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
-    """Purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
+    """Return the purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
 
     The share is rounded up to whole sessions. Where its border lies within sessions of equal score, as many of
     their purchases count as a random order among them would give on average.
     """
-    curve = curve_of(scores, labels)
+    curve = Ranking.of(scores).curve(labels)
     wanted = float(np.ceil(share * len(labels)))
     hits = np.interp(wanted, np.append(0.0, curve.predicted), np.append(0.0, curve.hits))
-    return float(divided(np.asarray(hits / wanted), np.asarray(labels.mean())))
+    return float(_divided(np.asarray(hits / wanted), np.asarray(labels.mean())))
 
 
 def precision_at_recall(scores: np.ndarray, labels: np.ndarray, recall: float = 0.5) -> float:
-    """The best precision of any threshold that finds at least that share of purchases."""
-    curve = curve_of(scores, labels)
+    """Return the best precision of any threshold that finds at least that share of purchases."""
+    curve = Ranking.of(scores).curve(labels)
     reached = curve.recall >= recall - 1e-12
     return float(curve.precision[reached].max()) if reached.any() else float("nan")
 
 
 def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
-    """The score from which on predicting a purchase gives the best F1; of equally good ones the highest.
+    """Return the score from which on predicting a purchase gives the best F1, the highest of equally good ones.
 
     NaN where nothing was bought.
     """
     if not labels.any():
         return float("nan")
-    curve = curve_of(scores, labels)
+    curve = Ranking.of(scores).curve(labels)
     found = 2 * curve.hits / (curve.predicted + curve.hits[-1])
     return float(curve.thresholds[int(np.argmax(found))])
-
-
-def _sum(weights: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    found: np.ndarray = weights @ chosen.astype(np.float64)
-    return found
-
-
-# Intervals: the percentile bootstrap over persons, the same draws for all cells.
-#
-# Sessions of one person are not independent, so whole persons are drawn with replacement. They are drawn among all
-# persons of the table, whichever cell is measured: the differences of two cells' resamples, be it of two feature
-# sets, two models or two steps, are then resamples of the difference.
 
 
 Measured = Callable[[np.ndarray], np.ndarray]
@@ -178,7 +155,11 @@ Measured = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Who is drawn."""
+    """The percentile bootstrap over persons: whose sessions are drawn together, the same draws for all cells.
+
+    Persons are drawn among all of the table, whichever cell is measured: the differences of two cells' resamples, be
+    it of two feature sets, two models or two steps, are then resamples of the difference.
+    """
 
     numbers: np.ndarray  # (n,) of all sessions of the table: 0, 1, … of its persons
     count: int  # how many there are
@@ -186,12 +167,12 @@ class Persons:
 
     @classmethod
     def of(cls, persons: np.ndarray, how: Bootstrap) -> Persons:
-        """From (n,) whatever numbers."""
+        """Number persons of (n,) whatever numbers."""
         known, numbers = np.unique(persons, return_inverse=True)
         return cls(numbers, len(known), how)
 
     def resamples(self, rows: np.ndarray, measures: Mapping[str, Measured]) -> dict[str, np.ndarray]:
-        """Per measure, (samples,) values on every resample; NaN where it is not defined."""
+        """Return per measure (samples,) values on every resample; NaN where it is not defined."""
         found: dict[str, list[np.ndarray]] = {name: [] for name in measures}
         mine = self.numbers[rows]
         for drawn in drawn_clusters(self.how, 0, self.count, len(self.numbers)):
@@ -201,19 +182,16 @@ class Persons:
         return {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in found.items()}
 
     def interval(self, samples: np.ndarray) -> tuple[float | None, float | None]:
-        """Ends of the percentile interval; None without resamples."""
+        """Return the ends of the percentile interval; None without resamples."""
         return interval(samples, self.how.confidence) or (None, None)
 
 
 _NEAREST = 1e-3
 """Probabilities nearer to 0 or 1 count as that near: a forest says 0 where it means fewer than one tree in 100."""
 
-_STEPS = 100
-_SMALL = 1e-10
-
 
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
-    """What the sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
+    """Return what the sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
 
     With log odds, weighing classes differently is a change of the intercept alone.
     """
@@ -226,14 +204,20 @@ def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Platt:
-    """p = 1 / (1 + exp(−(slope · x + intercept)))."""
+    """Map scores to probabilities that mean what they say: p = 1 / (1 + exp(−(slope · x + intercept))).
+
+    A model whose classes weigh the same gives probabilities of a world where half of all sessions end in a purchase,
+    and a support vector machine gives none at all. A sigmoid, fitted on sessions that the model has not seen, keeps
+    the order. Source: Platt, Probabilistic outputs for support vector machines, 1999.
+    """
 
     slope: float
     intercept: float
 
     def probabilities(self, x: np.ndarray) -> np.ndarray:
-        """(n,) of (n,) log odds or decisions."""
-        return _sigmoid(self.slope * x + self.intercept)
+        """Return (n,) of (n,) log odds or decisions."""
+        found: np.ndarray = 0.5 * (1 + np.tanh((self.slope * x + self.intercept) / 2))  # never overflows
+        return found
 
 
 def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
@@ -253,57 +237,27 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
             "calibrate on more sessions",
         )
     targets = np.where(labels, (bought + 1) / (bought + 2), 1 / (others + 2))
-    middle, spread = float(x.mean()), float(x.std()) or 1.0
-    z = (x - middle) / spread
-    found = np.array([0.0, np.log((bought + 1) / (others + 1))])
-    loss = _loss(found, z, targets)
-    for _ in range(_STEPS):
-        p = _sigmoid(found[0] * z + found[1])
-        gradient = np.array([np.sum((p - targets) * z), np.sum(p - targets)])
-        if np.abs(gradient).max() < _SMALL * len(x):
-            break
-        curved = p * (1 - p)
-        hessian = np.array(
-            [[np.sum(curved * z * z), np.sum(curved * z)], [np.sum(curved * z), np.sum(curved)]]
-        )
-        direction = np.linalg.solve(hessian + _SMALL * np.eye(2), gradient)
-        step = 1.0
-        while (now := _loss(found - step * direction, z, targets)) > loss and step > _SMALL:
-            step /= 2
-        found, loss = found - step * direction, min(now, loss)
-    slope = float(found[0]) / spread
-    return Platt(slope, float(found[1]) - slope * middle)
+    middle, spread = float(x.mean()), float(x.std())
+    if spread < 1e-12 * max(1.0, abs(middle)):  # one value, but for rounding: nothing to tell apart by
+        return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
+    linear = require("sklearn.linear_model", "commerce", "calibration")
+    logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
+    z = np.tile((x - middle) / spread, 2)[
+        :, None
+    ]  # every session is a purchase with a weight, and none with the rest
+    logistic.fit(z, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
+    slope = float(logistic.coef_[0, 0]) / spread
+    return Platt(slope, float(logistic.intercept_[0]) - slope * middle)
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    found: np.ndarray = 0.5 * (1 + np.tanh(x / 2))  # never overflows
-    return found
+def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
+    """Return rows {low, high, n, mean_score, share}, lowest first: do as many buy as the probabilities say?
 
-
-def _loss(parameters: np.ndarray, z: np.ndarray, targets: np.ndarray) -> float:
-    x = parameters[0] * z + parameters[1]
-    return float(np.sum(np.logaddexp(0.0, x) - targets * x))
-
-
-# Reliability: do as many sessions end in a purchase as the probabilities say?
-#
-# Bins hold equally many sessions, so that rare high probabilities and the many low ones are seen with the same
-# precision; sessions of equal probability stay together, so that a bin may be larger and bins may be fewer.
-
-
-BINS = 10
-
-
-def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS) -> list[dict[str, Any]]:
-    """Rows {low, high, n, mean_score, share}, lowest first.
-
-    Args:
-        probabilities: (n,) in [0, 1].
-        labels: (n,) bool.
+    Bins hold equally many sessions, so that rare high probabilities and the many low ones are seen with the same
+    precision; sessions of equal probability stay together, so that a bin may be larger and bins may be fewer.
     """
     order = np.argsort(probabilities, kind="stable")
-    ordered, bought = probabilities[order], labels[order]
-    n = len(ordered)
+    ordered, bought, n = probabilities[order], labels[order], len(order)
     wanted = [n * one // bins for one in range(1, bins)]
     # A cut within equal probabilities moves behind the last of them.
     cuts = np.unique(np.searchsorted(ordered, ordered[[cut - 1 for cut in wanted if cut]], side="right"))
@@ -317,5 +271,4 @@ def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS)
             "share": float(bought[begin:end].mean()),
         }
         for begin, end in pairwise(edges)
-        if end > begin
     ]

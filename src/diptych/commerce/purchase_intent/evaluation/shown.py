@@ -104,21 +104,19 @@ class Grid:
         """The place of every setting with the last set that it has."""
         return {place.setting: place for place in self.places}
 
-    def line(self, place: Place, model: str, measure: str = "step") -> list[Row]:
-        """Return a model's cells of a place that have a measure, by step."""
+    def line(self, place: Place | None, model: str | None = None, measure: str = "step") -> list[Row]:
+        """Return the cells of a place that have a measure, by step: a model's, or all."""
+        mine = [cell for cell in self.cells if (cell["setting"], cell["set"]) == place]
         mine = [
-            cell for cell in self.cells if (cell["setting"], cell["set"], cell["model"]) == (*place, model)
+            one for one in mine if one["model"] == (model or one["model"]) and one.get(measure) is not None
         ]
-        return sorted((cell for cell in mine if cell.get(measure) is not None), key=lambda cell: cell["step"])
+        return sorted(mine, key=lambda cell: cell["step"])
 
     def best(self, setting: str, measure: str = "average_precision") -> Row | None:
         """Return the cell with the highest value of a setting, in its fullest set, at the last step that has any."""
-        place = self.fullest.get(setting)
-        known = [
-            cell for model in self.labels for cell in (self.line(place, model, measure) if place else ())
-        ]
-        last = max((cell["step"] for cell in known), default=0)
-        return max((one for one in known if one["step"] == last), key=lambda one: one[measure], default=None)
+        known = self.line(self.fullest.get(setting), measure=measure)
+        last = [one for one in known if one["step"] == known[-1]["step"]]
+        return max(last, key=lambda one: one[measure], default=None)
 
 
 def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
@@ -159,16 +157,12 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
         head = Cell(label, model if model != label else "")
         models.append([head, *(Cell(one, words=True) for one in texts)])
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
+    heads = ("Model", *(one.title for one in _COLUMNS))
     for place in grid.places:
-        cells = [cell for cell in grid.cells if (cell["setting"], cell["set"]) == place]
-        rows = [
-            [
-                Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
-                *(one.cell(cell) for one in _COLUMNS),
-            ]
-            for cell in sorted(cells, key=lambda one: one["step"])
-        ]
-        heads = ("Model", *(one.title for one in _COLUMNS))
+        names = (
+            (cell, Cell(grid.labels[cell["model"]], pages_text(cell["step"]))) for cell in grid.line(place)
+        )
+        rows = [[name, *(one.cell(cell) for one in _COLUMNS)] for cell, name in names]
         tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
     return tables
 
@@ -204,12 +198,7 @@ def gain_charts(grid: Grid, gains: Sequence[Row]) -> list[Chart]:
     charts = []
     for setting in grid.fullest:
         for measure in ("average_precision", "f1"):
-            key = (setting, measure)
-            rows = [
-                row
-                for row in gains
-                if (row["setting"], row["measure"]) == key and row["difference"] is not None
-            ]
+            rows = [row for row in gains if (row["setting"], row["measure"]) == (setting, measure)]
             lines = [[row for row in rows if row["model"] == model] for model in grid.labels]
             drawn = [_line(grid, mine, "difference", "") for mine in lines if mine]
             if drawn:
@@ -234,10 +223,8 @@ def reliability_charts(grid: Grid) -> list[Chart]:
         line = [] if best is None else grid.line(place, best["model"])
         known = [cell for cell in line if cell.get("reliability") or cell.get("reliability_calibrated")]
         for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
-            curves = {
-                "calibrated": cell.get("reliability_calibrated"),
-                "as the model gives them": cell["reliability"],
-            }
+            curves = {"calibrated": cell.get("reliability_calibrated")}
+            curves["as the model gives them"] = cell["reliability"]
             drawn = [
                 Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
                 for name, bins in curves.items()

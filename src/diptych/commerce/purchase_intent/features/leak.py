@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.logs.log import EVENTS, Log
+from diptych.commerce.logs.schema import COLUMNS, SECOND
 from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
 from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOptions
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.log import EVENTS, Log
-from diptych.data.logs.schema import COLUMNS, SECOND
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.engine import Engine

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 NO_PAGE = -1
 """The code of a page that was not opened, or lies behind the step."""
+
+NOTHING = ""
+"""A text that is not there: of an earlier session that there was not, or of a visitor who is not known."""
 
 
 @dataclass(frozen=True)
@@ -21,17 +24,15 @@ class SessionsView:
     """n sessions.
 
     Attributes:
-        columns: name → (n,) array of what is known at a session's start: static and history columns, see
-            :mod:`diptych.commerce.purchase_intent.features.view`. Texts are arrays of ``str`` objects,
-            numbers float64 with NaN where there is none.
+        columns: name → (n,) array of what is known at a session's start, see :data:`COLUMNS`. Texts are arrays of
+            ``str`` objects, numbers float64 with NaN where there is none.
         page_types: (n, steps) int32 codes in ``vocabulary``, its length for a type that it does not have,
             :data:`NO_PAGE` where there is no page. Pages begin at the left.
         page_times: (n, steps) int64 microseconds; 0 where there is no page.
         vocabulary: page types in the order of their codes.
-        labels: (n,) bool, whether the session ends in a purchase; None where nobody knows yet.
-        pages_before_purchase: (n,) float64, how many pages were opened before the first purchase, infinity
-            where there was none; None where nobody knows. Only fitting looks at it: no page behind a purchase
-            teaches what leads to one.
+        labels: (n,) bool, whether the session ends in a purchase; None where that is not known yet.
+        pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
+            None where that is not known. Only fitting looks at it: no page behind a purchase teaches what leads to one.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -45,7 +46,7 @@ class SessionsView:
         return len(self.page_types)
 
     def take(self, rows: np.ndarray) -> SessionsView:
-        """Some of the sessions, by number or by mask."""
+        """Return some of the sessions, by number or by mask."""
         before = self.pages_before_purchase
         return replace(
             self,
@@ -57,16 +58,12 @@ class SessionsView:
         )
 
     def until(self, step: int) -> SessionsView:
-        """What is known once ``step`` pages are open: later pages are gone."""
+        """Return what is known once ``step`` pages are open."""
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
 
 def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], steps: int) -> np.ndarray:
-    """Page types by name to codes.
-
-    Returns:
-        (sessions, steps) int32, as :attr:`SessionsView.page_types`.
-    """
+    """Return (sessions, steps) int32 codes of page types by name, as :attr:`SessionsView.page_types`."""
     code_of = {name: code for code, name in enumerate(vocabulary)}
     codes = np.full((len(sessions), steps), NO_PAGE, dtype=np.int32)
     for row, types in enumerate(sessions):
@@ -75,70 +72,46 @@ def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], s
     return codes
 
 
-# The columns of a view: what is known of a session when it begins.
-#
-# Who makes a view, of a log or of the session that runs just now, fills these columns and no other; features name
-# those that they need.
-
-
 LAST_DEVICES = 5
 """How many sessions the device sequence is made of, the present one among them; ours."""
-
-NOTHING = ""
-"""A text that is not there: of an earlier session that there was not, or of a visitor who is not known."""
-
-
-@dataclass(frozen=True)
-class ViewColumn:
-    """One column."""
-
-    name: str  # of the column
-    kind: Literal["text", "number"]  # text, or number: float64 with NaN
-    group: Literal["session", "history"]  # of the session itself, or of the visitor's history
-    meaning: str  # one line
-
 
 EARLIER_DEVICES = tuple(f"device_before_{number}" for number in range(1, LAST_DEVICES))
 """Devices of the visitor's last sessions before this one, latest first."""
 
+
+class ViewColumn(NamedTuple):
+    """A column of a view: whatever makes a view, of a log or of a running session, fills these and no other."""
+
+    name: str
+    kind: Literal["text", "number"]  # number: float64 with NaN
+    group: Literal["session", "history"]  # of the session itself, or of the visitor's history
+
+
 COLUMNS = (
-    ViewColumn("channel", "text", "session", "how the visitor came"),
-    ViewColumn("device", "text", "session", "device type"),
-    ViewColumn("start_hour", "number", "session", "local hour of the start, 0 to 23"),
-    ViewColumn("start_dow", "number", "session", "local week day of the start, 0 is Monday"),
+    ViewColumn("channel", "text", "session"),  # how the visitor came
+    ViewColumn("device", "text", "session"),
+    ViewColumn("start_hour", "number", "session"),  # local, 0 to 23
+    ViewColumn("start_dow", "number", "session"),  # local week day, 0 is Monday
+    ViewColumn("orders", "number", "history"),  # sessions with a purchase that came before this start
     ViewColumn(
-        "orders",
-        "number",
-        "history",
-        "the visitor's sessions with a purchase, where it came before this start",
-    ),
-    ViewColumn(
-        "days_since_purchase", "number", "history", "from the latest of these purchases to this start; or NaN"
-    ),
-    ViewColumn("sessions", "number", "history", "the visitor's sessions before this one"),
-    ViewColumn("devices", "number", "history", "different device types of these sessions and of this one"),
-    *(
-        ViewColumn(name, "text", "history", f"device type of the visitor's session {number} before this one")
-        for number, name in enumerate(EARLIER_DEVICES, start=1)
-    ),
-    ViewColumn("switches", "number", "history", "pairs of consecutive earlier sessions on two device types"),
-    ViewColumn("pairs", "number", "history", "pairs of consecutive earlier sessions"),
-    ViewColumn("history_days", "number", "history", "from the log's first session to this start"),
+        "days_since_purchase", "number", "history"
+    ),  # from the latest of them to this start; NaN for none
+    ViewColumn("sessions", "number", "history"),  # before this one
+    ViewColumn("devices", "number", "history"),  # different device types of these sessions and of this one
+    *(ViewColumn(name, "text", "history") for name in EARLIER_DEVICES),
+    ViewColumn("switches", "number", "history"),  # pairs of consecutive earlier sessions on two device types
+    ViewColumn("pairs", "number", "history"),  # pairs of consecutive earlier sessions
+    ViewColumn("history_days", "number", "history"),  # from the log's first session to this start
 )
 
 HISTORY_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "history")
 
 
 def empty_column(kind: str, n: int) -> np.ndarray:
-    """(n,) values of a column of that kind that say nothing: NaN, or :data:`NOTHING`."""
-    if kind == "number":
-        return np.full(n, np.nan)
-    return text_array([NOTHING] * n)
+    """Return (n,) values of a column of that kind that say nothing: NaN, or :data:`NOTHING`."""
+    return np.full(n, np.nan) if kind == "number" else text_array([NOTHING] * n)
 
 
 def text_array(values: Iterable[str]) -> np.ndarray:
-    """(n,) array of ``str`` objects."""
-    texts = list(values)
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
-    return array
+    """Return (n,) ``str`` objects."""
+    return np.fromiter(values, dtype=object)

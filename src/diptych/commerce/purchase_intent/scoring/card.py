@@ -1,237 +1,263 @@
-"""The model card of a scorer: what it predicts, from what, how well, and where it must not be trusted.
+"""A scorer as a model card, tables and charts: how good it is, from what it predicts, where it must not be trusted.
 
-Source of the form: Mitchell et al., Model cards for model reporting, 2019.
+Source of the card's form: Mitchell et al., Model cards for model reporting, 2019.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
+from diptych.commerce.logs.schema import UNKNOWN
+from diptych.commerce.purchase_intent.evaluation.shown import Grid, left_out_lines, step_text
+from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
-from diptych.commerce.purchase_intent.scoring.shown import measured_table
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER
-from diptych.commerce.purchase_intent.shown import number
-from diptych.core.table import Table
+from diptych.commerce.purchase_intent.options import TrainOptions
+from diptych.commerce.purchase_intent.sessions import BUFFER
+from diptych.commerce.purchase_intent.shown import Column, Row, number, percent, signed
+from diptych.core.chart import Chart, Series
+from diptych.core.errors import DiptychError
+from diptych.core.reading import read_json
+from diptych.core.table import Cell, Table
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.scoring.scorer import Reason, Score, Scorer
+
+CARD, EXAMPLE = "model_card.md", "example.json"
+_SECONDS = (0, 35, 80, 150, 175, 260)
+_THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
+_MEASURES = (
+    ("AP", "average_precision", 3),
+    ("ROC AUC", "roc_auc", 3),
+    ("F1", "f1", 3),
+    ("always buy", "always_buy_f1", 3),
+    ("Brier", "brier", 4),
+    ("of the base rate", "brier_base_rate", 4),
+    ("threshold", "threshold", 3),
+)
+_COSTS = (("by cost", "cost_threshold", 3), ("cost", "cost", 3), ("without", "cost_without", 3))
+_AT_START = {
+    "uci-shoppers": {
+        *("SpecialDay", "Month", "OperatingSystems", "Browser"),
+        *("Region", "TrafficType", "VisitorType", "Weekend"),
+    }
+}
+"""Columns of tables of whole sessions that are known when a session begins; others when it is over."""
+
+_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#"})
 
 
-def measured_section(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
-    """Return the measures of every model on the last part, and notes about them."""
-    options = about["options"]
-    resampled = f"{100 * options['confidence']:g} % intervals of {options['samples']:,} resamples of persons"
+def measured_table(caption: str, cells: Sequence[Row]) -> Table:
+    """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
+    costs = _COSTS if any(cell["cost_threshold"] is not None for cell in cells) else ()
+    columns = [Column("sessions", "sessions", 0), Column("bought", "purchases", 0)]
+    columns.append(Column("% bought", "base_rate", 2, 100.0))
+    columns += [Column(title, key, decimals, ends=f"{key}_") for title, key, decimals in (*_MEASURES, *costs)]
     rows = []
     for cell in cells:
-        own = {"setting": cell.setting, "step": cell.step, "threshold": cell.threshold}
-        rows.append({**cell.about, **own, "measures": cell.about["holdout"]})
-    caption = "On the last part, of which the model has seen nothing"
-    found = measured_table(f"{caption}; {resampled}" if options["samples"] else caption, rows)
-    notes = [
-        f"- {cell.setting}, step {cell.step}: {plain(note)}" for cell in cells for note in cell.about["notes"]
-    ]
-    notes += [f"- {line}" for line in left_out_lines(about["not_trained"], "not trained")]
-    return "\n".join([found.markdown(), *notes]).rstrip()
+        found = {
+            **(cell["measures"] or {}),
+            "threshold": cell["threshold"],
+            "cost_threshold": cell["cost_threshold"],
+        }
+        places = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
+        rows.append([*places, *(one.cell(found) for one in columns)])
+    after = "AP: average precision; F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that"
+    if costs:
+        after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
+    return Table(caption, ("setting", "step", *(one.title for one in columns)), rows, after=after)
 
 
-def reliability_section(cells: Sequence[Cell]) -> str:
-    """Return probabilities and shares of the last step of every setting."""
+def scorer_table(about: Row) -> Table:
+    """Return what was measured when it was trained."""
+    caption = "Measured on the last part, by models that were fitted without it"
+    return measured_table(caption, [{**cell, "measures": cell["holdout"]} for cell in about["cells"]])
+
+
+def measured_grid(cells: Sequence[Row], options: Row, kind: str) -> Grid:
+    """Return measured cells as those of an evaluation."""
+    fixed = {"set": "all" if kind == "whole" else options["feature_set"], "model": options["model"]}
+    found = [(cell, cell["measures"]) for cell in cells if cell["measures"] is not None]
+    bins = [{"reliability": None, "reliability_calibrated": measures["reliability"]} for _, measures in found]
+    return Grid(
+        [{**fixed, **cell, **measures, **one} for (cell, measures), one in zip(found, bins, strict=True)]
+    )
+
+
+def reasons_table(reasons: Sequence[Reason]) -> Table:
+    """Return what each feature does to the odds of a purchase."""
     rows = [
-        (cell.setting, step_text(cell.step), f"{row['low']:.3f} to {row['high']:.3f}", number(row["n"]),
-         number(row["mean_score"], 4), number(row["share"], 4))
-        for cell in {cell.setting: cell for cell in cells}.values()
-        for row in (cell.about["holdout"] or {}).get("reliability", ())
-    ]  # fmt: skip
-    if not rows:
-        return "Not measured: the last part lacks one of the classes."
-    caption = "Of sessions with these probabilities so many bought, on the last part; all steps are in `scorer.json`"
-    return (
-        Table.of(caption, "", ("setting", "step", "p", "sessions", "mean p", "bought"), rows)
-        .markdown()
-        .rstrip()
-    )
-
-
-def plain(text: str) -> str:
-    """A text from elsewhere, harmless in Markdown and in a table."""
-    line = " ".join(str(text).split())
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#" else sign for sign in line)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-_REMEMBERING = ("k-nearest", "svm", "nystroem-svm")
-
-
-def model_card(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
-    """Markdown."""
-    parts = [
-        f"# Purchase intent: {plain(about['name'])}",
-        _predicts(about),
-        "## Data",
-        _data(about),
-        "## Features",
-        _features(about, cells),
-        "## Model",
-        _model(about),
-        "## Measured",
-        measured_section(about, cells),
-        "## Reliability",
-        reliability_section(cells),
-        "## Reasons",
-        "Each score names the features that move it most: the effect of a feature is the calibrated log-odds of the "
-        "session, less their mean with the feature's values replaced by those of "
-        f"{about['options']['background']} training sessions (ours; an account of the model, not of causes). These "
-        "background rows are feature values and hold no identifiers.",
-        "## Limits",
-        _limits(about),
-        "## Leak audit",
-        _audit(about["audit"]),
-        "## Use",
-        _use(about),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _predicts(about: Mapping[str, Any]) -> str:
-    if about["kind"] == "whole":
-        return (
-            "The probability that a session ended in a purchase, from columns that are known when it is over."
-        )
-    least = about["session_options"]["pages"] + BUFFER
-    return (
-        "The probability that a running session ends in a purchase, after each of its first pages; one model for every "
-        "setting and step. It holds **among sessions that go on to at least "
-        f"{least} pages and buy nothing before {BUFFER} more pages are open** (thesis section 6.5.1): those are what "
-        "it was trained on, and their base rate is not that of all visits."
-    )
-
-
-def _data(about: Mapping[str, Any]) -> str:
-    counts, slices = about["counts"], about["slices"]
-    sizes, rates = slices["sizes"], slices["rates"]
-    lines = [
-        f"- {plain(about['line'])}",
-        f"- days: {about['days']}" + (f"; hours and week days of {about['zone']}" if about["zone"] else ""),
-        f"- {counts['sessions']:,} sessions, of which {counts['too_short']:,} are too short to be in the population",
-    ]
-    if about["session_options"]:
-        session = about["session_options"]
-        what = (
-            "as the log gives them"
-            if session["by"] == "given"
-            else f"of a {session['by']}, ended by more than {session['gap_minutes']:g} minutes without an event"
-        )
-        lines.append(f"- sessions are {what}")
-    for left in about["left_out"]:
-        lines.append(f"- left out: the column {plain(left['column'])}: {plain(left['why'])}")
-    for name in about["kept_leaking"]:
-        lines.append(f"- **the column {plain(name)} is in it, although it knows the outcome**")
-    lines += [
-        f"- parts: {slices['note']}; "
-        + ", ".join(
-            f"{name} {sizes[name]:,}" + (f" ({rates[name]:.1%} bought)" if rates[name] is not None else "")
-            for name in ("fit", "calibration", "holdout")
-        )
-        + f"; {slices['left_out']:,} sessions run across an end and are in none",
-        f"- fingerprint of the features: `{about['fingerprint']}`",
-    ]
-    return "\n".join(lines)
-
-
-def _features(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
-    in_settings: dict[str, dict[str, None]] = {}
-    declared = {}
-    for cell in cells:
-        for feature in cell.features.features:
-            declared[feature.name] = feature
-            in_settings.setdefault(feature.name, {})[cell.setting] = None
-    rows = [
-        (
-            plain(feature.label),
-            "while it runs" if feature.dynamic else "at its start",
-            ", ".join(in_settings[feature.name]),
-            plain(feature.description),
-        )
-        for feature in declared.values()
-    ]
-    which = (
-        "" if about["kind"] == "whole" else f"The {about['options']['feature_set']} set of thesis Table 6.7. "
-    )
-    return (
-        f"{which}Definitions that the thesis does not give say that they are ours.\n\n"
-        f"{table(('feature', 'known', 'settings', 'what it is'), rows)}"
-    )
-
-
-def _model(about: Mapping[str, Any]) -> str:
-    options = about["options"]
-    model = MODELS.get(options["model"])
-    weighing = {
-        "class_weight": "classes weigh the same while it is fitted (class weights)",
-        "sample_weight": "classes weigh the same while it is fitted (sample weights)",
-        "none": "classes are not weighed",
-    }[about["weighting"]]
-    return "\n".join(
-        (
-            f"- {model.label}: {model.description}; {weighing}; seed {options['seed']}",
-            f"- calibration: {options['calibrate']}, {CALIBRATIONS[options['calibrate']]}, fitted on the second part",
-            "- threshold: the probability with the best F1 on the second part",
-            "- it is not fitted again on the last part: what was measured is what is used",
-        )
-    )
-
-
-def _limits(about: Mapping[str, Any]) -> str:
-    lines = [
-        "- One shop, some days: other seasons, offers and pages change what behaviour means. Watch the base rate and "
-        "the reliability, and train again when they move.",
-        "- A probability says what such sessions did, not what would change them.",
-        "- Nobody should be refused or charged differently by it.",
-    ]
-    if about["kind"] != "whole":
-        lines += [
-            "- A visitor is a cookie or an account: who clears cookies, or shares a device, is somebody else to it.",
-            "- History begins with the log: orders and sessions before it are not counted, so that early sessions look "
-            "like those of new customers.",
-            "- Sessions that stop before the shortest length of the population were never seen in training.",
-            "- A thesis's definition of features is followed where it gives one; the rest is ours.",
+        [
+            *map(Cell, (one.label, one.value[:60], one.typical[:60])),
+            Cell(signed(one.effect), value=one.effect),
+            Cell(odds(one)),
         ]
-    if about["history"]:
-        lines.append(
-            f"- **The folder holds the history of {about['history']:,} visitors by their identifiers: personal data.**"
-        )
-    else:
-        lines.append("- No identifiers of visitors, and no histories, are in this folder.")
-    if about["options"]["model"] in _REMEMBERING:
-        lines.append("- The model itself consists of feature values of training sessions.")
-    return "\n".join(lines)
-
-
-def _audit(audit: Mapping[str, Any] | None) -> str:
-    if audit is None:
-        return "Not run with this scorer: `diptych intent audit FEATURES --out AUDIT`, then train with `--audit AUDIT`."
-    alarms = [finding for finding in audit["findings"] if finding["alarm"]]
-    lines = [
-        f"{len(audit['findings'])} findings, {len(alarms)} alarms (checks: {', '.join(audit['checks'])})."
+        for one in reasons
     ]
-    lines += [f"- **{one['check']} {plain(one['where'])}**: {plain(one['text'])}" for one in alarms]
-    return "\n".join(lines)
+    after = "effect: log-odds less their mean with the feature's values of training sessions"
+    return Table("Reasons", ("feature", "here", "typically", "effect", "odds"), rows, after=after)
 
 
-def _use(about: Mapping[str, Any]) -> str:
-    if about["kind"] == "whole":
-        return "`diptych intent score SCORER TABLE --out SCORES`, a table with the same columns."
-    return (
-        "`diptych intent score SCORER example.json`, or in Python:\n\n"
-        "```python\n"
-        "from diptych.commerce.purchase_intent.scoring import Scorer\n\n"
-        'scorer = Scorer.open("SCORER")\n'
-        'score = scorer.score({"device": "pc", "channel": "direct", "events": [{"t": 0, "page_type": "home"}]})\n'
-        "print(score.p, [reason.text for reason in score.reasons])\n"
-        "```"
+def odds(reason: Reason) -> str:
+    """Return what the odds are multiplied by."""
+    return f"× {math.exp(min(reason.effect, 50.0)):.2g}"
+
+
+def example_session(about: Row) -> dict[str, Any]:
+    """Return a session so far of six pages, made up of the words that the scorer knows."""
+    types = [name for name in about["vocabulary"] if name != UNKNOWN] or [UNKNOWN]
+    first = {
+        name: next((word for word in words or () if word != UNKNOWN), UNKNOWN)
+        for name, words in about["known"].items()
+    }
+    times = [(_THURSDAY + timedelta(seconds=seconds)).isoformat() for seconds in _SECONDS]
+    events = [
+        {"t": time, "action": "page", "page_type": types[place % min(3, len(types))]}
+        for place, time in enumerate(times)
+    ]
+    session: dict[str, Any] = {"id": "an example; nobody's session", **first, "events": events}
+    if any(cell["setting"] == "identified" for cell in about["cells"]):
+        history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
+        session |= {"visitor_id": "example-visitor", "history": history}
+    return session
+
+
+def example_scores(scorer: Scorer) -> tuple[list[Score], str]:
+    """Return the last score of every step that the made-up session reaches, and what keeps it from being scored."""
+    file = scorer.folder / EXAMPLE
+    if scorer.is_whole or not file.is_file():
+        return [], ""
+    try:
+        session: dict[str, Any] = dict(read_json(file))
+        events = list(session.pop("events", ()))
+        stream = scorer.stream(reasons=8, **session)
+        scores = {score.step: score for event in events if (score := stream.add(event)) is not None}
+    except DiptychError as error:
+        return [], f"{EXAMPLE} cannot be scored: {error.message}."
+    return list(scores.values()), "" if scores else f"No page is opened in {EXAMPLE}."
+
+
+def example_charts(scores: Sequence[Score]) -> list[Chart]:
+    """Return the probability page by page, and the reasons of the last one."""
+    if not scores:
+        return []
+    steps, shares = [one.step for one in scores], [100 * one.p for one in scores]
+    lines = [
+        Series("this session", shares, steps, texts=[percent(one.p) for one in scores]),
+        Series("base rate", [100 * one.base_rate for one in scores], steps, colour="ink"),
+        Series("threshold", [100 * one.threshold for one in scores], steps),
+    ]
+    charts = [Chart("Page by page", lines, "pages that are open", "probability of a purchase, %")]
+    if reasons := scores[-1].reasons:
+        doublings = [one.effect / math.log(2) for one in reasons]
+        bar = Series("doublings", doublings, mark="bar", texts=[odds(one) for one in reasons])
+        names = [one.label for one in reasons]
+        charts.append(Chart("Reasons", [bar], "doublings of the odds", "", names, across=True))
+    return charts
+
+
+def scorer_facts(about: Row) -> dict[str, str]:
+    """Return of what a scorer was made and how, for its card and its page."""
+    options, slices, session = about["options"], about["slices"], about["session_options"]
+    model, audit = MODELS.get(options["model"]), about["audit"]
+    parts = [
+        f"{name.replace('_', ' ')} {size:,}" + ("" if rate is None else f" ({rate:.1%} bought)")
+        for (name, size), rate in zip(slices["sizes"].items(), slices["rates"].values(), strict=True)
+    ]
+    facts = {
+        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
+        "days": about["days"] + (f"; hours and week days of {about['zone']}" if about["zone"] else ""),
+        "parts": f"{slices['note']}: {', '.join(parts)}; {slices['left_out']:,} run across the end",
+        "model": f"{options['model']}: {model.description}; classes weighed by {about['weighting'].replace('_', ' ')}",
+        "fitted on": "all sessions; measures are of models fitted without the last part, at their own thresholds",
+        "calibration": f"{options['calibrate']}, on predictions of models without each of {options['folds']} folds of "
+        "persons (cross-fitting)",
+        "threshold": "the probability with the best F1 of these predictions",
+        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
+        if options["samples"]
+        else "none",
+        "seed": str(options["seed"]),
+        "leak audit": "not run with this scorer: diptych intent audit FEATURES",
+    }
+    if session:
+        ended = "as the log gives them"
+        if session["by"] != "given":
+            ended = f"of a {session['by']}, ended by more than {session['gap_minutes']:g} minutes without an event"
+        facts["sessions"] = (
+            f"{ended}; {about['counts']['too_short']:,} of {about['counts']['sessions']:,} are too short"
+        )
+    if costs := TrainOptions(**options).costs:
+        facts["threshold by cost"] = (
+            f"the probability with the least cost of these predictions, {costs[0]:g} for acting on a session without a "
+            f"purchase, {costs[1]:g} for not acting on one with; of exact probabilities {costs[0] / sum(costs):.3f}"
+        )
+    if audit:
+        alarms = sum(one["alarm"] for one in audit["findings"])
+        facts["leak audit"] = (
+            f"{len(audit['findings'])} findings, {alarms} alarms ({', '.join(audit['checks'])})"
+        )
+    return facts
+
+
+def scorer_notes(about: Row) -> list[str]:
+    """Return what was left out, alarms of the leak audit, and personal data."""
+    notes = left_out_lines(about["not_trained"], "not trained")
+    notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
+    notes += [f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]]
+    alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
+    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
+    if about["history"]:
+        notes.append(f"the folder holds the history of {about['history']:,} visitors: personal data")
+    return notes
+
+
+def model_card(about: Row, features: Sequence[Feature]) -> str:
+    """Return the card as Markdown."""
+    cells = about["cells"]
+    reliable = [
+        (cell["setting"], step_text(cell["step"]), f"{one['low']:.3f} to {one['high']:.3f}", number(one["n"]),
+         number(one["mean_score"], 4), number(one["share"], 4))
+        for cell in {cell["setting"]: cell for cell in cells}.values()
+        for one in (cell["holdout"] or {}).get("reliability", ())
+    ]  # fmt: skip
+    known = [(_plain(one.label), _known(one, about), _plain(one.description)) for one in features]
+    facts = [(name, _plain(value)) for name, value in scorer_facts(about).items()]
+    tables = [
+        Table.of("Of what it was made, and how", "", ("what", ""), facts),
+        Table.of("Features", "", ("feature", "known", "what it is"), known),
+        scorer_table(about),
+        Table.of("Of sessions with these probabilities so many bought, on the last part", "",
+                 ("setting", "step", "p", "sessions", "mean p", "bought"), reliable),
+    ]  # fmt: skip
+    notes = [f"{cell['setting']}, step {cell['step']}: {note}" for cell in cells for note in cell["notes"]]
+    from jinja2 import StrictUndefined, Template
+
+    template = Template(
+        Path(__file__).with_name("model_card.md.j2").read_text("utf-8"), undefined=StrictUndefined
     )
+    return template.render(
+        about=about,
+        title=_plain(about["name"]),
+        tables=[one.markdown().rstrip() for one in tables if one.rows],
+        notes=[_plain(one) for one in (*scorer_notes(about), *notes)],
+        least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
+        buffer=BUFFER,
+        unit=f"{cells[-1]['setting']}-{step_text(cells[-1]['step'])}",
+    )
+
+
+def _known(feature: Feature, about: Row) -> str:
+    """Return when a feature is known."""
+    if about["kind"] == "whole":
+        return "at its start" if feature.name in _AT_START.get(about["name"], ()) else "when it is over"
+    if feature.dynamic:
+        return "with every page"
+    return "once the visitor is known" if feature.group == "history" else "at its start"
+
+
+def _plain(text: str) -> str:
+    """Return a text from elsewhere, harmless in Markdown."""
+    return " ".join(str(text).split()).translate(_PLAIN)

@@ -13,247 +13,354 @@ recognised on arrival; it, ``device`` and ``channel`` are of events that do not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from reprlib import Repr
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
-from diptych.commerce.purchase_intent.scoring.cell import Score
-from diptych.commerce.purchase_intent.scoring.events import GivenEvent, read_event, read_time, shown
-from diptych.core.errors import DataError
-from diptych.data.logs.schema import SECOND, UNKNOWN
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
+from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
+from diptych.core.errors import DataError, StorageError
+from diptych.core.extras import require
+from diptych.core.files import atomic_path
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.scoring.scorer import Score
+    from diptych.commerce.purchase_intent.sessions import SessionTables
+
+T = TypeVar("T", bound=BaseModel)
+Columns = dict[str, float | str]
+
+DAY_US = 86_400 * SECOND
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SECOND = 253_402_300_800  # the year 10000: milliseconds given for seconds are far beyond
+_ACTION = {word: action for action, words in ACTION_WORDS.items() for word in words}
+_DEVICE = {word: device for device, words in DEVICE_WORDS.items() for word in words}
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
-@dataclass(frozen=True)
+def shown(value: Any) -> str:
+    """Return its ``repr``, shortened, whatever was sent."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # a number of more digits than Python prints
+        return f"a long {type(value).__name__}"
+
+
+def _time(given: Any) -> int:
+    """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
+    if isinstance(given, str):
+        try:
+            moment = datetime.fromisoformat(given)
+        except ValueError:
+            raise ValueError("no ISO time") from None
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
+    elif isinstance(given, bool) or not isinstance(given, int | float):
+        raise ValueError("neither an ISO time nor seconds")
+    else:
+        microseconds = round(given * SECOND) if 0 <= given < _LAST_SECOND else -1
+    if not 0 <= microseconds < _LAST_SECOND * SECOND:
+        raise ValueError("outside the years 1970 to 9999")
+    return microseconds
+
+
+def _no_bool(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError("true and false are no numbers")
+    return given
+
+
+def _action(given: str) -> str:
+    if given not in _ACTION:
+        raise ValueError("no known action")
+    return _ACTION[given]
+
+
+_T = "an ISO time (of UTC, where it names no zone), or seconds since 1970-01-01 UTC, not milliseconds"
+Time = Annotated[int, BeforeValidator(_time)]
+Lower = Annotated[str, StringConstraints(to_lower=True)]
+Device = Annotated[Lower, AfterValidator(lambda given: _DEVICE.get(given, given))]  # a desktop is a pc
+Visitor = Annotated[str, AfterValidator(lambda given: None if given in MISSING_WORDS else given)]
+Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=10**9)]
+Days = Annotated[float, BeforeValidator(_no_bool), Field(gt=-1e9, lt=1e9)]
+_GIVEN = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, str_strip_whitespace=True)
+
+
+class Event(BaseModel):
+    """One event; what else is in it is passed over, as it plays no part."""
+
+    model_config = _GIVEN | ConfigDict(extra="ignore")
+    t: Time = Field(description=f"when: {_T}")
+    action: Annotated[Lower, AfterValidator(_action)] | None = Field(
+        None, description=f"one of {', '.join(ACTIONS)}; page, when nothing is given"
+    )
+    page_type: str | None = Field(None, description="a text, in the words of the scorer's log")
+    device: Device | None = Field(None, description="a device type, as text")
+    channel: Lower | None = Field(None, description="a text: how the visitor came")
+    visitor_id: Visitor | None = Field(None, description="a text or a number: the customer, where known")
+    is_purchase: StrictBool | None = Field(None, description="true or false; an action purchase always is")
+
+
+class History(BaseModel):
+    """A visitor's history; what it does not say is missing, of a new visitor ``{"sessions": 0}`` says everything."""
+
+    model_config = _GIVEN
+    sessions: Count | None = Field(None, description="a whole number: the visitor's sessions before this one")
+    devices: list[Device] | None = Field(None, description="a list: device type of each, earliest first")
+    orders: Count | None = Field(None, description="a whole number: of them those with a purchase, until now")
+    last_purchase: Time | None = Field(None, description=f"when something was bought last: {_T}")
+    days_since_purchase: Days | None = Field(None, description="the same in days before this session's start")
+    since: Time | None = Field(None, description=f"since when sessions were recorded: {_T}")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.last_purchase is not None and self.days_since_purchase is not None:
+            raise DataError("the history has last_purchase and days_since_purchase", "give one of them")
+        if self.devices is not None and self.sessions not in (None, len(self.devices)):
+            raise DataError(
+                f"the history has {len(self.devices)} devices of {self.sessions} sessions",
+                "one for every earlier session, earliest first; leave devices out where they are not known",
+            )
+        if self.orders == 0 and (self.last_purchase, self.days_since_purchase) != (None, None):
+            raise DataError(
+                "the history has no orders, and a purchase", "orders counts what was bought before"
+            )
+        return self
+
+    def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
+        """Return the history columns of a session, and the names of those that nothing is known of."""
+        days, earlier, orders = self.days_since_purchase, self.devices, self.orders
+        if self.last_purchase is not None:
+            days = (start_us - self.last_purchase) / DAY_US
+        if days is not None and days < 0:
+            raise DataError(
+                f"the history's last purchase is {-days:g} days after this session's start",
+                "only what was bought before the session is history",
+            )
+        sessions = len(earlier) if self.sessions is None and earlier is not None else self.sessions
+        if sessions == 0:
+            earlier, orders = earlier or [], orders or 0
+        begun = since_us if self.since is None else self.since
+        history_days = None if begun is None else (start_us - begun) / DAY_US
+        numbers = {
+            "sessions": sessions,
+            "orders": orders,
+            "days_since_purchase": days,
+            "history_days": history_days,
+        }
+        columns: Columns = dict.fromkeys(HISTORY_COLUMNS, math.nan) | dict.fromkeys(EARLIER_DEVICES, NOTHING)
+        columns |= {name: float(value) for name, value in numbers.items() if value is not None}
+        if earlier is not None:
+            names = [one or UNKNOWN for one in earlier]
+            columns |= {
+                "devices": float(len({*names, device})),
+                "switches": float(sum(one != other for one, other in pairwise(names))),
+                "pairs": float(max(0, len(names) - 1)),
+                **dict(zip(EARLIER_DEVICES, reversed(names), strict=False)),
+            }
+        given = {"sessions": sessions, "devices": earlier, "orders": orders}
+        missing = [name for name, value in given.items() if value is None]
+        return columns, missing + ["last_purchase"] * (days is None and bool(orders))
+
+
+class Session(BaseModel):
+    """A session so far, or what is known of one that is about to run."""
+
+    model_config = _GIVEN
+    start: Time | None = Field(None, description=f"the arrival, where it is before the first event: {_T}")
+    device: Device | None = Field(None, description="a text: device type of events that name none")
+    channel: Lower | None = Field(None, description="a text: channel of events that name none")
+    visitor_id: Visitor | None = Field(None, description="a text or a number: a customer known on arrival")
+    history: History | None = Field(None, description='the visitor\'s earlier sessions, e.g. {"orders": 3}')
+    events: list[Event] = Field([], description='a list of what the visitor did, e.g. [{"t": 0}]')
+    id: Any = Field(None, description="anything; it comes back with the score")
+
+
+def read(model: type[T], given: Any, where: str) -> T:
+    """Return the checked object; the first fault is a refusal that names it and says what to do."""
+    try:
+        return model.model_validate(dict(given) if isinstance(given, Mapping) else given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+    keys, kind, value = [*fault["loc"]], model, fault["input"]
+    if keys[:1] == ["events"] and len(keys) > 1:
+        where, kind, keys = f"event {int(keys[1]) + 1}", Event, keys[2:]
+    elif keys[:1] == ["history"] and (len(keys) > 1 or fault["type"] == "model_type"):
+        where, kind, keys = "the history", History, keys[1:]
+    known = kind.model_fields
+    if not keys:
+        raise DataError(f"{where} is {type(value).__name__}, not an object", f"keys: {', '.join(known)}")
+    if fault["type"] == "extra_forbidden":
+        raise DataError(f"{where} has no key {shown(keys[0])}", f"known: {', '.join(known)}")
+    wrong = fault["msg"].removeprefix("Value error, ")
+    given = (
+        f"no {keys[0]}"
+        if fault["type"] == "missing" or value is None
+        else f"{keys[0]} {shown(value)}: {wrong}"
+    )
+    raise DataError(f"{where} has {given}", known[str(keys[0])].description or "")
+
+
+@dataclass
 class SessionSoFar:
     """What is known of a session at this moment; the words are those of the sessions and pages of a log."""
 
     start_us: int  # time of the first event
-    device: str = UNKNOWN  # of the first event
-    channel: str = UNKNOWN  # of the first event
-    page_types: tuple[str, ...] = ()  # of the first pages, as many as are looked at
-    page_times: tuple[int, ...] = ()  # microseconds, one per page of page_types
+    device: str  # of the first event
+    channel: str  # of the first event
+    page_types: list[str] = field(default_factory=list)  # of the first pages, as many as are looked at
+    page_times: list[int] = field(default_factory=list)  # microseconds
     n_pages: int = 0  # pages opened
-    n_events: int = 0  # all events of the session
     visitor_id: str | None = None  # the first visitor known in it
     pages_before_identified: int | None = None  # pages opened strictly before the first event with a visitor
     bought_at: int | None = None  # number of the event with which something was bought first
-    notes: tuple[str, ...] = ()  # what was odd about it, each a sentence
+    notes: list[str] = field(default_factory=list)  # what was odd about it, each a sentence
 
     @property
     def is_identified(self) -> bool:
-        """Whether the visitor is known by now, as it is decided of sessions of a log: on arrival, or before the
-        page opened last."""
+        """Whether the visitor is known by now, on arrival or before the page opened last, as for sessions of a log."""
         before = self.pages_before_identified
         return before is not None and (before == 0 or before < self.n_pages)
 
 
-class RunningSession:
-    """Takes events in the order of their times; :attr:`so_far` is the session that runs now.
-
-    Args:
-        gap_us: idle microseconds after which a session has ended, strictly more; None: never.
-    """
-
-    def __init__(self, gap_us: int | None, pages: int) -> None:
-        self._gap_us, self._pages = gap_us, pages
-        self._so_far: SessionSoFar | None = None
-        self._last_us: int | None = None
-        self._several_visitors = False
-
-    @property
-    def so_far(self) -> SessionSoFar | None:
-        """The session that runs now; None before any event."""
-        return self._so_far
-
-    @property
-    def last_us(self) -> int | None:
-        """Time of the last event."""
-        return self._last_us
-
-    def add(self, event: GivenEvent) -> bool:
-        """Take one more event; gives whether a page was opened."""
-        if self._last_us is not None and event.t_us < self._last_us:
-            raise DataError(
-                f"event {event.number} is {(self._last_us - event.t_us) / SECOND:g} s earlier than the one before",
-                "events are taken in the order of their times",
-            )
-        session = self._running_at(event)
-        self._last_us = event.t_us
-        is_page = event.action == "page"
-        kept = is_page and session.n_pages < self._pages
-        self._so_far = replace(
-            self._with_visitor(session, event),
-            n_events=session.n_events + 1,
-            n_pages=session.n_pages + is_page,
-            page_types=(*session.page_types, event.page_type) if kept else session.page_types,
-            page_times=(*session.page_times, event.t_us) if kept else session.page_times,
-            bought_at=event.number if event.is_purchase and session.bought_at is None else session.bought_at,
-        )
-        return is_page
-
-    def _running_at(self, event: GivenEvent) -> SessionSoFar:
-        """The session that the event belongs to, without it."""
-        session = self._so_far
-        new = SessionSoFar(event.t_us, event.device, event.channel)
-        if session is None or self._last_us is None:
-            return new
-        idle = event.t_us - self._last_us
-        if self._gap_us is None or idle <= self._gap_us:
-            return session
-        self._several_visitors = False
-        said = (
-            f"event {event.number} follows {idle / SECOND / 60:.0f} minutes after the one before: it begins a new "
-            "session, and only that one counts"
-        )
-        return replace(new, notes=(said,))
-
-    def _with_visitor(self, session: SessionSoFar, event: GivenEvent) -> SessionSoFar:
-        if event.visitor_id is None or event.visitor_id == session.visitor_id:
-            return session
-        if session.visitor_id is None:
-            return replace(session, visitor_id=event.visitor_id, pages_before_identified=session.n_pages)
-        if self._several_visitors:
-            return session
-        self._several_visitors = True
-        said = f"event {event.number} is of another visitor: the first one known counts"
-        return replace(session, notes=(*session.notes, said))
-
-
-REQUEST_KEYS: Mapping[str, str] = {
-    "events": "what the visitor did, a list of objects",
-    "start": "time of the arrival, where it is before the first event",
-    "device": "device type of events that name none",
-    "channel": "channel of events that name none",
-    "visitor_id": "the customer, recognised on arrival",
-    "history": "what is known of the visitor's earlier sessions, an object",
-    "id": "anything; it comes back with the score",
-}
-
-
-_MOST_SHOWN = 5
-
-OF_EVENTS = ("device", "channel", "visitor_id")
-"""What may be said once for all events."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A session so far, read."""
-
-    session: SessionSoFar  # what its events say
-    history: Mapping[str, Any] | None = None  # of the visitor, as it was given; None when it was not
-    id: Any = None  # as it was given
-
-
-def read_request(given: Any, gap_us: int | None, pages: int) -> Request:
-    """Read a session so far.
-
-    Events that are not in the order of their times are put in it, and of several sessions only the last counts;
-    the session's notes say so.
-
-    Args:
-        gap_us: idle microseconds after which a session has ended; None: never.
-    """
-    if not isinstance(given, Mapping):
-        raise DataError(
-            f"a session so far is {type(given).__name__}, not an object", 'e.g. {"events": [{"t": 0}]}'
-        )
-    check_keys(given, list(REQUEST_KEYS))
-    history = given.get("history")
-    events = _events(given)
-    in_order = sorted(events, key=lambda event: (event.t_us, event.number))
-    running = RunningSession(gap_us, pages)
-    for event in in_order:
-        running.add(event)
-    session = running.so_far
-    assert session is not None
-    if in_order != events:
-        moved = next(one.number for one, other in zip(events, in_order, strict=True) if one is not other)
-        said = f"events are not in the order of their times, first event {moved}: they were sorted"
-        session = replace(session, notes=(said, *session.notes))
-    return Request(session, history, given.get("id"))
-
-
-def check_keys(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """See that all keys have a meaning, and that a history is an object."""
-    if strange := sorted(map(str, set(given) - set(known))):
-        raise DataError(
-            f"a session so far has no {', '.join(map(shown, strange[:_MOST_SHOWN]))}",
-            f"known: {', '.join(known)}",
-        )
-    history = given.get("history")
-    if history is not None and not isinstance(history, Mapping):
-        raise DataError(f"the history is {type(history).__name__}, not an object", 'e.g. {"orders": 3}')
-
-
-def _events(given: Mapping[str, Any]) -> list[GivenEvent]:
-    """All events, in the order given; an arrival is one before them, number 0."""
-    listed = given.get("events") or []
-    if not isinstance(listed, list | tuple):
-        raise DataError(f"events is {type(listed).__name__}, not a list", 'e.g. [{"t": 0, "action": "page"}]')
-    defaults = {key: given[key] for key in OF_EVENTS if given.get(key) is not None}
-    events = [read_event(one, number, defaults) for number, one in enumerate(listed, 1)]
-    if given.get("start") is None:
-        if events:
-            return events
-        raise DataError(
-            "the session so far has no event",
-            "give its events; before the first page: start, device and channel of the arrival",
-        )
-    start_us = read_time(given["start"], "the start")
-    if events:
-        first = min(events, key=lambda event: event.t_us)
-        if first.t_us < start_us:
-            raise DataError(
-                f"event {first.number} is earlier than the start", "the start is the time of the arrival"
-            )
-        defaults = {"device": first.device, "channel": first.channel, **defaults}
-    return [arrival(given["start"], defaults), *events]
-
-
-def arrival(start: Any, known: Mapping[str, Any]) -> GivenEvent:
-    """Event 0: somebody is there, and no page is open yet."""
-    event = read_event({"t": 0, "action": "other"}, 0, known)
-    return replace(event, t_us=read_time(start, "the start"))
-
-
-# A session that runs: events come one by one, and after each page there is a score.
-#
-# The numbers are those of scoring the session so far as a whole: the same events go into the same running session.
-
-
 class SessionStream:
-    """One session at a time; it holds as much after a million events as after ten.
+    """A session that runs: events come in the order of their times, and after each page there is a score.
+
+    It holds as much after a million events as after ten. Events of ``given`` are sorted, and it is noted.
 
     Args:
-        gap_us: idle microseconds after which a new session begins; None: never.
+        score: of what is known of the session and its visitor.
+        gap_us: idle microseconds after which a session has ended, strictly more; None: never.
+        pages: how many first pages are looked at.
+        given: as :class:`Session`.
     """
 
     def __init__(
-        self, score: Callable[[Request], Score], gap_us: int | None, pages: int, known: Mapping[str, Any]
+        self,
+        score: Callable[[SessionSoFar, History | None], Score],
+        gap_us: int | None,
+        pages: int,
+        given: Any,
     ) -> None:
-        check_keys(known, [key for key in REQUEST_KEYS if key != "events"])
-        self._score = score
-        self._running = RunningSession(gap_us, pages)
-        self._defaults = {key: known[key] for key in OF_EVENTS if known.get(key) is not None}
-        self._history, self._id = known.get("history"), known.get("id")
-        self._number = 0
-        if known.get("start") is not None:
-            self._running.add(arrival(known["start"], self._defaults))
-
-    @property
-    def last_us(self) -> int | None:
-        """Time of the last event."""
-        return self._running.last_us
+        self._score, self._gap_us, self._pages = score, gap_us, pages
+        self._known = known = read(Session, given, "a session so far")
+        self.so_far: SessionSoFar | None = None  # the session that runs now
+        self.last_us: int | None = None  # time of the last event
+        events = list(enumerate(known.events, 1))
+        in_order = sorted(events, key=lambda one: (one[1].t, one[0]))
+        if known.start is not None:  # event 0: no page is open yet
+            number, first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
+            if first.t < known.start:
+                raise DataError(
+                    f"event {number} is earlier than the start", "the start is the time of the arrival"
+                )
+            words = {"device": known.device or first.device, "channel": known.channel or first.channel}
+            self._take(0, Event.model_construct(t=known.start, action="other", **words))
+        for number, event in in_order:
+            self._take(number, event)
+        self._number = len(events)
+        if self.so_far is not None and in_order != events:
+            moved = next(one[0] for one, other in zip(events, in_order, strict=True) if one is not other)
+            note = f"events are not in the order of their times, first event {moved}: they were sorted"
+            self.so_far.notes.insert(0, note)
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
-        """Take one more event; gives the score when it opened a page."""
+        """Take one more event; return the score when it opened a page."""
         self._number += 1
-        opened = self._running.add(read_event(event, self._number, self._defaults))
+        opened = self._take(self._number, read(Event, event, f"event {self._number}"))
         return self.score() if opened else None
 
     def score(self) -> Score:
-        """The score as things are."""
-        if self._running.so_far is None:
-            raise DataError("the session so far has no event", "add one, or give its start")
-        return self._score(Request(self._running.so_far, self._history, self._id))
+        """Return the score as things are."""
+        if self.so_far is None:
+            fix = "give its events; before the first page: start, device and channel of the arrival"
+            raise DataError("the session so far has no event", fix)
+        return self._score(self.so_far, self._known.history)
+
+    def _take(self, number: int, event: Event) -> bool:
+        """Take an event; return whether it opened a page."""
+        idle = 0 if self.last_us is None else event.t - self.last_us
+        if idle < 0:
+            earlier = f"event {number} is {-idle / SECOND:g} s earlier than the one before"
+            raise DataError(earlier, "events are taken in the order of their times")
+        session, known = self.so_far, self._known
+        if session is None or (self._gap_us is not None and idle > self._gap_us):
+            device, channel = event.device or known.device, event.channel or known.channel
+            self.so_far = SessionSoFar(event.t, device or UNKNOWN, channel or UNKNOWN)
+            if session is not None:
+                after = f"event {number} follows {idle / SECOND / 60:.0f} minutes after the one before"
+                self.so_far.notes.append(f"{after}: it begins a new session, and only that one counts")
+            session, self._several_visitors = self.so_far, False
+        self.last_us = event.t
+        visitor = event.visitor_id or known.visitor_id
+        if visitor is not None and session.visitor_id is None:
+            session.visitor_id, session.pages_before_identified = visitor, session.n_pages
+        elif visitor not in (None, session.visitor_id) and not self._several_visitors:
+            self._several_visitors = True
+            session.notes.append(f"event {number} is of another visitor: the first one known counts")
+        if session.bought_at is None and (event.is_purchase or event.action == "purchase"):
+            session.bought_at = number
+        if event.action not in (None, "page"):
+            return False
+        if session.n_pages < self._pages:
+            session.page_types.append(event.page_type or UNKNOWN)
+            session.page_times.append(event.t)
+        session.n_pages += 1
+        return True
+
+
+# Histories of a log's visitors, kept beside a scorer only where they are asked for: identifiers and what was bought
+# when, personal data. They stand still at the end of the log; a shop should send its own with every request.
+
+HISTORY_FILE = "history.parquet"
+_KEPT = """
+COPY (SELECT visitor_id, list(device ORDER BY if(pages_before_identified = 0, start_us, end_us), session_id) AS devices,
+        count(first_purchase_us) AS orders, max(first_purchase_us)::BIGINT AS last_purchase, max(end_us) AS last_end_us
+      FROM read_parquet($files) WHERE visitor_id IS NOT NULL GROUP BY visitor_id ORDER BY visitor_id)
+TO '{file}' (FORMAT parquet, COMPRESSION zstd)"""
+_FOUND = (
+    "SELECT devices, orders, last_purchase, last_end_us FROM read_parquet($file) WHERE visitor_id = $visitor"
+)
+
+
+def keep_history(tables: SessionTables, file: Path) -> int:
+    """Write every visitor's history, sessions in the order in which they became the visitor's; return how many."""
+    duckdb = require("duckdb", "commerce", "keeping histories")
+    files = [str(one) for one in tables.files("sessions")]
+    with atomic_path(file) as temporary, duckdb.connect() as base:
+        base.execute(_KEPT.format(file=str(temporary).replace("'", "''")), {"files": files})
+        return int(
+            base.execute("SELECT count(*) FROM read_parquet($file)", {"file": str(temporary)}).fetchone()[0]
+        )
+
+
+def kept_history(file: Path, visitor: str) -> tuple[History, int] | None:
+    """Return a visitor's history, and when the last of its sessions ended; None of a visitor who is not in it."""
+    duckdb = require("duckdb", "commerce", "reading histories")
+    try:
+        with duckdb.connect() as base:
+            found = base.execute(_FOUND, {"file": str(file), "visitor": visitor}).fetchone()
+    except duckdb.Error as error:
+        raise StorageError(f"{file} cannot be read: {error}", "train again with --keep-history") from None
+    if found is None:
+        return None
+    devices, orders, bought, end_us = found
+    return History.model_construct(devices=devices, orders=orders, last_purchase=bought), end_us

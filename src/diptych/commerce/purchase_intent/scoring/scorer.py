@@ -6,7 +6,7 @@
       scorer.json          what it was made of and how, and what was measured, by setting and step
       model_card.md        the same for people
       example.json         a made-up session to try it with
-      models/SETTING/step-K/…
+      units/SETTING-STEP/  a model with its calibration, thresholds and scikit-learn pipeline (model/model.skops)
       history.parquet      what visitors did before, only where it was asked for
 
 A session that runs just now and a million sessions of a table go through the same view, features and model.
@@ -14,9 +14,12 @@ A session that runs just now and a million sessions of a table go through the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+import json
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +27,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines
+from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     HISTORY_COLUMNS,
@@ -33,186 +39,270 @@ from diptych.commerce.purchase_intent.features.view import (
     encode_pages,
     text_array,
 )
-from diptych.commerce.purchase_intent.scoring.cell import Cell, Score, cell_folder
-from diptych.commerce.purchase_intent.scoring.events import FILE, HistoryTable, history_columns, shown
+from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.request import (
-    Request,
+    HISTORY_FILE,
+    Columns,
+    History,
     SessionSoFar,
     SessionStream,
-    read_request,
+    kept_history,
+    shown,
 )
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
+_TRAIN = "diptych intent train FEATURES --out SCORER"
+_BLOCK = 1 << 16
+_MOST_SHOWN = 5
+_MOST_RUNNING = 50_000
+_MOST_FACTOR = 1000.0
+_AROUND = (("start_hour",), ("start_dow",))  # their middle means nothing
+_LONGEST = 60  # characters of a value that are shown
+_WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_KIND = {column.name: column.kind for column in COLUMNS}
+
+@dataclass(frozen=True)
+class Reason:
+    """What one feature does to the odds of a purchase in this session."""
+
+    feature: str  # its name
+    label: str  # as people call it
+    value: str  # in this session, as text
+    typical: str  # its middle or most frequent value among training sessions, as text
+    effect: float  # log-odds less their mean with the feature's values of training sessions in its place
+    text: str  # all of it in a sentence
+
+    def __str__(self) -> str:
+        return self.text
 
 
-def local_hour_and_day(t_us: int, zone: str) -> tuple[int, int]:
-    """Hour, 0 to 23, and week day, 0 is Monday, of a time in a zone."""
-    try:
-        known = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise DataError(
-            f"the time zone {zone!r} is not known here", "install tzdata: pip install tzdata"
-        ) from None
-    local = (_EPOCH + timedelta(microseconds=t_us)).astimezone(known)
-    return local.hour, local.weekday()
+@dataclass(frozen=True)
+class Score:
+    """The probability that a session ends in a purchase, as far as it is known."""
+
+    p: float  # calibrated; 1 of a session in which something was bought already
+    step: int  # how many pages it rests on, -1 of a whole session
+    setting: str  # anonymous, identified or all
+    base_rate: float  # share of purchases among the sessions that the model learned from
+    threshold: float  # from which on it is taken for a purchase, chosen for the best F1
+    cost_threshold: float | None = (
+        None  # from which on acting costs least, where costs were given in training
+    )
+    reasons: tuple[Reason, ...] = ()  # features with the greatest effects, greatest first
+    notes: tuple[str, ...] = ()  # what was odd, or assumed, each a sentence
+    bought: bool = False  # whether something was bought already: nothing is left to predict
+
+    @property
+    def lift(self) -> float:
+        """How many times as likely as of any such session."""
+        return self.p / self.base_rate
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether it is taken for a purchase."""
+        return self.p >= self.threshold
+
+    @property
+    def is_worth_acting(self) -> bool | None:
+        """Whether acting costs less than not acting; None where no costs were given in training."""
+        return None if self.cost_threshold is None else self.p >= self.cost_threshold
+
+    def line(self) -> str:
+        """Return one line."""
+        after = "of the whole session" if self.step < 0 else f"after {self.step} page{'s' * (self.step != 1)}"
+        p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
+        worth, least = ("", "not ")[not self.is_worth_acting], self.cost_threshold
+        cost = "" if least is None else f"; by cost {worth}worth acting (from {least:.3f} on)"
+        return (
+            f"p {p} {after}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
+            f"{'above' if self.is_likely else 'below'} the threshold of {self.threshold:.3f}{cost}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        more = {"lift": self.lift, "likely": self.is_likely, "worth_acting": self.is_worth_acting}
+        return {
+            **asdict(self),
+            **more,
+            "notes": list(self.notes),
+            "reasons": [asdict(one) for one in self.reasons],
+        }
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What became of x, the log-odds or decisions of a model, on sessions that it was not fitted on.
+
+    Attributes:
+        platt: the sigmoid; it also is the scale on which features have effects, whatever gives the probability.
+        steps: (x, probability) between which probabilities are interpolated; None: the sigmoid gives them.
+    """
+
+    platt: Platt
+    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+
+    def probabilities(self, x: np.ndarray) -> np.ndarray:
+        """Return (n,) in (0, 1)."""
+        return self.platt.probabilities(x) if self.steps is None else np.interp(x, *self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
+    """What scores the sessions of one setting at one step."""
+
+    setting: str  # anonymous, identified or all
+    step: int  # pages that are open, -1 for whole sessions
+    features: FittedFeatures
+    model: FittedModel
+    calibration: Calibration  # cross-fitted
+    threshold: float  # probability with the best F1, cross-fitted
+    cost_threshold: float | None  # probability with the least expected cost, cross-fitted
+    base_rate: float  # share of purchases among all sessions
+    background: np.ndarray  # (b, columns) feature values of some sessions; no identifiers
+    typical: dict[str, str]  # feature → its typical value in words
+    about: dict[str, Any]  # sessions, purchases, notes, and what was measured without the last part
+
+    def write_files(self, folder: Path) -> None:
+        """Write the classifier."""
+        self.model.save(folder / "model")
+
+    @classmethod
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Read the classifier."""
+        return {"model": FittedModel.open(folder / "model")}
+
+    def log_odds(self, matrix: np.ndarray) -> np.ndarray:
+        """Return (n,) of feature values, before calibration."""
+        return log_odds(self.model.scores(matrix), self.model.model)
+
+    def probabilities(self, view: SessionsView) -> np.ndarray:
+        """Return (n,) calibrated, of a view cut at the step."""
+        return self.calibration.probabilities(self.log_odds(self.features.matrix(view)))
+
+    def score(self, view: SessionsView, reasons: int, notes: tuple[str, ...] = ()) -> Score:
+        """Return the score of a view of one session."""
+        row = self.features.matrix(view)[0]
+        x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
+        foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))[
+            :reasons
+        ]
+        p = float(self.calibration.probabilities(x[:1])[0])
+        why = tuple(self._reason(name, view, row, found[name]) for name in foremost)
+        numbers = (self.base_rate, self.threshold, self.cost_threshold)
+        return Score(p, self.step, self.setting, *numbers, reasons=why, notes=notes)
+
+    def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+        """Return log-odds, the session's first, and feature → effect in calibrated log-odds, of one call of the model.
+
+        A feature's columns are replaced by those of background sessions, everything else stays: f(x) less the mean of
+        f(x with these columns of b). Of a linear model this is coefficient × (value − mean), times the calibration's
+        slope; of others what this feature alone changes. An account of the model, not of causes; ours.
+
+        Args:
+            row: (columns,) feature values.
+        """
+        owners, variants, differing = np.array(self.features.owners), [row[None]], []
+        for name in dict.fromkeys(self.features.owners):
+            mine = np.flatnonzero(owners == name)
+            others = self.background[:, mine]
+            if not np.array_equal(others, np.broadcast_to(row[mine], others.shape), equal_nan=True):
+                changed = np.tile(row, (len(others), 1))
+                changed[:, mine] = others
+                variants.append(changed)
+                differing.append(name)
+        x = self.log_odds(np.concatenate(variants))
+        odds = self.calibration.platt.slope * x + self.calibration.platt.intercept
+        means = odds[1:].reshape(len(differing), -1).mean(axis=1) if differing else ()
+        effects = {name: float(odds[0] - mean) for name, mean in zip(differing, means, strict=True)}
+        return x, dict.fromkeys(self.features.owners, 0.0) | effects
+
+    def _reason(self, name: str, view: SessionsView, row: np.ndarray, effect: float) -> Reason:
+        feature = next(one for one in self.features.features if one.name == name)
+        columns = row[np.array(self.features.owners) == name]
+        value, typical = in_words(feature, view, columns[None]), self.typical[name]
+        factor = math.exp(min(abs(effect), 2 * math.log(_MOST_FACTOR)))
+        times = f"more than {_MOST_FACTOR:.0f}×" if factor > _MOST_FACTOR else f"{factor:.3g}×"
+        usual = "as is typical" if value == typical else f"typically {typical}"
+        text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {times}"
+        return Reason(name, feature.label, value, typical, effect, text)
+
+
+def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
+    """Return the middle of a number, the most frequent of anything else, as text; of one session its value.
+
+    Args:
+        columns: (n, columns) the feature's own of the matrix.
+    """
+    if columns.shape[1] != 1 and not feature.columns:
+        return ", ".join(f"{one:.4g}" for one in columns[0]) if len(columns) == 1 else "–"
+    raw = columns[:, 0] if columns.shape[1] == 1 else view.columns[feature.columns[0]]
+    if raw.dtype == object or feature.columns in _AROUND:
+        counts = Counter(raw.tolist())
+        value = min(counts, key=lambda one: (-counts[one], one))
+        if isinstance(value, str):
+            return value[:_LONGEST] + "…" * (len(value) > _LONGEST) or "none"
+        return _WEEK_DAYS[int(value)] if feature.columns == ("start_dow",) else f"{int(value)} h"
+    there = raw[~np.isnan(raw)]
+    return f"{np.median(there):.4g}" if 2 * len(there) > len(raw) else "none"  # as most have none
 
 
 def view_of(
-    session: SessionSoFar,
-    history: Mapping[str, Any] | None,
-    *,
-    vocabulary: tuple[str, ...],
-    pages: int,
-    zone: str,
+    session: SessionSoFar, history: Columns | None, *, vocabulary: Sequence[str], pages: int, zone: str
 ) -> SessionsView:
-    """(1,) the session with everything that is known of it."""
-    hour, day = local_hour_and_day(session.start_us, zone)
-    columns = {
-        "channel": text_array([session.channel]),
-        "device": text_array([session.device]),
-        "start_hour": np.array([float(hour)]),
-        "start_dow": np.array([float(day)]),
-    }
-    for name in HISTORY_COLUMNS:
-        value = None if history is None else history[name]
-        if value is None:
-            columns[name] = empty_column(_KIND[name], 1)
-        else:
-            columns[name] = text_array([value]) if isinstance(value, str) else np.array([float(value)])
+    """Return (1,) the session with everything that is known of it."""
+    try:
+        local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
+    known: Columns = {"channel": session.channel, "device": session.device}
+    known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday()), **(history or {})}
+    columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
+    for name, value in known.items():
+        columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
     times = np.zeros((1, pages), dtype=np.int64)
     opened = session.page_times[:pages]
     times[0, : len(opened)] = opened
     return SessionsView(
-        columns=columns,
-        page_types=encode_pages([session.page_types], vocabulary, pages),
-        page_times=times,
-        vocabulary=vocabulary,
+        columns, encode_pages([session.page_types], vocabulary, pages), times, tuple(vocabulary)
     )
 
 
-_MOST_SHOWN = 5
+def choose_place(places: Sequence[tuple[str, int]], session: SessionSoFar) -> tuple[str, int, list[str]]:
+    """Return setting and step of the model for a session, and what has to be noted about the choice."""
+    notes, setting = [], "identified" if session.is_identified else "anonymous"
+    opened = f"{session.n_pages:,} page{'s' * (session.n_pages != 1)}"
 
-Columns = dict[str, float | str]
+    def reached(setting: str) -> list[int]:
+        return [step for of, step in places if of == setting and step <= session.n_pages]
 
-
-def known_history(
-    request: Request, setting: str, since_us: int | None, kept: HistoryTable | None
-) -> tuple[Columns | None, list[str]]:
-    """Values of the history columns, and what has to be said about them; None for an anonymous session."""
-    session = request.session
-    if setting != "identified":
-        if request.history is None:
-            return None, []
-        why = "" if session.is_identified else "the visitor is not known yet: "
-        return None, [f"{why}the history is not looked at"]
-    if request.history is None and kept is not None:
-        return _looked_up(session, since_us, kept)
-    columns, missing = history_columns(request.history, session.start_us, session.device, since_us)
-    if not missing:
-        return columns, []
-    return columns, [f"the history does not say: {', '.join(missing)}; taken as missing"]
-
-
-def _looked_up(session: SessionSoFar, since_us: int | None, kept: HistoryTable) -> tuple[Columns, list[str]]:
-    assert session.visitor_id is not None
-    found = kept.columns(session.visitor_id, session.start_us, session.device, since_us)
-    if found is None:
-        nothing, _ = history_columns({"sessions": 0}, session.start_us, session.device, since_us)
-        return nothing, ["the visitor is not in the kept history: taken as new"]
-    columns, last_end_us = found
-    if last_end_us >= session.start_us:
-        raise DataError(
-            "the kept history of this visitor goes beyond the session's start",
-            "give the history with the session: the kept one is for sessions after the log",
-        )
-    return columns, ["the history is that of the log the scorer was trained on"]
-
-
-def unknown_words(about: Mapping[str, Any], session: SessionSoFar, pages: int) -> list[str]:
-    """Words that training has not seen, and so count as another, each in a sentence."""
-    known = about["known"]
-    notes = [
-        f"the {name} {shown(value)} was not seen in training: it counts as another"
-        for name, value in (("device", session.device), ("channel", session.channel))
-        if known[name] is not None and value not in known[name]
-    ]
-    strange = sorted(set(session.page_types[:pages]) - set(about["vocabulary"]))
-    if strange:
-        notes.append(
-            f"page types not seen in training count as others: {', '.join(map(shown, strange[:_MOST_SHOWN]))}"
-        )
-    return notes
-
-
-_UNKNOWN_SETTING = "the visitor is known, but the scorer has no model for that: scored as anonymous"
-_JUST_KNOWN = "the visitor logged in after the last page: known from the next page on"
-
-
-def choose_place(
-    places: Sequence[tuple[str, int]], session: SessionSoFar
-) -> tuple[str, int, tuple[str, ...]]:
-    """Setting and step of the model for a session, and what has to be said about the choice."""
-    notes = []
-    setting = "identified" if session.is_identified else "anonymous"
-    steps = _reached(places, setting, session.n_pages)
-    if not steps and setting == "identified":
+    if setting == "identified" and not reached(setting):
         setting = "anonymous"
-        steps = _reached(places, setting, session.n_pages)
-        notes.append(_UNKNOWN_SETTING)
-    elif not session.is_identified and session.visitor_id is not None:
-        notes.append(_JUST_KNOWN)
-    if not steps:
+        notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
+    elif setting == "anonymous" and session.visitor_id is not None:
+        notes.append("the visitor logged in after the last page: known from the next page on")
+    if not reached(setting):
         raise UsageError(
-            f"the scorer has no model for {setting} sessions with {_pages(session.n_pages)}",
-            "its model card says which it has, and why",
+            f"the scorer has no model for {setting} sessions with {opened}",
+            "its model card lists those that it has, and why",
         )
-    step = max(steps)
+    step = max(reached(setting))
     if session.n_pages > step:
         which = "the last" if step == max(of for _, of in places) else "the nearest before"
         looks = f"looks at the first {step}" if step else "looks at none of them"
         verb = "is" if session.n_pages == 1 else "are"
-        notes.append(f"{_pages(session.n_pages)} {verb} open: the model of step {step}, {which}, {looks}")
-    return setting, step, tuple(notes)
-
-
-def _reached(places: Sequence[tuple[str, int]], setting: str, pages: int) -> list[int]:
-    return [step for of, step in places if of == setting and step <= pages]
-
-
-def _pages(n: int) -> str:
-    return f"{n:,} page{'s' * (n != 1)}"
-
-
-_BLOCK = 1 << 16
+        notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
+    return setting, step, notes
 
 
 @dataclass(frozen=True, eq=False)
-class TableScores:
-    """Scores of the sessions of one setting at one step."""
+class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
+    """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
-    cell: Cell  # what scored them
-    rows: np.ndarray  # (m,) int64 of the table
-    p: np.ndarray  # (m,) calibrated probabilities
-
-
-@dataclass(frozen=True, eq=False)
-class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --out SCORER"):
-    """Probabilities of a purchase, by setting and step; models are read when they are first needed.
-
-    Attributes:
-        about: of what it was made and how, its cells, what was measured.
-        folder: where it is.
-    """
-
-    about: dict[str, Any]
+    about: dict[str, Any]  # of what it was made and how, its models, what was measured
     folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
@@ -225,75 +315,147 @@ class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --
         """Setting and step of every model there is."""
         return [(cell["setting"], cell["step"]) for cell in self.about["cells"]]
 
-    def cell(self, setting: str, step: int) -> Cell:
-        """One model with all that belongs to it; read once."""
-        if (setting, step) not in self._cells:
-            if (setting, step) not in self.places:
-                raise UsageError(
-                    f"the scorer has no model of the setting {setting} at step {step}",
-                    "its model card says which it has, and why",
-                )
-            self._cells[setting, step] = Cell.open(cell_folder(self.folder, setting, step))
-        return self._cells[setting, step]
+    def model(self, setting: str, step: int) -> StepModel:
+        """Return one model with all that belongs to it; read once."""
+        if (setting, step) not in self.places:
+            raise UsageError(
+                f"the scorer has no model of the setting {setting} at step {step}",
+                "its model card lists those that it has, and why",
+            )
+        if (setting, step) not in self._models:
+            self._models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
+        return self._models[setting, step]
 
     @cached_property
-    def _cells(self) -> dict[tuple[str, int], Cell]:
+    def _models(self) -> dict[tuple[str, int], StepModel]:
         return {}
 
     @cached_property
-    def _history(self) -> HistoryTable | None:
-        return HistoryTable(self.folder / FILE) if self.about["history"] else None
-
-    @cached_property
-    def gap_us(self) -> int | None:
-        """Idle microseconds after which a session has ended; None where the log said what a session is."""
-        options = self._session_options
-        return None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
-
-    @cached_property
-    def pages(self) -> int:
-        """How many first pages are looked at."""
-        return max(0, *(step for _, step in self.places))
-
-    @property
-    def _session_options(self) -> dict[str, Any]:
+    def _reading(self) -> tuple[int | None, int]:
+        """Idle microseconds after which a session has ended, None for never; and how many first pages are looked at."""
         if self.is_whole:
             raise UsageError(
                 "this scorer is of whole sessions, whose columns are known when they are over",
                 "score a table like the one it was trained on; for sessions that still run train on a log's features",
             )
-        return dict(self.about["session_options"])
+        options = self.about["session_options"]
+        gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
+        return gap_us, max(0, *(step for _, step in self.places))
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
-        return self.score_request(read_request(session, self.gap_us, self.pages), reasons)
+        return SessionStream(lambda *given: self._score(*given, reasons), *self._reading, session).score()
 
     def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
-        """A session that is about to run, to be given event by event."""
-        return SessionStream(
-            lambda request: self.score_request(request, reasons), self.gap_us, self.pages, known
-        )
+        """Return a session that is about to run, to be given event by event."""
+        return SessionStream(lambda *given: self._score(*given, reasons), *self._reading, known)
 
-    def score_request(self, request: Request, reasons: int = 5) -> Score:
-        """The same of a session that is read already."""
-        session = request.session
-        setting, step, chosen = choose_place(self.places, session)
-        cell, notes = self.cell(setting, step), (*session.notes, *chosen)
+    def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
+        """Score a session so far given as JSON; of one that cannot be scored the answer is ``error`` and ``fix``."""
+        given: Any = None
+        try:
+            given = parsed(session)
+            found = self.score(given, reasons=reasons).to_dict()
+        except (DataError, UsageError) as error:
+            found = {"error": error.message, "fix": error.fix}
+        return ({"id": given["id"]} if isinstance(given, dict) and "id" in given else {}) | found
+
+    def answers(
+        self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Answer each line of JSON, a session so far, with its number.
+
+        In a ``stream`` a line is an event with a ``client_id``, and the answer is of the client's session, after every
+        event that opens a page. The clients that were active last are held, 50,000 at most.
+        """
+        self._reading  # noqa: B018 (refuses lines for a scorer of tables)
+        running: OrderedDict[str, SessionStream] = OrderedDict()
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            found = self._step(line, running, reasons) if stream else self.answer(line, reasons=reasons)
+            if found is not None:
+                yield {"line": number, **found}
+
+    def _step(
+        self, line: str, running: OrderedDict[str, SessionStream], reasons: int
+    ) -> dict[str, Any] | None:
+        """Return the answer to one event of a stream; None where it opens no page."""
+        answer = {}
+        try:
+            given = parsed(line)
+            client = given.get("client_id") if isinstance(given, dict) else None
+            if not isinstance(client, str | int) or isinstance(client, bool):
+                wrong = f"an event has the client_id {shown(client)}"
+                raise DataError(wrong, "every event of a stream names its client")
+            answer["client_id"] = client
+            key = str(client)
+            if key not in running and len(running) >= _MOST_RUNNING:
+                running.popitem(last=False)
+            running[key] = running.pop(key, None) or self.stream(reasons=reasons)
+            score = running[key].add(given)
+            return None if score is None else answer | score.to_dict()
+        except (DataError, UsageError) as error:
+            return answer | {"error": error.message, "fix": error.fix}
+
+    def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
+        setting, step, notes = choose_place(self.places, session)
+        model, notes = self.model(setting, step), [*session.notes, *notes]
         if session.bought_at is not None:
-            said = f"something was bought with event {session.bought_at}: there is nothing left to predict"
-            return Score(1.0, step, setting, cell.base_rate, cell.threshold, (), (*notes, said), True)
-        history, more = known_history(request, setting, self.about["since_us"], self._history)
-        view = view_of(
-            session,
-            history,
-            vocabulary=tuple(self.about["vocabulary"]),
-            pages=step,
-            zone=self.about["zone"],
-        )
-        return cell.score(view, reasons, (*notes, *more, *unknown_words(self.about, session, step)))
+            notes.append(
+                f"something was bought with event {session.bought_at}: there is nothing left to predict"
+            )
+            numbers = (model.base_rate, model.threshold, model.cost_threshold)
+            return Score(1.0, step, setting, *numbers, notes=tuple(notes), bought=True)
+        history, more = self._history(session, setting, given)
+        vocabulary, zone = self.about["vocabulary"], self.about["zone"]
+        view = view_of(session, history, vocabulary=vocabulary, pages=step, zone=zone)
+        return model.score(view, reasons, (*notes, *more, *self._unknown_words(session, step)))
 
-    def check(self, features: FeatureTable) -> None:
-        """See that a table's columns mean what they mean to the scorer."""
+    def _history(
+        self, session: SessionSoFar, setting: str, given: History | None
+    ) -> tuple[Columns | None, list[str]]:
+        """Return the history columns, None for an anonymous session, and what has to be noted about them."""
+        since, at = self.about["since_us"], (session.start_us, session.device)
+        if setting != "identified":
+            why = "" if session.is_identified else "the visitor is not known yet: "
+            return None, [] if given is None else [f"{why}the history is not looked at"]
+        if given is not None or not self.about["history"]:
+            columns, missing = (given or History()).columns(*at, None if given is None else since)
+            note = f"the history does not say: {', '.join(missing)}; taken as missing"
+            return columns, [note] * bool(missing)
+        found = kept_history(self.folder / HISTORY_FILE, str(session.visitor_id))
+        if found is None:
+            new = History(sessions=0).columns(*at, since)[0]
+            return new, ["the visitor is not in the kept history: taken as new"]
+        if found[1] >= session.start_us:
+            raise DataError(
+                "the kept history of this visitor goes beyond the session's start",
+                "give the history with the session: the kept one is for sessions after the log",
+            )
+        columns = found[0].columns(*at, since)[0]
+        return columns, ["the history is that of the log the scorer was trained on"]
+
+    def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
+        """Return notes of words that training has not seen."""
+        known = self.about["known"]
+        notes = [
+            f"the {name} {shown(value)} was not seen in training: it counts as another"
+            for name, value in (("device", session.device), ("channel", session.channel))
+            if known[name] is not None and value not in known[name]
+        ]
+        strange = sorted(set(session.page_types[:pages]) - set(self.about["vocabulary"]))[:_MOST_SHOWN]
+        if strange:
+            notes.append(f"page types not seen in training count as others: {', '.join(map(shown, strange))}")
+        return notes
+
+    def score_table(
+        self,
+        features: FeatureTable,
+        settings: Sequence[str] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> Iterator[tuple[StepModel, np.ndarray, np.ndarray]]:
+        """Score every session of a table at every step, block by block: each model, (m,) rows and probabilities."""
         for name in ("kind", "zone", "session_options", "columns"):
             mine, theirs = self.about[name], features.about.get(name)
             if mine != theirs:
@@ -301,42 +463,43 @@ class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --
                     f"the scorer was trained on features with {name} {mine}, these have {theirs}",
                     "make the features in the same way, or train on these",
                 )
-
-    def score_table(
-        self,
-        features: FeatureTable,
-        *,
-        settings: Sequence[str] | None = None,
-        steps: Sequence[int] | None = None,
-    ) -> Iterator[TableScores]:
-        """Score every session of a table at every step, setting after setting; block by block."""
-        self.check(features)
         for setting, step in self.places:
-            if (settings is not None and setting not in settings) or (
-                steps is not None and step not in steps
-            ):
-                continue
-            cell, rows = self.cell(setting, step), features.population(setting, step)
-            blocks = [rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK)]
-            found = [cell.probabilities(features.at(block, step)) for block in blocks]
-            yield TableScores(cell, rows, np.concatenate([np.zeros(0), *found]))
+            if setting in (settings or [setting]) and step in (steps or [step]):
+                model, rows = self.model(setting, step), features.population(setting, step)
+                blocks = [rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK)]
+                found = [model.probabilities(features.at(block, step)) for block in blocks]
+                yield model, rows, np.concatenate([np.zeros(0), *found])
 
     def lines(self) -> list[str]:
         """Return what a reader of its numbers has to know."""
         about, slices = self.about, self.about["slices"]
-        cells = [(one, note) for one in about["cells"] for note in one["notes"]]
-        lines = [f"{one['setting']}, step {one['step']}: {note}" for one, note in cells]
+        lines = [
+            f"{one['setting']}, step {one['step']}: {note}" for one in about["cells"] for note in one["notes"]
+        ]
         lines += left_out_lines(about["not_trained"], "not trained")
-        sizes = ", ".join(f"{name} {size:,}" for name, size in slices["sizes"].items())
-        lines.append(f"{slices['note']}: {sizes}; {slices['left_out']:,} run across an end and are in none")
+        sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in slices["sizes"].items())
+        lines.append(
+            f"{slices['note']}: {sizes}; {slices['left_out']:,} run across the end and are in neither part"
+        )
         if about["history"]:
             lines.append(f"the scorer holds the histories of {about['history']:,} visitors: personal data")
         return lines
 
     def describe(self) -> str:
-        """One line."""
-        n = len(self.places)
-        return (
-            f"{self.about['name']}: {self.about['options']['model']}, {n} model{'s' * (n != 1)}, "
-            f"{self.about['days']}, fitted on {self.about['slices']['sizes']['fit']:,} sessions"
-        )
+        """Return one line."""
+        n, about = len(self.places), self.about
+        models = f"{about['options']['model']}, {n} model{'s' * (n != 1)}"
+        return f"{about['name']}: {models}, {about['days']}, fitted on {about['slices']['sizes']['all']:,} sessions"
+
+
+def unit_key(setting: str, step: int) -> str:
+    """Return the name of a model's folder."""
+    return f"{setting}-{'whole' if step < 0 else step}"
+
+
+def parsed(text: str | bytes) -> Any:
+    """Return what JSON holds."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", "one object per line") from None

@@ -1,163 +1,240 @@
-"""Train a scorer: one model per setting and step, whole or not at all, going on where a kill left it.
+"""Train a scorer and measure it: one model per setting and step, refitted on all sessions, calibrated by cross-fitting.
 
-While it is made it lies in ``NAME.unfinished``, where every model that is done stays done; a training of something
-else begins there anew. The folder itself changes when all of it is there.
+While it is trained it lies in ``NAME.unfinished``, where every finished model is kept; a training of something else
+begins there anew. The folder itself changes when all of it is there.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.plan import split_input
-from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.options import TrainOptions
-from diptych.commerce.purchase_intent.scoring.card import model_card
-from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.events import FILE, keep_history
-from diptych.commerce.purchase_intent.scoring.fitting import (
-    Slices,
-    fit_cell,
-    slices_of,
-    why_not,
+from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent.evaluation import measures
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, FittedModel, fit_model
+from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
+from diptych.commerce.purchase_intent.scoring.card import (
+    CARD,
+    EXAMPLE,
+    example_session,
+    measured_table,
+    model_card,
 )
-from diptych.commerce.purchase_intent.scoring.scorer import Scorer
-from diptych.core.context import check_stop, task
+from diptych.commerce.purchase_intent.scoring.request import HISTORY_FILE, keep_history
+from diptych.commerce.purchase_intent.scoring.scorer import (
+    Calibration,
+    Scorer,
+    StepModel,
+    in_words,
+    unit_key,
+)
+from diptych.core import files
+from diptych.core.artifact import Artifact
+from diptych.core.context import check_stop, track
+from diptych.core.draws import Draws, draw_below, draw_uniform
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import (
-    check_replaceable,
-    recover_folder,
-    replace_folder,
-    write_json,
-    write_text,
-)
+from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
+from diptych.core.job import Job
 from diptych.core.locking import exclusive_folder
-from diptych.core.reading import read_json
-from diptych.data.logs.schema import SECOND, UNKNOWN
+from diptych.core.table import Table
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
+FEWEST_FOR_STEPS = 1000
+"""Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
 
-_SECONDS = (0, 35, 80, 150, 175, 260)
-_START = 1_577_991_600
-"""2020-01-02 19:00 UTC, a Thursday evening."""
-
-
-def example_session(about: Mapping[str, Any]) -> dict[str, Any]:
-    """A session so far of six pages, made up of the words that the scorer knows."""
-    types = [name for name in about["vocabulary"] if name != UNKNOWN] or [UNKNOWN]
-    first = {
-        name: next((word for word in words or () if word != UNKNOWN), UNKNOWN)
-        for name, words in about["known"].items()
-    }
-    session: dict[str, Any] = {
-        "id": "an example; nobody's session",
-        **first,
-        "events": [
-            {"t": _iso(_START + seconds), "action": "page", "page_type": types[number % min(3, len(types))]}
-            for number, seconds in enumerate(_SECONDS)
-        ],
-    }
-    if any(cell["setting"] == "identified" for cell in about["cells"]):
-        session["visitor_id"] = "example-visitor"
-        session["history"] = {
-            "sessions": 3,
-            "devices": [first["device"]] * 3,
-            "orders": 1,
-            "days_since_purchase": 12.5,
-        }
-    return session
+_TYPICAL = 20_000  # sessions that typical values are taken of, at most
+_MOST_WORDS = 1000  # of a column with more words a scorer does not list those that it has seen
+SCORES = "scores.csv"
+_HEAD = ("session_id", "setting", "step", "p", "likely", "bought")
 
 
-def _iso(seconds: int) -> str:
-    from datetime import UTC, datetime
+class Slices(NamedTuple):
+    """(n,) bool masks; sessions that run across the end of ``fit`` are in neither."""
 
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-_MOST_WORDS = 1000
-"""Of a column with more words than these a scorer does not say which it has seen."""
-
-
-def about_features(features: FeatureTable) -> dict[str, Any]:
-    """What serving has to know of a table, and what a model card says of it; JSON-able."""
-    columns, about = features.view.columns, features.about
-    return {
-        "name": about["name"],
-        "kind": about["kind"],
-        "fingerprint": features.fingerprint,
-        "zone": about.get("zone"),
-        "since_us": about.get("since_us"),
-        "session_options": about.get("session_options"),
-        "columns": about["columns"],
-        "vocabulary": list(features.view.vocabulary),
-        "known": {name: _words(columns[name]) for name in ("device", "channel") if not features.is_whole},
-        "counts": about["counts"],
-        "left_out": about.get("left_out", []),
-        "kept_leaking": about.get("kept_leaking", []),
-        "days": _days(features),
-        "line": features.describe(),
-    }
+    fit: np.ndarray  # of the sessions that the measured model learns from
+    holdout: np.ndarray  # of those that it is measured on
+    split: str  # time or grouped
+    note: str  # how they were told apart
 
 
-def about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
-    """The parts of a table that a scorer was made of; JSON-able."""
-    parts = {"fit": slices.fit, "calibration": slices.calibration, "holdout": slices.holdout}
-    return {
-        "split": slices.split,
-        "note": slices.note,
-        "sizes": {name: int(part.sum()) for name, part in parts.items()},
-        "left_out": slices.n_left_out,
-        "rates": {
-            name: float(features.labels[part].mean()) if part.any() else None for name, part in parts.items()
+def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0) -> Slices:
+    """Cut all sessions in two, the same for every setting and step.
+
+    ``time``: the last ones are measured on; others have to end before these begin. ``grouped``: all sessions of a
+    person are in one part, drawn at random; this happens, and is noted, where all sessions begin at one time.
+    """
+    starts, persons = features.start_us, features.persons
+    if split == "time" and len(starts) and starts.min() < starts.max():
+        end = np.sort(starts)[min(round(len(starts) * (1 - holdout)), len(starts) - 1)]
+        note = "the last sessions are measured on, by a model of those that ended before"
+        return Slices(features.end_us < end, starts >= end, "time", note)
+    note = "all sessions of a person are in one part, drawn at random"
+    if split == "time":
+        note = f"the sessions have no times to be told apart by, so that {note}"
+    last = draw_uniform(seed, persons) >= 1 - holdout
+    return Slices(~last, last, "grouped", note)
+
+
+def why_not(features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions) -> str:
+    """Return why there can be no model of a setting and step; nothing where there can."""
+    population = features.population(setting, step)
+    rows = population[slices.fit[population]]
+    bought, fold = features.labels[rows], fold_of(features.persons[rows], options)
+    outside = [one.sum() - np.bincount(fold[one], minlength=options.folds).max() for one in (bought, ~bought)]
+    if min(outside) >= FEWEST:
+        return ""
+    return (
+        f"{int(bought.sum()):,} purchases among the {len(rows):,} sessions before the last part: outside of each of "
+        f"{options.folds} folds at least {FEWEST} of either class are needed"
+    )
+
+
+def fold_of(persons: np.ndarray, options: TrainOptions) -> np.ndarray:
+    """Return (n,) the fold of every session, the same for all sessions of a person."""
+    return draw_below(options.folds, Draws(options.seed, "folds").below(1 << 31), persons)
+
+
+def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, str]:
+    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and a note."""
+    platt, steps = measures.fit_platt(x, labels), None
+    notes = [] if platt.slope > 0 else ["the order of cross-fitted predictions is none, or the wrong one"]
+    fewest = int(min(labels.sum(), (~labels).sum()))
+    if method == "isotonic" and fewest < FEWEST_FOR_STEPS:
+        few = f"steps need {FEWEST_FOR_STEPS:,} sessions of either class and there are {fewest:,}"
+        notes.append(f"calibrated by the sigmoid, for {few}")
+    elif method == "isotonic":
+        nearest = 1 / (len(labels) + 2)  # nothing that was seen is certain
+        isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
+        fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
+        steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
+    return Calibration(platt, steps), "; ".join(notes)
+
+
+def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
+    """Return the probability from which on acting costs least in all; 1 where never acting does."""
+    curve = measures.Ranking.of(p).curve(labels)
+    costs = false_alarm * (curve.predicted - curve.hits) + missed * (curve.hits[-1] - curve.hits)
+    best = int(np.argmin(costs))
+    return float(curve.thresholds[best]) if costs[best] < missed * curve.hits[-1] else 1.0
+
+
+def fit_rows(
+    features: FeatureTable, setting: str, step: int, rows: np.ndarray, options: TrainOptions
+) -> StepModel:
+    """Fit features and model on ``rows``; calibration and thresholds on predictions of models without each fold."""
+    chosen = features.features(setting, features.sets[0] if features.is_whole else options.feature_set, step)
+    labels, fold = features.labels[rows], fold_of(features.persons[rows], options)
+
+    def fitted(some: np.ndarray) -> tuple[SessionsView, FittedFeatures, np.ndarray, FittedModel]:
+        view = features.at(rows[some], step)
+        columns = fit_features(chosen, view)
+        matrix = columns.matrix(view)
+        how = {"balanced": options.balanced, "seed": options.seed}
+        return view, columns, matrix, fit_model(options.model, matrix, labels[some], **how)
+
+    x = np.empty(len(rows))
+    for one in range(options.folds):
+        check_stop("stopped: every finished model is kept")
+        held = fold == one
+        _, columns, _, model = fitted(~held)
+        x[held] = measures.log_odds(model.scores(columns.matrix(features.at(rows[held], step))), model.model)
+    calibration, note = fit_calibration(options.calibrate, x, labels)
+    p, (view, columns, matrix, model) = calibration.probabilities(x), fitted(np.ones(len(rows), dtype=bool))
+    draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
+    owners, few = np.array(columns.owners), np.arange(len(rows))[:: max(1, len(rows) // _TYPICAL)]
+    sample = view.take(few)
+    return StepModel(
+        setting=setting,
+        step=step,
+        features=columns,
+        model=model,
+        calibration=calibration,
+        threshold=measures.best_threshold(p, labels),
+        cost_threshold=options.costs and least_cost_threshold(p, labels, *options.costs),
+        base_rate=float(labels.mean()),
+        background=matrix[np.sort(np.argsort(draws, kind="stable")[: options.background])],
+        typical={one.name: in_words(one, sample, matrix[few][:, owners == one.name]) for one in chosen},
+        about={
+            "weighting": model.weighting,
+            "columns": list(columns.names),
+            "notes": [one for one in (note, model.reason, *model.warnings) if one],
         },
+    )
+
+
+def fit_step(
+    features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions
+) -> StepModel:
+    """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
+    rows = features.population(setting, step)
+    parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
+    before = fit_rows(features, setting, step, parts["without_holdout"], options)
+    final, last = fit_rows(features, setting, step, rows, options), parts["holdout"]
+    p = before.probabilities(features.at(last, step)) if len(last) else np.zeros(0)
+    about = {
+        "sessions": {name: len(some) for name, some in parts.items()},
+        "purchases": {name: int(features.labels[some].sum()) for name, some in parts.items()},
+        "holdout": measure(before, p, features.labels[last], features.persons[last], options),
     }
+    return replace(final, about=final.about | about)
 
 
-def _words(texts: np.ndarray) -> list[str] | None:
-    """The words of a column, the most frequent first; None of very many."""
-    counts = Counter(texts.tolist())
-    if len(counts) > _MOST_WORDS:
+def measure(
+    model: StepModel, p: np.ndarray, labels: np.ndarray, persons: np.ndarray, options: TrainOptions
+) -> dict[str, Any] | None:
+    """Return measures of (n,) probabilities with intervals over persons, and reliability; None without both classes."""
+    if not len(labels) or labels.all() or not labels.any():
         return None
-    return sorted(counts, key=lambda word: (-counts[word], word))
+    rate, ones = float(labels.mean()), np.ones(len(labels))
+    found: dict[str, Any] = {
+        "sessions": len(labels),
+        "purchases": int(labels.sum()),
+        "base_rate": rate,
+        "mean_p": float(p.mean()),
+        "always_buy_f1": measures.always_buy_f1(rate),
+        "brier": measures.brier(p, labels),
+        "brier_base_rate": rate * (1 - rate),
+        "threshold": model.threshold,
+        "cost_threshold": model.cost_threshold,
+    }
+    if options.costs and model.cost_threshold is not None:
+        false_alarm, missed = options.costs
+        acted = p >= model.cost_threshold
+        found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
+        found["cost_without"] = min(false_alarm * (1 - rate), missed * rate)
+    resampled: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "average_precision": lambda weights: measures.average_precision(p, labels, weights),
+        "roc_auc": lambda weights: measures.roc_auc(p, labels, weights),
+        "f1": lambda weights: measures.f1(p >= model.threshold, labels, weights),
+    }
+    drawn = measures.Persons.of(persons, Bootstrap(options.samples, options.confidence, options.seed))
+    samples = drawn.resamples(np.arange(len(labels)), resampled)
+    for name, measured in resampled.items():
+        low, high = drawn.interval(samples[name])
+        found |= {name: float(measured(ones)), f"{name}_low": low, f"{name}_high": high}
+    return found | {"reliability": measures.reliability(p, labels)}
 
 
-def _days(features: FeatureTable) -> str:
-    """First and last day, in the table's zone."""
-    if not features.has_times or not len(features):
-        return "times unknown"
-    zone = ZoneInfo(features.about["zone"])
-    first, last = (
-        datetime.fromtimestamp(int(moment) // SECOND, zone).date().isoformat()
-        for moment in (features.start_us.min(), features.start_us.max())
-    )
-    return f"{first} to {last}"
+@dataclass(frozen=True)
+class TrainedOf(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
+    """What the models of a scorer are trained on, and how."""
 
-
-CARD, EXAMPLE = "model_card.md", "example.json"
-_PLAN = "plan.json"
-
-
-def scorer_slices(features: FeatureTable, options: TrainOptions) -> Slices:
-    """The three parts of a table's sessions that a scorer of these options is made of."""
-    return slices_of(
-        split_input(features),
-        split=options.split,
-        calibration=options.calibration,
-        holdout=options.holdout,
-        seed=options.seed,
-    )
+    plan: str
 
 
 def train(
@@ -169,73 +246,45 @@ def train(
     steps: Sequence[int] | None = None,
     history: SessionTables | None = None,
     audit: dict[str, Any] | None = None,
+    jobs: int = 1,
 ) -> Scorer:
-    """Train a scorer, or open the one that was trained in just this way."""
+    """Train a scorer, or open the one that was trained in just this way; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
-    check_replaceable(folder, Scorer.marker())
-    plan = _plan(features, options, places, history, audit)
-    if _is_trained(folder, plan):
-        return Scorer.open(folder)
-    slices = scorer_slices(features, options)
-    reasons = {place: why_not(features, *place, slices) for place in places}
+    files.check_replaceable(folder, Scorer.marker())
+    kept = None if history is None else history.fingerprint
+    how = (options.model_dump(), [list(one) for one in places], kept, audit)
+    plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
+    try:
+        there = Scorer.open(folder)
+        if there.about["plan"] == plan.plan:
+            return there
+    except StorageError:
+        pass
+    slices = slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
+    reasons = {place: why_not(features, *place, slices, options) for place in places}
     if all(reasons.values()):
         (setting, step), reason = next(iter(reasons.items()))
         raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
-    work = _unfinished(folder)
-    try:
-        with exclusive_folder(work):
-            recover_folder(folder)
-            if not _is_trained(folder, plan):  # by a process that has just ended
-                _begin(work, plan)
-                _make(work, features, options, plan, slices, reasons, history, audit)
-                replace_folder(work, folder)
-                (
-                    folder / _PLAN
-                ).unlink()  # last: without it a kill before would leave a folder that nobody knows
-    finally:
-        with suppress(OSError):
-            work.rmdir()  # where nothing is in it
-    return Scorer.open(folder)
-
-
-def _make(
-    work: Path,
-    features: FeatureTable,
-    options: TrainOptions,
-    plan: str,
-    slices: Slices,
-    reasons: Mapping[tuple[str, int], str],
-    history: SessionTables | None,
-    audit: dict[str, Any] | None,
-) -> None:
-    """Fit what is not there yet, and write everything that goes with it; ``reasons`` has why a place cannot be."""
-    fitting = [place for place, reason in reasons.items() if not reason]
-    with task("training", len(fitting), "models") as bar:
-        for place in fitting:
-            check_stop("stopped: every finished model is kept")
-            if not Cell.is_at(folder := cell_folder(work, *place)):
-                fit_cell(features, *place, slices, options).save(folder)
-            bar.advance(note="whole sessions" if features.is_whole else f"{place[0]}, step {place[1]}")
-    kept = 0 if history is None else keep_history(history, work / FILE)
-    cells = [Cell.open(cell_folder(work, *place)) for place in fitting]
+    work = folder.with_name(f"{folder.name}.unfinished")
+    with exclusive_folder(work, TrainedOf.marker()):
+        if TrainedOf.is_at(work) and TrainedOf.open(work) != plan:  # of another training
+            work.rename(left := work.with_name(f".{work.name}.left.tmp"))
+            shutil.rmtree(left)
+    job = Job(work, plan, StepModel, "models", "")
+    fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
+    table = features if jobs == 1 else features.folder
+    job.run(fitting, _fit_unit, processes=jobs, setup=_begin, setup_args=(table, slices, options))
+    models = [StepModel.open(job.path(key)) for key in fitting]
+    weighting = MODELS.get(options.model).weighting if options.balanced else "none"
     about = {
-        "plan": plan,
-        **about_features(features),
+        "plan": plan.plan,
+        **_about_features(features),
         "options": options.model_dump(),
-        "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
-        "history": kept,
-        "slices": about_slices(features, slices),
-        "cells": [
-            {
-                "setting": cell.setting,
-                "step": cell.step,
-                "base_rate": cell.base_rate,
-                "threshold": cell.threshold,
-                **cell.about,
-            }
-            for cell in cells
-        ],
+        "weighting": weighting,
+        "history": 0 if history is None else keep_history(history, work / HISTORY_FILE),
+        "slices": _about_slices(features, slices),
+        "cells": [_about_model(one) for one in models],
         "not_trained": [
             {"setting": setting, "step": step, "reason": reason}
             for (setting, step), reason in reasons.items()
@@ -243,81 +292,159 @@ def _make(
         ],
         "audit": audit,
     }
-    write_text(work / CARD, model_card(about, cells))
+    declared = {one.name: one for model in models for one in model.features.features}
+    files.write_text(work / CARD, model_card(about, list(declared.values())))
     if not features.is_whole:
-        write_json(work / EXAMPLE, example_session(about))
+        files.write_json(work / EXAMPLE, example_session(about))
     Scorer(about).save(work / Scorer.marker())
+    files.replace_folder(work, folder)
+    return Scorer.open(folder)
+
+
+def _begin(table: FeatureTable | Path, *given: Any) -> tuple[Any, ...]:
+    return (open_features(table) if isinstance(table, Path) else table, *given)
+
+
+def _fit_unit(made: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
+    features, slices, options = made
+    return fit_step(features, *place, slices, options)
 
 
 def _places(
-    features: FeatureTable,
-    options: TrainOptions,
-    settings: Sequence[str] | None,
-    steps: Sequence[int] | None,
+    features: FeatureTable, options: TrainOptions, settings: Sequence[str] | None, steps: Sequence[int] | None
 ) -> list[tuple[str, int]]:
-    """Settings and steps in the table's order; everything that was asked for is there."""
+    """Return settings and steps in the table's order; everything that was asked for is there."""
     if features.compat == "published":
         raise UsageError(
             "features made as published look at what comes later: whether somebody logs in at all",
             "make them without --compat published to train what will be used",
         )
     MODELS.get(options.model)
-    if not features.is_whole and options.feature_set not in features.sets:
-        raise UnknownNameError("feature set", options.feature_set, features.sets)
-    for setting in settings or ():
-        if setting not in features.settings:
-            raise UnknownNameError("setting", setting, features.settings)
-    for step in steps or ():
-        if step not in features.steps:
-            raise UnknownNameError("step", str(step), map(str, features.steps))
+    asked = [("setting", settings or (), features.settings), ("step", steps or (), features.steps)]
+    if not features.is_whole:
+        asked.append(("feature set", [options.feature_set], features.sets))
+    for kind, names, known in asked:
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(kind, str(name), map(str, known))
     return [
         (setting, step)
         for setting in features.settings
         for step in features.steps
-        if (settings is None or setting in settings) and (steps is None or step in steps)
+        if setting in (settings or [setting]) and step in (steps or [step])
     ]
 
 
-def _plan(
+def _about_features(features: FeatureTable) -> dict[str, Any]:
+    """Return what serving has to know of a table, and what a model card has of it."""
+    about, days = features.about, "times unknown"
+    if features.has_times and len(features):
+        zone = ZoneInfo(about["zone"])
+        ends = (features.start_us.min(), features.start_us.max())
+        days = " to ".join(
+            datetime.fromtimestamp(int(one) // SECOND, zone).date().isoformat() for one in ends
+        )
+    keys = ("name", "kind", "zone", "since_us", "session_options", "columns", "counts")
+    return {
+        **{key: about.get(key) for key in keys},
+        "fingerprint": features.fingerprint,
+        "vocabulary": list(features.view.vocabulary),
+        "known": {name: _words(features, name) for name in ("device", "channel") if not features.is_whole},
+        "left_out": about.get("left_out", []),
+        "kept_leaking": about.get("kept_leaking", []),
+        "days": days,
+        "line": features.describe(),
+    }
+
+
+def _words(features: FeatureTable, column: str) -> list[str] | None:
+    """Return the words of a column, the most frequent first; None of very many."""
+    counts = Counter(features.view.columns[column].tolist())
+    return None if len(counts) > _MOST_WORDS else sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def _about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
+    parts = {"all": slices.fit | True, "without_holdout": slices.fit, "holdout": slices.holdout}
+    rates = {
+        name: float(features.labels[part].mean()) if part.any() else None for name, part in parts.items()
+    }
+    sizes = {name: int(part.sum()) for name, part in parts.items()}
+    about = {
+        "split": slices.split,
+        "note": slices.note,
+        "left_out": int((~(slices.fit | slices.holdout)).sum()),
+    }
+    return about | {"sizes": sizes, "rates": rates}
+
+
+def _about_model(model: StepModel) -> dict[str, Any]:
+    names = ("setting", "step", "base_rate", "threshold", "cost_threshold")
+    return {name: getattr(model, name) for name in names} | model.about
+
+
+@dataclass(frozen=True)
+class ScoredTable(Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES"):
+    """Scores of all sessions of a table: ``scores.csv``, and here by which scorer and how good they are."""
+
+    about: dict[str, Any]
+
+    def tables(self) -> list[Table]:
+        """Return the measures."""
+        return [measured_table(f"Measured on {self.about['measured']}", self.about["cells"])]
+
+    def lines(self) -> list[str]:
+        """Return how many scores there are, and of what."""
+        return [f"{sum(cell['scored'] for cell in self.about['cells']):,} scores of {self.about['features']}"]
+
+
+def score_table(
+    scorer: Scorer,
     features: FeatureTable,
-    options: TrainOptions,
-    places: Sequence[tuple[str, int]],
-    history: SessionTables | None,
-    audit: dict[str, Any] | None,
-) -> str:
-    kept = None if history is None else history.fingerprint
-    return fingerprint(
-        Scorer.FORMAT, features.fingerprint, options.model_dump(), [list(one) for one in places], kept, audit
-    )
+    folder: Path | str,
+    *,
+    given: EvaluateOptions | None = None,
+    page: Callable[[ScoredTable, Path], object] | None = None,
+) -> ScoredTable:
+    """Score every session of a table and measure the scores at the scorer's threshold; write the folder.
 
+    Of the table that it was trained on, every session of which it has seen, measures are those of training.
+    """
+    given = given or EvaluateOptions()
+    if given.models or given.sets or given.folds:
+        raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
+    own = features.fingerprint == scorer.about["fingerprint"]
+    options = TrainOptions(**scorer.about["options"])
+    if "samples" in given.model_fields_set:
+        options = options.model_copy(update={"samples": given.samples, "seed": given.seed})
+    cells: list[dict[str, Any]] = []
 
-def _is_trained(folder: Path, plan: str) -> bool:
-    """Whether the scorer of this plan is there; what a kill at the very end left in it is removed."""
-    try:
-        if Scorer.open(folder).about["plan"] != plan:
-            return False
-    except StorageError:
-        return False
-    (folder / _PLAN).unlink(missing_ok=True)
-    return True
+    def lines() -> Iterator[tuple[object, ...]]:
+        scored = scorer.score_table(features, given.settings, given.steps)
+        for model, rows, p in track(scored, "scoring", len(scorer.places), "models"):
+            labels = features.labels[rows]
+            for session, one, label in zip(features.session_ids[rows], p, labels, strict=True):
+                likely = int(one >= model.threshold)
+                yield session, model.setting, model.step, repr(float(one)), likely, int(label)
+            found = model.about["holdout"]
+            if not own:
+                found = measure(model, p, labels, features.persons[rows], options)
+            kept = {name: getattr(model, name) for name in ("setting", "step", "threshold", "cost_threshold")}
+            cells.append({**kept, "scored": len(rows), "measures": found})
 
-
-def _unfinished(folder: Path) -> Path:
-    """Where it is made."""
-    work = folder.with_name(f"{folder.name}.unfinished")
-    for left in work.glob(f".{_PLAN}.*.tmp"):  # killed at the very beginning
-        left.unlink(missing_ok=True)
-    check_replaceable(work, _PLAN)
-    return work
-
-
-def _begin(work: Path, plan: str) -> None:
-    """Go on with what is there of this plan; what is there of another one is removed, its plan last."""
-    if (work / _PLAN).is_file() and read_json(work / _PLAN) == plan:
-        return
-    for old in work.iterdir():
-        if old.is_dir():
-            shutil.rmtree(old)
-        elif old.name != _PLAN:
-            old.unlink()
-    write_json(work / _PLAN, plan)
+    with files.atomic_folder(folder, ScoredTable.marker()) as inside:
+        files.write_csv(inside / SCORES, _HEAD, lines())
+        made = ScoredTable(
+            {
+                "scorer": scorer.describe(),
+                "features": features.describe(),
+                "features_fingerprint": features.fingerprint,
+                "measured": "the last part, by models fitted without it" if own else "all sessions",
+                "kind": scorer.about["kind"],
+                "options": options.model_dump(),
+                "cells": cells,
+            }
+        )
+        if page is not None:
+            page(made, inside)
+        made.save(inside / ScoredTable.marker())
+    return made

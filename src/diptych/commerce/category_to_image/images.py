@@ -1,0 +1,343 @@
+"""Embeddings of product images by a frozen encoder: a dual encoder, a timm backbone, or a grid without weights."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.core.context import track
+from diptych.core.errors import ImageError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options
+from diptych.data.loading import NO_PICTURE, batched, read_ahead
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
+from diptych.encoders.family import rooted
+from diptych.encoders.given_rows import GivenRows
+from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
+from diptych.encoders.targets import TargetModel
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Precision = Literal["float32", "bfloat16"]
+Missing = Literal["error", "none"]  # a product without an image that can be read: refused, or a row of zeros
+
+GRID_WIDTH = 8 * 8 * (3 + 8) + 4**3  # of 8 × 8 cells a colour and 8 orientations, and 4 shades per channel
+_WHITE = 240  # a pixel whose channels are all at least this is of the page
+_MAX_SIDE = 8192  # of a square page: an image of 100,000 × 10 pixels would need 30 GB of white around it
+_BATCH = 64
+_BLOCK = 8192
+
+
+def describe_grid(image: Image) -> np.ndarray:
+    """(768,) float32 of unit length: mean colour and edges by orientation of 8 × 8 cells, and a colour histogram.
+
+    White margins are cut, what is left is set in the middle of a white square. The three parts have the same weight;
+    white counts as nothing in colours and histogram, unless the image is white altogether.
+
+    Sources: Dalal and Triggs, Histograms of Oriented Gradients for Human Detection, CVPR 2005; Swain and Ballard,
+    Color Indexing, IJCV 1991.
+    """
+    from PIL import Image as pillow
+
+    box = pillow.fromarray(np.asarray(image).min(axis=2) < _WHITE).getbbox()
+    image = image if box is None else image.crop(box)
+    if max(image.size) > _MAX_SIDE:
+        scale = _MAX_SIDE / max(image.size)
+        smaller = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        image = image.resize(smaller, pillow.Resampling.BILINEAR, reducing_gap=2.0)
+    side = max(image.size)
+    page = pillow.new("RGB", (side, side), (255, 255, 255))
+    page.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
+    pixels = np.asarray(page.resize((64, 64), pillow.Resampling.BILINEAR, reducing_gap=2.0))
+    parts = (_by_cell(1.0 - pixels / 255.0), _edges(pixels), _histogram(pixels))
+    row = np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts])
+    unit: np.ndarray = (row / np.linalg.norm(row)).astype(np.float32)
+    return unit
+
+
+def _by_cell(values: np.ndarray) -> np.ndarray:
+    sums: np.ndarray = values.reshape(8, 8, 8, 8, -1).sum(axis=(1, 3)).ravel()
+    return sums
+
+
+def _edges(pixels: np.ndarray) -> np.ndarray:
+    down, right = np.gradient(pixels @ np.array([0.299, 0.587, 0.114]))
+    turn = (np.arctan2(down, right) / np.pi) % 1.0  # an edge and its opposite are one orientation
+    spread = np.zeros((64, 64, 8))
+    bins = np.minimum((turn * 8).astype(np.int64), 7)
+    np.put_along_axis(spread, bins[..., None], np.hypot(down, right)[..., None], axis=2)
+    edges: np.ndarray = np.sqrt(_by_cell(spread))  # roots, so that one hard edge does not outshine all others
+    return edges
+
+
+def _histogram(pixels: np.ndarray) -> np.ndarray:
+    flat = pixels.reshape(-1, 3)
+    inked = flat[flat.min(axis=1) < _WHITE]
+    shades = (inked if len(inked) else flat).astype(np.int64) * 4 // 256
+    return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
+
+
+class Grid:
+    """Colours and edges on a grid, with the methods that a dual encoder has for images."""
+
+    takes, width = "pictures", GRID_WIDTH
+    fingerprint = fingerprint("grid", 1, GRID_WIDTH)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "model": "colours and edges on an 8 × 8 grid: a stand-in without weights",
+            "width": self.width,
+            "fingerprint": self.fingerprint,
+        }
+
+    def prepared(self, item: Any, position: int | str) -> np.ndarray:
+        from diptych.encoders.inputs import as_picture
+
+        return describe_grid(as_picture(item, position))
+
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
+        return np.stack(prepared)
+
+
+class BackboneOptions(Preprocessing):
+    """Options of a backbone; of its preprocessing those that are not given are as timm has them for the network."""
+
+    weights: str | None = None  # a safetensors file of its state dict; fetched by timm when not given
+    timm: dict[str, Any] = Field(default_factory=dict)  # for timm.create_model; each also as timm.KEY
+
+    @field_validator("mean", "std", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value
+
+    @field_validator("weights")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return None if value is None else str(Path(value).expanduser().resolve())
+
+    @classmethod
+    def of(cls, name: str, given: Mapping[str, Any]) -> Self:
+        """Return the options of timm's network ``name``; what a command gives has texts for numbers."""
+        import timm
+        from timm.data import resolve_data_config
+
+        if not timm.is_model(name):
+            raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
+        pretrained = timm.get_pretrained_cfg(name)
+        own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
+        size = own["input_size"][1]
+        kept = {"size": size, "resize": int(size / own["crop_pct"])}
+        kept |= {key: own[key] for key in ("interpolation", "mean", "std")}
+        kept |= {"resize": given["size"]} if "size" in given else {}
+        kept |= {key: value for key, value in given.items() if not key.startswith("timm.")}
+        inner = {key.removeprefix("timm."): given[key] for key in given if key.startswith("timm.")}
+        if inner:
+            kept["timm"] = {**kept.get("timm", {}), **inner}
+        options = cls.read(kept, f"image options of backbone:{name}")
+        if options.resize < options.size:
+            raise UsageError(
+                f"images resized to {options.resize} and cut to {options.size} pixels",
+                "give resize of at least size",
+            )
+        return options
+
+
+class Backbone:
+    """The pooled features of a frozen timm network, with the methods that a dual encoder has for images."""
+
+    takes = "pictures"
+
+    def __init__(self, name: str, options: BackboneOptions, precision: Precision = "float32") -> None:
+        from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+        from diptych.encoders.inputs import pick_device
+
+        self.weights, self.precision = options.weights, precision
+        config = ImageTowerConfig(
+            backbone=name,
+            backbone_options=options.timm,
+            weights=options.weights,
+            pretrained=options.weights is None,
+            preprocessing=Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields))),
+        )
+        try:
+            self.tower = ImageTower(config, 2)  # the width of a head that is not used
+        except (MismatchError, StorageError) as error:
+            raise type(error)(error.message, "check the image options weights and timm") from error
+        self.tower.eval().requires_grad_(False).to(pick_device(None))
+        self.width = self.tower.feature_width
+
+    @cached_property
+    def fingerprint(self) -> str:
+        from diptych.encoders.inputs import weights_fingerprint
+
+        config = self.tower.config
+        weights = weights_fingerprint(self.tower.backbone.state_dict())
+        seen = config.preprocessing.model_dump(mode="json")
+        return fingerprint(
+            "backbone", weights, config.backbone, config.backbone_options, seen, self.precision
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "weights": self.weights or "timm's own",
+            "width": self.width,
+            **self.tower.describe(),
+            "timm": self.tower.config.backbone_options,
+            "precision": self.precision,
+            "fingerprint": self.fingerprint,
+        }
+
+    def prepared(self, item: Any, position: int | str) -> np.ndarray:
+        return self.tower.prepare(item, position)
+
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
+        import torch
+
+        device = next(self.tower.parameters()).device
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+                features = self.tower.features(pixels)
+        return unit_rows(features.float().cpu().numpy(), "image", positions)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageEncoder:
+    """A frozen encoder of images, and what opens it again."""
+
+    kind: Literal["grid", "backbone", "rows", "dual"]
+    source: str
+    encoder: Grid | Backbone | DualEncoder
+    options: dict[str, Any] = field(default_factory=dict)
+    precision: Precision = "float32"
+    texts: TargetModel | None = None  # its text side, whose embeddings can be compared with those of images
+
+    @property
+    def fingerprint(self) -> str:
+        return self.encoder.fingerprint
+
+    def describe(self) -> dict[str, Any]:
+        """Return the metadata of numbers made of its embeddings, JSON-able."""
+        return {"kind": self.kind, "source": self.source, **self.encoder.describe()}
+
+
+def open_image_encoder(
+    source: str, options: Mapping[str, Any] | None = None, precision: Precision = "float32"
+) -> ImageEncoder:
+    """Open ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
+    name, _, rest = source.partition(":")
+    given = dict(options or {})
+    if name == "backbone":
+        if not rest:
+            raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
+        chosen = BackboneOptions.of(rest, given)
+        kept = chosen.model_dump(mode="json", exclude_none=True)
+        return ImageEncoder("backbone", source, Backbone(rest, chosen, precision), kept, precision)
+    Options.read(given, f"image options of {source}")
+    if name == "grid":
+        if rest:
+            raise UsageError(f"grid takes nothing behind it, got {rest!r}", "give grid alone")
+        return ImageEncoder("grid", "grid", Grid())
+    from diptych.encoders.targets.kinds.dual import DualTexts
+
+    if precision != "float32":
+        raise UsageError(f"precision {precision} with a dual encoder", "leave it out: its rows are float32")
+    encoder = DualEncoder.load(rooted(source))
+    if isinstance(encoder, GivenRows):
+        return ImageEncoder("rows", rooted(source), encoder)
+    return ImageEncoder("dual", rooted(source), encoder, texts=DualTexts(encoder, rooted(source)))
+
+
+def image_rows(
+    image: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (n, width) float32 embeddings of products' images, memory-mapped, and (n,) which products have one.
+
+    They are stored under the fingerprint of the image's bytes: another split, or a shop with new products, computes
+    what is new. With ``missing="none"`` zeros stand for an image that is not there or cannot be read.
+    """
+    collection, encoder, n = catalogue.collection, image.encoder, len(catalogue)
+    if encoder.takes != collection.holds:
+        raise MismatchError(
+            f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}",
+            "choose another image encoder",
+        )
+    absent = np.flatnonzero(~catalogue.pictured)
+    if missing == "error" and len(absent):
+        raise ImageError(
+            f"{len(absent):,} of the {n:,} products of {catalogue.name} have no picture, "
+            f"{catalogue.ids[absent[0]]!r} the first",
+            "leave them out, or say that products may have none (missing='none')",
+        )
+
+    def read(product: int, what: Callable[[int], T], otherwise: T) -> T:
+        try:
+            return what(int(catalogue.picture_rows[product]))
+        except ImageError as error:
+            refused = _unusable(catalogue, product, error.message)
+            if missing == "error":
+                raise refused from None
+            logger.warning("%s", refused.message)
+            return otherwise
+
+    def content(row: int) -> str:
+        if row < 0:
+            return NO_PICTURE
+        if isinstance(encoder, GivenRows):
+            return collection.image_ids[row]
+        return collection.source.content(int(collection.source_rows[row]))
+
+    def prepared(product: int) -> Any:
+        name = catalogue.ids[product]
+        return read(product, lambda row: encoder.prepared(collection.item(row), name), None)
+
+    def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        there = keys[places] != text_keys([NO_PICTURE])[0]
+        yield np.flatnonzero(~there), np.zeros((int((~there).sum()), encoder.width), dtype=np.float32)
+        wanted = np.flatnonzero(there)
+        if isinstance(encoder, GivenRows):
+            part = collection.subset(catalogue.picture_rows[places[wanted]])
+            yield wanted, next(encoder.blocks(part, "image", [range(len(wanted))]))
+            return
+        ahead = read_ahead(prepared, places[wanted].tolist())
+        for batch in batched(zip(wanted, ahead, strict=True), _BATCH):
+            rows = np.zeros((len(batch), encoder.width), dtype=np.float32)
+            good = [at for at, (_, item) in enumerate(batch) if item is not None]
+            if good:
+                names = [catalogue.ids[places[batch[at][0]]] for at in good]
+                rows[good] = encoder.encode_prepared([batch[at][1] for at in good], names)
+            yield np.array([number for number, _ in batch]), rows
+
+    if not n:
+        return np.empty((0, encoder.width), dtype=np.float32), np.empty(0, dtype=bool)
+    contents = read_ahead(lambda product: read(product, content, NO_PICTURE), range(n))
+    keys = text_keys(track(contents, "reading images", n, "images"))
+    folder = root / encoder.fingerprint
+    rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding images", unit="images")
+    has = np.empty(n, dtype=bool)
+    for start in range(0, n, _BLOCK):
+        has[start : start + _BLOCK] = rows[start : start + _BLOCK].any(axis=1)
+        release_pages(rows)
+    if missing == "error" and not has.all():  # zeros of an earlier call that went on without them
+        raise _unusable(catalogue, int(np.flatnonzero(~has)[0]), "it could not be read")
+    return rows, has
+
+
+def _unusable(catalogue: Catalogue, product: int, why: str) -> ImageError:
+    return ImageError(
+        f"the picture of product {catalogue.ids[product]!r} cannot be used: {why}",
+        "replace the file, or say that products may have no picture (missing='none')",
+    )

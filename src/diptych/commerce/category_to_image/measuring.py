@@ -1,0 +1,172 @@
+"""Measure a ranker: categories are queries for products, products are queries for their category."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.catalogue.catalogue import Judged
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.rankers import Ranker
+from diptych.core.errors import DataError
+from diptych.evaluation.evaluate import evaluate, rows_source
+from diptych.evaluation.result import Reranking, Result
+from diptych.metrics.ground_truth import Direction, GroundTruth
+from diptych.metrics.measures import discounts
+from diptych.metrics.measuring import AnyMeasure, Measure
+from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
+from diptych.metrics.topk import top_k
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+CATEGORY_MEASURES = ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision", "mAP-hits@5", "mAP-hits@10")
+"""The thesis's measures of category queries. mAP@k divides by min(k, relevant products); mAP-hits@k by the relevant
+ones among the first k, with which the published numbers agree better."""
+
+LEADERBOARD = ("mAP", "P@10", "MRR", "nDCG@10")
+"""Measures of category queries that Marqo's e-commerce leaderboards print."""
+
+PRODUCT_MEASURES = ("R@1", "R@5", "MRR")
+"""Measures of product queries: R@1 is the share of products that would be put in the right place."""
+
+
+def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
+    """Return (n_queries,) nDCG@k with gain 1 for a relevant item, expected over the orders of ties."""
+    assert cutoff is not None
+    gains = np.concatenate([[0.0], np.cumsum(discounts(cutoff))])
+    begin, end = np.minimum(groups.before, cutoff), np.minimum(groups.before + groups.size, cutoff)
+    found = (gains[end] - gains[begin]) * groups.positives / groups.size
+    total = np.bincount(groups.query, weights=found, minlength=groups.n_queries)
+    values: np.ndarray = total / gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
+    return values
+
+
+NDCG = Measure(
+    name="nDCG@10",
+    description="nDCG@10 with a gain of 1 for each relevant product; products that are not retrieved have none",
+    citation="Järvelin and Kekäläinen, ACM TOIS 2002",
+    positives="all",
+    per_query=_binary_ndcg,
+    cutoff=10,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The embeddings whose inner products are scores; in place of a score source, what is retrieved by them."""
+
+    products: np.ndarray | csr_array  # (n, d) of judged.products
+    categories: np.ndarray | csr_array  # (q, d) of judged.nodes
+    names: tuple[Sequence[str], Sequence[str]]  # of products and categories, for messages
+    unranked: bool  # a score of exactly 0 means that a product is not retrieved
+    truth: GroundTruth
+    similarity = "dot"
+    usual_ties = "expected"
+    protocol: Reranking | None = None
+
+    def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
+        """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
+        sides = _zeros_last(self.products, self.categories)
+        ranks = ranks_of(rows_source(*sides, "dot", *self.names), self.truth, every=every)
+        return {way: _retrieved(one) for way, one in ranks.items()}
+
+
+def _zeros_last(products: Any, categories: Any) -> tuple[Any, Any]:
+    """Return dense rows to which rows of zeros score -2 or less, below every cosine; sparse ones as they are.
+
+    A row of zeros is of a product or a text that an encoder has nothing of. Sparse weights are never below 0.
+    """
+    if not isinstance(products, np.ndarray):
+        return products, categories
+    empty, none = (-2.0 * ~rows.any(axis=1) for rows in (products, categories))
+    left = np.column_stack([products, empty, np.ones(len(products))])
+    right = np.column_stack([categories, np.ones(len(categories)), none])
+    return left.astype(np.float32), right.astype(np.float32)
+
+
+def _is_found(scores: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (scores != 0) & (scores > -2)
+    return found
+
+
+def _retrieved(ranks: Ranks) -> Ranks:
+    """Return the ranks without positives that are not retrieved."""
+    keep = _is_found(ranks.scores)
+    counts = np.bincount(ranks.queries[keep], minlength=ranks.n_queries)
+    names = ("above", "tied", "later", "group", "scores")
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return replace(ranks, start=start, **{name: getattr(ranks, name)[keep] for name in names})
+
+
+def score_rows(
+    ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
+) -> Scored:
+    """Return the ranker's embeddings of candidates and of query categories."""
+    if len(categories) != len(judged.nodes):
+        sizes = f"{len(categories)} category rows for {len(judged.nodes)} categories that ask"
+        raise DataError(sizes, "give the rows of judged.nodes, in that order")
+    if len(judged.products) and int(judged.products.max()) >= len(products):
+        sizes = f"product {int(judged.products.max())} was judged, {len(products)} products have features"
+        raise DataError(sizes, "give the features of the whole catalogue that was judged")
+    rows = ranker.product_rows(products)
+    rows = rows if len(judged.products) == len(products) else rows[judged.products]
+    names = [products.ids[row] for row in judged.products.tolist()], categories.texts
+    is_unranked = ranker.unmatched == "unranked"
+    return Scored(rows, ranker.category_rows(categories), names, is_unranked, judged.truth)
+
+
+def first_of(scored: Scored, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
+    """Return the first k of every query, ties to the lower row.
+
+    Returns:
+        (queries, min(k, gallery)) int64 rows of the gallery, -1 where less is retrieved, and float64 scores.
+    """
+    gallery, queries = sides = scored.products, scored.categories
+    if scored.unranked:
+        gallery, queries = _zeros_last(*sides)
+    if side == "i2t":
+        gallery, queries = queries, gallery
+    if not isinstance(gallery, np.ndarray):
+        from diptych.metrics.sparse_products import sparse_top_k
+
+        return sparse_top_k(queries, gallery, k)
+    rows, scores = top_k(queries, gallery, k)
+    if scored.unranked:
+        found = _is_found(scores)
+        rows, scores = np.where(found, rows, -1), np.where(found, scores, 0.0)
+    return rows, scores
+
+
+def measure_ranker(
+    ranker: Ranker,
+    products: ProductFeatures,
+    categories: CategoryFeatures,
+    judged: Judged,
+    *,
+    measures: Sequence[str | AnyMeasure] = (*CATEGORY_MEASURES, *PRODUCT_MEASURES, "mAP", NDCG),
+    about: Mapping[str, Any] | None = None,
+    scored: Scored | None = None,
+) -> Result:
+    """Measure a ranker on judged products.
+
+    ``t2i`` of the result is a category that is a query for products, ``i2t`` a product for its category. Where the
+    ranker's score of 0 is no ranking, such pairs give no hit at any cut-off.
+    """
+    rows = scored or score_rows(ranker, products, categories, judged)
+    metadata = {
+        "model": ranker.name,
+        "setting": judged.setting,
+        "relevance": judged.relevance,
+        "data": f"judged {judged.setting} by {judged.relevance}, seed {judged.seed}",
+        **(about or {}),
+    }
+    if rows.unranked:
+        metadata["retrieved"] = "pairs of score 0 are not retrieved"
+        return evaluate(rows, None, judged.truth, measures, about=metadata)
+    ids, texts = rows.names
+    options: dict[str, Any] = {"similarity": "dot", "image_ids": ids, "text_ids": texts, "about": metadata}
+    return evaluate(rows.products, rows.categories, judged.truth, measures, **options)

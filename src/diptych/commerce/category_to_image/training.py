@@ -1,0 +1,354 @@
+"""Train: from a catalogue and embeddings of its products and categories to a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.catalogue.catalogue import judge, nodes_on_paths, targets_of
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.loss import CategoryProductLoss, greatest_distance, tree_margins
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.trained import (
+    Batch,
+    ProductFeed,
+    TrainedModel,
+    check_encoders,
+    encoders_of,
+    gathered,
+    untrained_model,
+)
+from diptych.core.draws import draw_uniform, keys_of
+from diptych.core.errors import DataError, MismatchError
+from diptych.core.fingerprint import fingerprint_arrays, fingerprint_lists
+from diptych.encoders.embeddings import Embeddings
+from diptych.evaluation import evaluate
+from diptych.training.checkpoint import Place
+from diptych.training.run import TrainingFolder
+from diptych.training.trainer import (
+    MicroBatch,
+    Saving,
+    StepResult,
+    Trainer,
+    TrainingTask,
+    single_device,
+)
+
+CHOOSES = "mAP@10"
+"""The measure by which the best epoch is chosen: category→product, divided by min(10, relevant products)."""
+
+_MEASURES = (CHOOSES, "P@10")
+_ORDER, _HIDDEN, _DROPOUT = (
+    int(number) for number in keys_of(["order of products", "hidden modality", "dropout of heads"])
+)
+_SIXTEEN_BITS = 1 << 16
+
+
+class Pairs:
+    """Category–product pairs of one training."""
+
+    def __init__(self, catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> None:
+        self._catalogue, self._options = catalogue, options
+        self._labels = targets_of(catalogue, options.setting, options.seed)
+        self.products = np.flatnonzero(self._labels >= 0)  # rows of the catalogue
+        self.left_out = len(catalogue) - len(self.products)  # products without a category
+        if len(self.products) < 2:
+            raise DataError(
+                f"{len(self.products)} of {len(catalogue):,} products have a category",
+                "give at least two that have one",
+            )
+        # Categories of the same words have the same embedding: to the model they are one.
+        known: dict[str, int] = {}
+        self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(texts)])
+        labels = self._labels[self.products]
+        if not options.resample and len(np.unique(self.query_of[labels])) < 2:
+            raise DataError(
+                f"all {len(self.products):,} products ask with the words {texts[labels[0]]!r}",
+                "a contrastive loss needs two categories: choose another setting, or query=path",
+            )
+        self._greatest = greatest_distance(
+            catalogue.tree, nodes_on_paths(catalogue)[1] if options.resample else labels
+        )
+
+    def labels(self, epoch: int) -> np.ndarray:
+        """(len(products),) int64: the category of each pair in this epoch."""
+        labels, options = self._labels, self._options
+        if options.resample:
+            labels = targets_of(self._catalogue, options.setting, options.seed, epoch)
+        return labels[self.products]
+
+    def margins(self, nodes: np.ndarray) -> Tensor | None:
+        """(β, β) margins of the tree-aware loss; None where it is the plain one."""
+        strength = self._options.tree_distance
+        if not strength:
+            return None
+        return torch.from_numpy(tree_margins(self._catalogue.tree, nodes, strength, self._greatest))
+
+
+def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Return all of 0, …, n − 1 once, in an order of the epoch's own, ``size`` at a time.
+
+    A last batch of a single pair, which has nothing to be told apart from, is part of the one before.
+    """
+    order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
+    ends = list(range(size, n, size))
+    if ends and n - ends[-1] == 1:
+        ends.pop()
+    return np.split(order, ends)
+
+
+class StepDropout:
+    """Dropout of the hidden layers in one step: multipliers, other ones at every call."""
+
+    def __init__(self, share: float, seed: int, epoch: int, step: int) -> None:
+        self._least = round(share * _SIXTEEN_BITS)
+        self._kept = np.float32(1 / (1 - self._least / _SIXTEEN_BITS))
+        key = [seed % 2**64, (epoch << 40 | step << 8 | _DROPOUT & 0xFF) % 2**64]
+        self._bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
+
+    def __call__(self, rows: int, width: int) -> Tensor:
+        """(rows, width) float32: 0 where dropped, 1/(1 − share) elsewhere."""
+        bits = self._bits.random_raw(-(-rows * width // 4)).view(np.uint16)[: rows * width]
+        kept = torch.empty((rows, width), dtype=torch.float32)
+        np.multiply(bits >= self._least, self._kept, out=kept.numpy().reshape(-1))
+        return kept
+
+
+class PairBatch(NamedTuple):
+    """A batch of category–product pairs."""
+
+    products: Batch
+    categories: Tensor  # (q, width) embeddings of the categories of different words among them
+    query: Tensor  # (β,) which of those each pair has
+    nodes: np.ndarray  # (β,) the category of each
+
+
+class ProductTask(TrainingTask):
+    """Trains the heads of products and categories; the best epoch's are kept where there is validation."""
+
+    def __init__(
+        self,
+        folder: TrainingFolder,
+        begun: TrainedModel,
+        pairs: Pairs,
+        features: ProductFeatures,
+        categories: CategoryFeatures,
+        validation: tuple[Catalogue, ProductFeatures] | None,
+    ) -> None:
+        self.folder, self.begun, self.model, self.options = folder, begun, begun.model, begun.options
+        options = begun.options
+        self.pairs, self.categories, self.validation = pairs, categories, validation
+        if validation is not None:  # judged once, measured after every epoch
+            self._judged = judge(validation[0], options.setting, "label", options.seed)
+        self.feed = ProductFeed(features, options)
+        self.loss = CategoryProductLoss(
+            options.temperature, options.learn_temperature, options.balance, options.duplicates
+        )
+        self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
+        self.title = f"training {options.model}"
+        self.epochs, self.seed = options.epochs, options.seed
+        self.steps_per_epoch = len(batches_of(len(pairs.products), options.batch_size, options.seed, 0))
+        self._sum = 0.0
+        self._best: dict[str, Tensor] = {}
+
+    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        products, labels = self.pairs.products, self.pairs.labels(epoch)
+        order = batches_of(len(labels), self.options.batch_size, self.options.seed, epoch)
+        return [(products[chosen], labels[chosen]) for chosen in order]
+
+    def load(self, batch: tuple[np.ndarray, np.ndarray], epoch: int) -> PairBatch:
+        """Return their embeddings; a modality that is hidden in this epoch is missing."""
+        (products, nodes), share, n = batch, self.options.modality_dropout, len(self.options.modalities)
+        hidden = None
+        if share and n > 1:
+            draws = draw_uniform(self.options.seed, _HIDDEN, epoch, products)
+            hidden = np.where(draws < share, (draws / share * n).astype(np.int64), -1)
+        # A category that several pairs share goes through its head once; the loss sees a row per pair all the same.
+        queries, query = np.unique(self.pairs.query_of[nodes], return_inverse=True)
+        rows = gathered(self.categories.text, queries)
+        return PairBatch(self.feed.batch(products, hidden), rows, torch.from_numpy(query), nodes)
+
+    def optimizer(self, epoch: int) -> torch.optim.Optimizer:
+        """Return AdamW; a decay of log(1/τ) would pull τ to 1, so it has none."""
+        decayed, rate = dict(self.module.named_parameters()), self.options.learning_rate
+        scale = decayed.pop("loss.log_scale", None)
+        group = {"params": list(decayed.values()), "weight_decay": self.options.weight_decay}
+        groups = [group] if scale is None else [group, {"params": [scale], "weight_decay": 0.0}]
+        return torch.optim.AdamW([{**one, "lr": rate, "scale": rate} for one in groups], fused=True)
+
+    def losses(self, batch: MicroBatch) -> tuple[Tensor]:
+        given: PairBatch = batch.data
+        place, options = batch.place, self.options
+        keep = None
+        if options.dropout:
+            keep = StepDropout(options.dropout, options.seed, place.epoch, place.position)
+        p = self.model.products(*given.products, keep=keep)
+        c = self.model.categories(given.categories, keep)
+        scores = (c @ p.T).index_select(0, given.query)
+        same = None if options.duplicates == "negatives" else given.query[:, None] == given.query[None, :]
+        return (self.loss(scores, same, self.pairs.margins(given.nodes)),)
+
+    def after_step(self, place: Place, result: StepResult) -> None:
+        self._sum += result.values[0] * len(result.data.nodes)
+
+    def after_epoch(self, place: Place) -> None:
+        """Measure the validation products, keep the best heads, log."""
+        values: dict[str, float] = {"loss": self._sum / len(self.pairs.products)}
+        self._sum = 0.0
+        temperature = self.loss.temperature
+        if isinstance(temperature, Tensor):
+            values["temperature"] = float(temperature.detach())
+        if self.validation is not None:
+            values |= self._measured(self.validation[1])
+            if place.judge(values[CHOOSES], self.options.patience):
+                self._best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.folder.log(epoch=place.epoch, step=place.step, **values)
+
+    def _measured(self, features: ProductFeatures) -> dict[str, float]:
+        """Return mAP@10 and P@10 of query categories among the validation products, in [0, 1]."""
+        judged, categories, model = self._judged, self.categories, self.begun
+        texts = [categories.texts[node] for node in judged.nodes]
+        queries = replace(categories, texts=texts, text=categories.text[judged.nodes], dual=None)
+        products = model.product_rows(features)[judged.products]
+        result = evaluate(products, model.category_rows(queries), judged.truth, _MEASURES)
+        return {name: float(result.value(name, "t2i")) for name in _MEASURES}
+
+    def state(self) -> Mapping[str, Tensor]:
+        return {"sum": torch.tensor(self._sum, dtype=torch.float64), **self._best}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self._sum = float(state.pop("sum"))
+        self._best = state
+
+    def trained(self, place: Place) -> TrainedModel:
+        """Return the model of the best epoch, or of the last without validation."""
+        if self._best:
+            self.model.load_state_dict(self._best)
+        metrics = list(self.folder.metrics())
+        for line in metrics:
+            del line["step"]
+        taken = place.best_epoch or place.epoch
+        about = {
+            "products": len(self.pairs.products),
+            "without_category": self.pairs.left_out,
+            "epochs": place.epoch,
+            "best_epoch": taken,
+            "chosen_by": None if self.validation is None else CHOOSES,
+            "temperature": metrics[taken - 1].get("temperature", self.options.temperature),
+            "metrics": metrics,
+        }
+        return replace(self.begun, about=about)
+
+
+def train(
+    catalogue: Catalogue,
+    features: ProductFeatures,
+    categories: CategoryFeatures,
+    options: TrainOptions,
+    out: Path | str | None = None,
+    *,
+    validation: tuple[Catalogue, ProductFeatures] | None = None,
+) -> TrainedModel:
+    """Train the heads of one model on stored embeddings.
+
+    The same catalogue, embeddings, options and versions give the same bits on one thread of a CPU, stopped and resumed
+    or not. Products without a category are left out; ``about`` of the result counts them.
+
+    Args:
+        features: of the catalogue's products, in its order.
+        categories: of all nodes of its tree, in node order.
+        out: a folder in which a stopped or killed training is resumed; nothing is kept without it.
+        validation: products by whose mAP@10 the best epoch is chosen; without them it is the last.
+
+    Raises:
+        MismatchError: what is given does not belong together, or ``out`` holds another training.
+        DataError: there are no two categories to tell apart, or no product has a modality of the model.
+        NumericalError: an embedding is not finite; the message names it.
+        Interrupted: a stop was asked for.
+    """
+    _check(catalogue, features, categories, options, validation)
+    encoders = encoders_of(features.about, options.modalities)
+    request: dict[str, Any] = {
+        **options.model_dump(mode="json"),
+        "encoders": encoders,
+        "products": catalogue.fingerprint,
+        "query texts": fingerprint_lists(categories.texts),
+        "validation": None if validation is None else validation[0].fingerprint,
+    }
+    used = [features] if validation is None else [features, validation[1]]
+    missing = missing_pictures(part.pictured for part in used)
+    if missing and "image" in options.modalities:
+        request["products without a picture"] = missing
+    with TemporaryDirectory() if out is None else nullcontext(out) as place_of_training:
+        folder = TrainingFolder(place_of_training)
+        folder.check(request, beside=())
+        with folder.held():
+            if folder.finished:
+                return TrainedModel.open(folder.folder / "model")
+            pairs = Pairs(catalogue, categories.texts, options)
+            widths = {one: features.width(one) for one in options.modalities}
+            model = untrained_model(options, widths, int(categories.text.shape[1]))
+            begun = TrainedModel(model, options, encoders)
+            task = ProductTask(folder, begun, pairs, features, categories, validation)
+            folder.begin(request)
+            resume = None if out is None else "the same call resumes"
+            fabric = single_device(torch.device("cpu"))
+            place = Trainer(task, folder, fabric, Saving(epochs=out is not None), resume).train()
+            trained = task.trained(place)
+            if out is not None:
+                trained.save(folder.folder / "model")
+                folder.finish()
+            return trained
+
+
+def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
+    """Return which products stand without an image, in words that change with them; empty where none does.
+
+    A catalogue's fingerprint does not cover images: one that is downloaded or repaired later makes other embeddings.
+    """
+    masks = {str(part): mask for part, mask in enumerate(pictured)}
+    missing = sum(int((~mask).sum()) for mask in masks.values())
+    return f"{missing:,} missing ({fingerprint_arrays(masks)})" if missing else ""
+
+
+def _check(
+    catalogue: Catalogue,
+    features: ProductFeatures,
+    categories: CategoryFeatures,
+    options: TrainOptions,
+    validation: tuple[Catalogue, ProductFeatures] | None,
+) -> None:
+    for products, rows in ((catalogue, features), *([] if validation is None else [validation])):
+        if list(rows.ids) != list(products.ids):
+            raise MismatchError(
+                f"features of {len(rows):,} products, {len(products):,} in the catalogue, or in another order",
+                "make the features of this very catalogue",
+            )
+        if products.tree.fingerprint != catalogue.tree.fingerprint:
+            raise MismatchError("the validation products are of another category tree", "split one catalogue")
+    if len(categories) != len(catalogue.tree):
+        raise MismatchError(
+            f"rows of {len(categories):,} categories, the tree has {len(catalogue.tree):,}",
+            "give the rows of all nodes, in node order",
+        )
+    check_encoders(encoders_of(features.about, ("title",)), categories.about, ("title",))
+    for one in options.modalities:
+        if not np.any(features.present(one)):
+            raise DataError(f"no product has a row of {one}", f"train a model without {one}")
+    for kind, names, embeddings in (
+        ("image", features.ids, features.image if "image" in options.modalities else None),
+        ("title", features.ids, features.title),
+        ("attribute", range(len(features.attribute_rows)), features.attribute_rows),
+        ("category", categories.texts, categories.text),
+    ):
+        if embeddings is not None:
+            Embeddings([str(name) for name in names], embeddings, "", "", kind, {}).check_finite()

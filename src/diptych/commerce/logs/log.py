@@ -1,0 +1,130 @@
+"""Log: a folder of canonical events, as an import wrote it.
+
+::
+
+    LOG/
+      log.json                     what it was made of, how, and what every rule dropped
+      events/bucket=00/part.parquet
+      …
+
+Events are in as many buckets as ``log.json`` says, by a hash of their client, so that everything about one
+client is in one bucket and a pass over the log needs the memory of a bucket alone; inside a bucket they are
+in the order of client, time and event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from diptych.commerce.logs.schema import printable
+from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
+from diptych.core.errors import UsageError
+from diptych.core.table import Cell, Table
+
+EVENTS = "events"
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
+    """An imported log."""
+
+    about: dict[str, Any]  # of what it was made, how, and what every rule dropped
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
+
+    @property
+    def name(self) -> str:
+        """Return what reports call it."""
+        return str(self.about["name"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the events and how they were made."""
+        return str(self.about["fingerprint"])
+
+    @property
+    def n_events(self) -> int:
+        """Events that were kept."""
+        return int(self.about["events"])
+
+    @property
+    def zone(self) -> str:
+        """Return the zone of local hours and days."""
+        return str(self.about["zone"])
+
+    @property
+    def hours_known(self) -> bool:
+        """Whether local hours are those of the shop's clocks: not where its zone, or the times, are not published."""
+        return bool(self.about.get("hours_known", True))
+
+    @property
+    def buckets(self) -> list[Path]:
+        """Return the files of events, one per bucket that has any."""
+        return sorted((self.folder / EVENTS).glob("bucket=*/*.parquet"))
+
+    def describe(self) -> str:
+        """Return one line."""
+        return f"{self.name}: {self.n_events:,} events, {self.about['first']} to {self.about['last']} ({self.zone})"
+
+    def lines(self) -> list[str]:
+        """Return what the import read and kept, in a few lines."""
+        about = self.about
+        nothing = [one["rule"] for one in about["rules"] if not one["dropped"]]
+        lines = [f"nothing was dropped by: {', '.join(nothing)}"] if nothing else []
+        lines.append(f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read")
+        for what, counts in (("events by action", about["by_action"]), ("by device", about["devices"])):
+            first = list(counts.items())[: 2 * _NAMED]
+            lines.append(f"{what}: " + ", ".join(f"{printable(word)} {count:,}" for word, count in first))
+        people = f"{about['clients']:,} clients, {about['visitors']:,} known visitors"
+        lines.append(f"{people}, {about['purchases']:,} purchases")
+        return [*lines, *(f"note: {note}" for note in about["notes"]), self.describe()]
+
+    def check_outside(self, out: Path) -> None:
+        """Raise a UsageError for a folder that lies in the log, which another import replaces."""
+        if self.folder.resolve() in out.resolve().parents:
+            raise UsageError(
+                f"{out} lies in {self.folder}, which the next import replaces with all that is in it",
+                "write it elsewhere",
+            )
+
+    def dropped(self, everything: bool = True) -> list[Table]:
+        """Return the rules of the import, or those that dropped rows, and how many each dropped; none where none is."""
+        read, rows = self.about["rows_read"], []
+        for one in self.about["rules"]:
+            if everything or one["dropped"]:
+                named = [
+                    f"{printable(name)} {count:,}"
+                    for name, count in list(one.get("named", {}).items())[:_NAMED]
+                ]
+                words = (one["description"], ", ".join(named))
+                share = Cell(f"{100 * one['dropped'] / read:.2f}" if read else "–")
+                dropped = Cell(f"{one['dropped']:,}", value=one["dropped"])
+                rows.append([Cell(one["rule"]), dropped, share, *(Cell(text, words=True) for text in words)])
+        heads = ("rule", "rows", "%", "what it drops", "most of them")
+        return [Table("What the import dropped", heads, rows)] if rows else []
+
+    def tables(self) -> list[Table]:
+        """Return what the import dropped, and how often the log has each week day, where that differs."""
+        days = Counter(
+            date.fromisoformat(day).strftime("%A") for day in self.about.get("events_by_day") or {}
+        )
+        tables = self.dropped()
+        if days and (len(days) < 7 or len(set(days.values())) > 1):
+            tables.append(
+                Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])
+            )
+        return tables
+
+    def charts(self) -> list[Chart]:
+        """Return events by local day."""
+        days = self.about.get("events_by_day") or {}
+        if len(days) < 2:
+            return []
+        axis = f"day, from {min(days)} to {max(days)}"
+        counts = Series("events", list(days.values()), range(1, len(days) + 1), mark="bar")
+        return [Chart("Events by day", [counts], axis, "events")]

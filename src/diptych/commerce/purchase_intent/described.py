@@ -1,0 +1,256 @@
+"""A description as tables and charts (thesis section 6.4), of the rows that :meth:`Description.rows` lets be shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diptych.commerce.purchase_intent.shown import Column, Row, interval, number, percent, signed
+from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, Description
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+
+WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+LINKS: Mapping[str, tuple[str, str]] = {
+    "strong": ("blue", "likely both ways"),
+    "one-sided": ("orange", "likely there, hardly ever back"),
+    "weak": ("olive", "hardly ever, either way"),
+}
+"""Kinds of links between devices: colour and meaning."""
+
+_MOST_ROWS = 20  # of a table; the CSV file has all
+_MOST_GROUPS = 10  # of a chart
+_MOST_CURVES = 6
+_LONG = 60  # characters of a name from a log
+_NAMES = {True: "purchase", False: "no purchase"}
+_COLOURS = {True: "blue", False: "orange"}
+_GROUPS = (
+    Column("Sessions", "sessions"),
+    Column("Purchase sessions", "purchase_sessions"),
+    Column("% of purchase sessions", "purchase_share", 1, 100.0),
+    Column("% of others", "other_share", 1, 100.0),
+    Column("Rate, %", "rate", 2, 100.0, ends=""),
+    Column("Standardised", "standardised", 2, sign=True),
+)
+_BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
+    "session-length-quantiles": (
+        "Session length in actions",
+        (
+            Column("Sessions", "sessions"),
+            Column("Mean", "mean", 1),
+            *(Column(name.upper(), name) for name in ("p50", "p90", "p99")),
+        ),
+    ),
+    "queries": (
+        "Queries per session",
+        (
+            Column("Sessions", "sessions"),
+            Column("Queries", "queries"),
+            Column("Per session", "per_session", 2, ends=""),
+            Column("% of queries", "share", 1, 100.0),
+        ),
+    ),
+    "unique-queries": (
+        "Different queries",
+        (
+            Column("Different", "unique"),
+            Column("% of different", "share", 1, 100.0),
+            Column("% different", "unique_share", 1, 100.0),
+        ),
+    ),
+    "devices-per-visitor": ("Devices per visitor", (Column("% of visitors", "share", 1, 100.0, ends=""),)),
+}
+
+
+def description_tables(description: Description) -> list[Table]:
+    """Return the tables of every statistic, in the order of the thesis; what is drawn alone comes as its values."""
+    names = [name for name in description.tables if name != "session-length"]
+    return [table for name in names for table in statistic_shown(description, name)[0]]
+
+
+def statistic_shown(description: Description, name: str) -> tuple[list[Table], list[Chart]]:
+    """Return the tables and charts of one statistic; what is drawn alone comes as its values, too."""
+    charts = charts_of(description, name)
+    return tables_of(description, name) or [chart.table() for chart in charts], charts
+
+
+def tables_of(description: Description, name: str) -> list[Table]:
+    """Return the tables of one statistic."""
+    if name in ("session-length", "week-days", "hours") or not (rows := description.rows(name)):
+        return []
+    if name in _BY_CLASS:
+        return [_by_class(*_BY_CLASS[name], rows)]
+    if name == "overview":
+        return [_overview(rows)]
+    if name == "device-transitions":
+        return [_transitions(rows)]
+    return [_groups(name.removesuffix("s"), rows, description.options.ddof)]
+
+
+def charts_of(description: Description, name: str) -> list[Chart]:
+    """Return the charts of one statistic."""
+    rows = description.rows(name)
+    match name:
+        case "session-length":
+            return _lengths(rows)
+        case "week-days":
+            days = [day[:3] for day in WEEK_DAYS]
+            return _over_time("Week day of the start", "week_day", rows, categories=days)
+        case "hours":
+            return _over_time("Hour of the start", "hour", rows, x="hour")
+        case "channels" | "devices" if rows:
+            return _rates(name.removesuffix("s"), rows, description.totals().get("purchase rate"))
+    return []
+
+
+def _overview(rows: Sequence[Row]) -> Table:
+    """Thesis Table 6.1."""
+    totals, lines = {row["what"]: row["total"] for row in rows}, []
+    for what, total in totals.items():
+        of = totals.get("sessions") if what != "sessions" and "sessions" in what.split() else None
+        shares = isinstance(total, int) and isinstance(of, int) and of
+        share = percent(total / of) if shares else ""
+        lines.append([Cell(what), Column("", "total").cell({"total": total}), Cell(share)])
+    return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
+
+
+def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+    """Return a line per device or number of them, the sum first, and columns for either class."""
+    key = "devices" if "devices" in rows[0] else "device"
+    found = {(row[key], row.get("purchase", row.get("purchaser"))): row for row in rows}
+    names = {
+        name: (name not in (ALL, "> 1"), name.zfill(9) if name.isdecimal() else name) for name, _ in found
+    }
+    columns = [one for one in columns if any(one.key in row for row in rows)]
+    lines = []
+    for name in sorted(names, key=names.__getitem__)[: _MOST_ROWS + 1]:
+        head = "all devices" if name == ALL else _name(name)
+        line = [Cell(f"{head} {'device' if name == '1' else 'devices'}" if key == "devices" else head)]
+        for purchase in CLASSES:
+            row = found.get((name, purchase), {"sessions": 0})
+            line += [one.cell(row) for one in columns]
+        lines.append(line)
+    heads = [
+        (one, len(columns)) for one in (_NAMES.values() if key == "device" else ("purchasers", "others"))
+    ]
+    titles = [one.title for one in columns]
+    after = _further(len(names) - len(lines), "devices")
+    return Table(caption, (key.capitalize(), *titles, *titles), lines, [("", 1), *heads], after)
+
+
+def _groups(key: str, rows: Sequence[Row], ddof: int) -> Table:
+    """Thesis Tables 6.2 and 6.4."""
+    columns = [one for one in _GROUPS if one.key in rows[0]]
+    lines = [[Cell(_name(row[key])), *(one.cell(row) for one in columns)] for row in rows[:_MOST_ROWS]]
+    titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
+    after = _further(len(rows) - len(lines), f"{key}s")
+    return Table(f"{key.capitalize()}s of sessions", (key.capitalize(), *titles), lines, after=after)
+
+
+def _transitions(rows: Sequence[Row]) -> Table:
+    """Thesis Figure 6.5 as a matrix: from a line's device to a column's, the more probable the darker."""
+    parts = Counter[str]()
+    for row in rows:
+        n = row["transitions"] if isinstance(row["transitions"], int) else 0
+        parts.update(dict.fromkeys((row["from_device"], row["to_device"]), n))
+    devices = sorted(parts, key=lambda one: (-parts[one], one))[:_MOST_GROUPS]
+    found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
+    never: Row = {"share": 0.0, "link": ""}
+    lines = [
+        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
+        for one in devices
+    ]
+    kinds = {row["link"] for row in rows if row["share"] is not None}
+    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in LINKS.items() if kind in kinds)
+    after = ". ".join(filter(None, (meanings, _further(len(parts) - len(devices), "devices"))))
+    heads = ("From, to", *map(_name, devices))
+    return Table("Probability of the next device, in %", heads, lines, after=after)
+
+
+def _transition(row: Row) -> Cell:
+    share, link = row["share"], row["link"] if row["link"] in LINKS else ""
+    if share is None:
+        return Cell("–")
+    note = "; ".join(filter(None, (interval(row.get("low"), row.get("high"), 1, 100.0), link)))
+    return Cell(percent(share), note, share, LINKS[link][0] if link else "green", value=100 * share)
+
+
+def _name(name: str) -> str:
+    return f"{name[:_LONG]}…" if len(name) > _LONG else name or "(empty)"
+
+
+def _further(n: int, what: str) -> str:
+    return f"{n:,} further {what} are in the CSV file." if n > 0 else ""
+
+
+def _scaled(rows: Sequence[Row], name: str) -> list[float | None]:
+    return [None if row.get(name) is None else 100 * row[name] for row in rows]
+
+
+def _lengths(rows: Sequence[Row]) -> list[Chart]:
+    """Thesis Figure 6.2: a chart per device, those with most sessions."""
+    curves: dict[tuple[str, bool], dict[int, float]] = {}
+    for row in sorted(rows, key=lambda row: row["length"]):
+        if row["length"] >= 1:  # 0 has no place on a logarithmic axis
+            curve = curves.setdefault((row["device"], row["purchase"]), {})
+            curve.setdefault(1, 100 * row["share"])  # all are at least as long as the shortest
+            curve[row["length"]] = 100 * row["share"]
+    devices = [
+        one for one in dict.fromkeys(row["device"] for row in rows) if {(one, True), (one, False)} & {*curves}
+    ]
+    charts = []
+    for device in devices[:1] if len(devices) == 2 else devices[:_MOST_CURVES]:  # one device is all there is
+        lines = []
+        for of in dict.fromkeys((ALL, device)):
+            for purchase in CLASSES:
+                if curve := curves.get((of, purchase), {}):
+                    name = _NAMES[purchase] + (", all devices" if of != device else "")
+                    look: dict[str, Any] = {"colour": _COLOURS[purchase], "pale": of != device}
+                    lines.append(Series(name, [*curve.values()], [*curve], mark="step", **look))
+        lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
+        title = "Session length" if device == ALL else f"Session length: {_name(device)}"
+        charts.append(Chart(title, lines, "actions", "% of sessions at least so long", log="xy"))
+    return charts
+
+
+def _over_time(
+    title: str, key: str, rows: Sequence[Row], x: str = "", categories: Sequence[str] = ()
+) -> list[Chart]:
+    """Thesis Figures 6.3 and 6.4."""
+    lines, places = [], len(categories) or 24
+    for purchase in CLASSES:
+        found = {row[key]: row for row in rows if row["purchase"] == purchase}
+        ordered = [found.get(place, {}) for place in range(places)]
+        y, low, high = (_scaled(ordered, column) for column in ("share", "low", "high"))
+        if any(value is not None for value in y):
+            more: dict[str, Any] = {"mark": "bar"} if categories else {"x": range(places)}
+            more |= {"low": low, "high": high} if any(end is not None for end in low) else {}
+            lines.append(Series(_NAMES[purchase], y, colour=_COLOURS[purchase], **more))
+    lines += [Series("all alike", [100 / places], mark="level")] if lines else []
+    return [Chart(title, lines, x, "% of the class's sessions", categories)] if lines else []
+
+
+def _rates(key: str, rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Shares of both classes by group, and conversion rates or, where those are hidden, standardised ones."""
+    rows = rows[:_MOST_GROUPS]
+    names, bars = [_name(row[key]) for row in rows], []
+    for purchase, column in ((True, "purchase_share"), (False, "other_share")):
+        texts = [percent(row[column]) for row in rows]
+        look: dict[str, Any] = {"colour": _COLOURS[purchase], "texts": texts}
+        bars.append(Series(_NAMES[purchase], _scaled(rows, column), mark="bar", **look))
+    title = f"{key.capitalize()}s of both classes"
+    charts = [Chart(title, bars, "% of the class's sessions", "", names, across=True)]
+    if "rate" in rows[0]:
+        title, x = "Conversion rate", "% of the group's sessions"
+        values, low, high = (_scaled(rows, column) for column in ("rate", "low", "high"))
+        texts = [number(value, 1) for value in values]
+        points = [Series("conversion rate", values, low=low, high=high, mark="point", texts=texts)]
+        points += [] if of_all is None else [Series("of all", [100 * of_all], mark="level")]
+    else:
+        title, x = "Standardised conversion rate", "deviations from the mean rate"
+        values = [row["standardised"] for row in rows]
+        points = [Series("", values, mark="bar", texts=[signed(value) for value in values])]
+    if any(value is not None for value in values):
+        charts.append(Chart(title, points, x, "", names, across=True))
+    return charts

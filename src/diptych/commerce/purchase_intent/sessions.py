@@ -1,0 +1,386 @@
+"""From events to three tables, of which all statistics and features are made.
+
+``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
+``queries``: one row per submitted query, normalised. A session ends after the gap without an event: strictly more, so
+that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of its first event.
+
+::
+
+    LOG/sessions/client-30min-10p-0a1b2c/
+      sessions.json                     of which log, by which options, and how many
+      sessions/part-0000.parquet
+      pages/part-0000.parquet
+      queries/part-0000.parquet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.commerce.logs.log import Log
+from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column, columns
+from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
+from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.core.artifact import Artifact
+from diptych.core.context import task
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import atomic_folder
+from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+BUFFER = 2
+"""Pages that have to follow the last step, and a purchase the present one."""
+
+SESSIONS = columns(
+    """
+    session_id              int64   event_id of its first event
+    client_id               string  of its first event
+    visitor_id              string? the first visitor known in it: a log-in assigns all of it
+    person                  string  the visitor where known, else the client: what groups of a split are made of
+    start_us                int64   time of the first event
+    end_us                  int64   time of the last event
+    start_day               int32   local day of the first event
+    start_hour              int8    local hour of the first event
+    start_dow               int8    local week day of the first event, 0 is Monday
+    device                  string  of the first event
+    channel                 string  of the first event
+    n_events                int64   all events
+    length                  int64   actions: pages, queries, and items put into and taken out of the basket
+    n_pages                 int64   pages opened
+    n_queries               int64   queries submitted
+    n_visitors              int64   different visitors known in it; more than one is odd and is reported
+    purchase                bool    whether anything was bought in it
+    first_purchase_us       int64?  when, first
+    pages_before_purchase   int64?  pages opened strictly before the first purchase event
+    pages_before_identified int64?  pages opened strictly before the first event with a visitor
+    """
+)
+
+PAGES = columns(
+    """
+    session_id int64  of the session
+    position   int64  1 is the first page
+    t_us       int64  when it was opened
+    page_type  string or unknown
+    """
+)
+
+QUERIES = columns(
+    """
+    session_id int64  of the session
+    query      string normalised: Unicode lower case, blanks at the ends cut and others made one
+    device     string of the session
+    purchase   bool   of the session
+    """
+)
+
+TABLES = {"sessions": SESSIONS, "pages": PAGES, "queries": QUERIES}
+
+
+@dataclass(frozen=True)
+class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe LOG"):
+    """Tables of sessions."""
+
+    about: dict[str, Any]  # of which log, by which options, and how many
+    folder: Path = field(init=False, default=Path(), compare=False)
+
+    @property
+    def log_name(self) -> str:
+        """Return the name of the log."""
+        return str(self.about["log"])
+
+    @property
+    def zone(self) -> str:
+        """Return the zone of local hours and days."""
+        return str(self.about["zone"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the log and the options: equal ones have equal tables."""
+        return str(self.about["fingerprint"])
+
+    def files(self, name: str) -> list[Path]:
+        """Return the files of a table, one per pass, in order; at least one."""
+        if name not in TABLES:
+            raise UnknownNameError("table of sessions", name, TABLES)
+        found = sorted((self.folder / name).glob("part-*.parquet"))
+        if not found:
+            raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and recreate it")
+        return found
+
+    def line(self) -> str:
+        """Return one line: what a session is, and how many there are."""
+        options = SessionOptions(**self.about["options"])
+        return f"{self.log_name}: {self.about['counts']['sessions']:,} sessions {options.words}"
+
+
+# What Python's str.split takes for a blank, character by character: escapes are read differently by engines.
+_BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+_ODD = "[^ -~]|^ | $|  "
+
+
+def normalised(text: ir.StringValue) -> ir.StringValue:
+    """Return texts in lower case, without blanks at the ends, others made one space; null stays null.
+
+    Engines' own ways differ: in final sigma, in the dotted capital I, in what ``\\s`` is; Ibis's ``strip`` cuts the
+    letters f and v on Spark. Here İ becomes i, and ς becomes σ. Engines were compared on every character of Unicode 14;
+    capitals of alphabets that came later may be left as they are.
+    """
+    import ibis
+
+    # Most queries are words of ASCII with one space between them, and need no more than lower case.
+    letters = text.replace("İ", "i").lower().replace("ς", "σ")
+    spaced = letters.re_replace(_BLANKS, " ").re_replace("^ | $", "")
+    return ibis.ifelse(text.re_search(_ODD), spaced, text.lower())
+
+
+# A session begins where the key changes or more than the gap has gone by, in whole microseconds. Sessions are numbered
+# by counting such beginnings, pages by counting pages, and both are all that later steps need of the order.
+#
+# Texts that only a session's first event says (client, device, channel) are left out of all others, and so is a
+# visitor who was known at the event before: rows stay small, and to gather a session is to take what is there.
+
+ORDER = ("t_us", "event_id")
+"""Of events within a key."""
+
+_OF_FIRST = ("client_id", "device", "channel")
+_OF_ALL = (*ORDER, "local_day", "local_hour", "local_dow", "is_purchase", "page_type", "query")
+
+
+def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
+    """Return columns of which all values of two events are equal if they can be in one session; never null."""
+    import ibis
+
+    if by == "client":
+        return {"client": events.client_id}
+    if by == "given":
+        return {"client": events.client_id, "given": events.given_session.fill_null("")}
+    # A client may be called as a visitor is.
+    return {
+        "has_visitor": events.visitor_id.notnull(),
+        "visitor_or_client": ibis.coalesce(events.visitor_id, events.client_id),
+    }
+
+
+def _assigned(ordered: Ordered, keys: Sequence[str], options: SessionOptions) -> ir.Table:
+    """Return events with the number of their session."""
+    import ibis
+
+    def where(is_so: ir.BooleanValue, value: ir.Value) -> ir.Value:
+        return ibis.ifelse(is_so, value, ibis.null(value.type()))
+
+    rows, before = ordered.rows, ordered.window()
+    same = reduce(and_, (rows[name] == rows[name].lag().over(before) for name in keys))
+    in_time = rows.t_us - rows.t_us.lag().over(before) <= round(options.gap_minutes * 60 * SECOND)
+    if options.by == "given":
+        in_time = in_time | (rows.given != "")
+    known = rows.visitor_id.notnull()
+    rows = rows.mutate(
+        is_first=~(same & in_time).fill_null(False),
+        is_page=rows.action == "page",
+        is_query=rows.action == "query",
+        is_known=known,
+        is_news=known & ~rows.visitor_id.identical_to(rows.visitor_id.lag().over(before)),
+    )
+    so_far = ordered.window(rows=(None, 0))
+    return rows.select(
+        *ordered.partition,
+        *_OF_ALL,
+        "is_first",
+        "is_page",
+        "is_query",
+        "is_known",
+        number=rows.count(where=rows.is_first).over(so_far),
+        pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
+        is_action=rows.action.isin(LENGTH_ACTIONS),
+        visitor_id=where(rows.is_known & (rows.is_news | rows.is_first), rows.visitor_id),
+        **{name: where(rows.is_first, rows[name]) for name in _OF_FIRST},
+    )
+
+
+def _gathered(events: ir.Table, keys: list[str]) -> ir.Table:
+    """Return one row per session: what its first event says, and what is added up over all, whatever their order.
+
+    Nearly all sessions have one visitor or none. Of several, only the first and the last in the alphabet are known
+    here: :func:`_sessions` looks for the first in time.
+    """
+    first = events.is_first
+    return events.group_by(keys).aggregate(
+        session_id=events.event_id.max(where=first),  # of one event: no other is the first
+        start_us=events.t_us.min(),
+        start_day=events.local_day.max(where=first),
+        start_hour=events.local_hour.max(where=first),
+        start_dow=events.local_dow.max(where=first),
+        **{name: events[name].arbitrary() for name in _OF_FIRST},  # no other event has one
+        visitor_id=events.visitor_id.min(),
+        other_visitor=events.visitor_id.max(),
+        end_us=events.t_us.max(),
+        n_events=events.count(),
+        length=events.count(where=events.is_action),
+        n_pages=events.count(where=events.is_page),
+        n_queries=events.count(where=events.is_query),
+        purchase=events.is_purchase.any(),
+        first_purchase_us=events.t_us.min(where=events.is_purchase),
+        pages_earlier=events.pages_before.min(),
+        until_purchase=events.pages_before.min(where=events.is_purchase),
+        until_identified=events.pages_before.min(where=events.is_known),
+    )
+
+
+def _sessions(events: ir.Table, gathered: ir.Table, keys: list[str]) -> ir.Table:
+    """Return the table ``sessions``, in the order of ``session_id``."""
+    import ibis
+
+    # Of sessions with several visitors the first in time, and how many: they are few, and the order is dear.
+    several = gathered.filter(gathered.visitor_id != gathered.other_visitor).select(keys)
+    told = events.filter(events.visitor_id.notnull()).semi_join(several, keys)
+    told = told.mutate(turn=ibis.row_number().over(ibis.window(group_by=keys, order_by=ORDER)))
+    of_several = told.group_by(keys).aggregate(
+        first_visitor=told.visitor_id.max(where=told.turn == 0), visitors=told.visitor_id.nunique()
+    )
+    rows = gathered.left_join(of_several, keys)
+    visitor_id = ibis.coalesce(rows.first_visitor, rows.visitor_id)
+    rows = rows.mutate(
+        visitor_id=visitor_id,
+        person=ibis.coalesce(visitor_id, rows.client_id),
+        n_visitors=ibis.coalesce(rows.visitors, visitor_id.notnull().cast("int64")),
+        pages_before_purchase=rows.until_purchase - rows.pages_earlier,
+        pages_before_identified=rows.until_identified - rows.pages_earlier,
+    )
+    return _as_declared(rows, SESSIONS).order_by("session_id")
+
+
+def _pages(events: ir.Table, gathered: ir.Table, keys: list[str], most: int) -> ir.Table:
+    """Return the table ``pages``: first pages of sessions that are long enough to predict on."""
+    long = gathered.filter(gathered.n_pages >= most + BUFFER)
+    pages = events.filter(events.is_page).inner_join(long.select(*keys, "session_id", "pages_earlier"), keys)
+    pages = pages.mutate(
+        position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.page_type.fill_null(UNKNOWN)
+    )
+    return _as_declared(pages.filter(pages.position <= most), PAGES).order_by("session_id", "position")
+
+
+def _queries(events: ir.Table, gathered: ir.Table, keys: list[str]) -> ir.Table:
+    """Return the table ``queries``; one whose text the log does not have is the empty text."""
+    asked = events.filter(events.is_query).select(*keys, "query")
+    queries = asked.inner_join(gathered.select(*keys, "session_id", "device", "purchase"), keys)
+    queries = queries.mutate(query=normalised(queries["query"]).fill_null(""))
+    return _as_declared(queries, QUERIES).order_by("session_id", "query")
+
+
+def _as_declared(table: ir.Table, declared: tuple[Column, ...]) -> ir.Table:
+    kinds = {"bool": "boolean", "double": "float64"}
+    return table.select(
+        **{column.name: table[column.name].cast(kinds.get(column.type, column.type)) for column in declared}
+    )
+
+
+def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
+    """Yield files of events that are read together, and how many events they have; all at once without ``most``."""
+    pq = require("pyarrow.parquet", "commerce", "reading a log")
+    together: list[Path] = []
+    events = 0
+    for file in files:
+        rows = pq.read_metadata(file).num_rows
+        if together and most is not None and events + rows > most:
+            yield together, events
+            together, events = [], 0
+        together.append(file)
+        events += rows
+    yield together, events
+
+
+def sessionise(
+    log: Log,
+    options: SessionOptions | None = None,
+    *,
+    engine: Engine | None = None,
+    folder: Path | None = None,
+) -> SessionTables:
+    """Return the sessions of a log: made when they are not there, or are those of another log or other options."""
+    options = options or SessionOptions()
+    folder = folder or log.folder / "sessions" / options.key
+    known_as = fingerprint("sessions", SessionTables.FORMAT, log.fingerprint, options.model_dump())
+    with taking_turns(folder):
+        try:
+            there = SessionTables.open(folder)
+            if there.fingerprint == known_as:
+                return there
+        except StorageError:
+            pass  # not there, or corrupt
+        with (
+            atomic_folder(folder, SessionTables.marker()) as inside,
+            open_engine() if engine is None else nullcontext(engine) as runs,
+        ):
+            counts = _write_tables(log, options, runs, inside)
+            about = {
+                "log": log.name,
+                "zone": log.zone,
+                "log_fingerprint": log.fingerprint,
+                "options": options.model_dump(),
+                "counts": counts,
+                "fingerprint": known_as,
+            }
+            SessionTables(about).save(inside / SessionTables.marker())
+    return SessionTables.open(folder)
+
+
+def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Path) -> dict[str, int]:
+    """Write the tables, a part per pass, and return how many there are of what."""
+    pq = require("pyarrow.parquet", "commerce", "reading a log")
+    if not log.buckets:
+        raise DataError(f"{log.folder} holds no events", "import the log again")
+    if options.by == "given":
+        events = engine.read(log.buckets)
+        found = engine.to_arrow(events.aggregate(n=events.given_session.count()))
+        if not found.column("n")[0].as_py():
+            raise UsageError(f"{log.name} brings no sessions of its own", "take them by client")
+    for name in TABLES:
+        (folder / name).mkdir()
+    # Everything of one client is in one file, so that a pass needs the memory of a few files at most. A visitor's
+    # clients are in any of them: sessions by visitor take one pass over everything, which the engine spills.
+    most = None if options.by == "visitor" else engine.rows_at_once
+    with task("sessions", log.n_events, "events") as bar:
+        for number, (files, n) in enumerate(_passes(log.buckets, most)):
+            _run_pass(engine, files, options, folder, f"part-{number:04d}.parquet")
+            bar.advance(n)
+    sessions = engine.read(sorted((folder / "sessions").iterdir()))
+    counted = sessions.aggregate(
+        events=sessions.n_events.sum().fill_null(0),
+        sessions=sessions.count(),
+        identified=sessions.visitor_id.count(),
+        purchases=sessions.count(where=sessions.purchase),
+        several_visitors=sessions.count(where=sessions.n_visitors > 1),
+    )
+    counts: dict[str, int] = engine.to_arrow(counted).to_pylist()[0]
+    for name in ("pages", "queries"):
+        counts[name] = sum(pq.read_metadata(file).num_rows for file in (folder / name).iterdir())
+    return counts
+
+
+def _run_pass(
+    engine: Engine, files: Sequence[Path], options: SessionOptions, folder: Path, part: str
+) -> None:
+    """Write one part of each table; an import wrote its files in the order that sessions by client need."""
+    events = engine.read(files)
+    found = _keys(events, options.by)
+    events = events.select(*_OF_ALL, *_OF_FIRST, "action", "visitor_id", **found)
+    with (
+        engine.ordered(events, tuple(found), ORDER, is_so=options.by == "client") as ordered,
+        engine.held(_assigned(ordered, tuple(found), options)) as rows,
+    ):
+        keys = [*ordered.partition, "number"]
+        with engine.held(_gathered(rows, keys)) as gathered:
+            engine.write(_sessions(rows, gathered, keys), folder / "sessions" / part)
+            engine.write(_pages(rows, gathered, keys, options.pages), folder / "pages" / part)
+            engine.write(_queries(rows, gathered, keys), folder / "queries" / part)

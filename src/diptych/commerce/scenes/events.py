@@ -1,0 +1,247 @@
+"""The raw log of a generated shop: what visitors do as events, the dirt among them, and the files of both."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.scenes import visits
+from diptych.commerce.scenes.shop_log import ACTIONS, COUNTRIES, DAY, DEVICES, MOST_EVENTS, RAW_COLUMNS, SHOP
+from diptych.commerce.scenes.visits import CONFIRMATION, NOTHING, Draw, Rows, World
+from diptych.core.draws import draw_below, draw_uniform
+from diptych.core.extras import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WORK = "making a shop log"
+_BOT_COOKIE = 1 << 62  # above those of visitors
+_UNREADABLE = ("yesterday", "2019-13-45T25:61:61.000000Z", "n/a", None)  # what stands instead of a time
+_NAMES: dict[str, Sequence[str]] = {
+    "device": (*DEVICES, "Robot"),
+    "channel": [name.capitalize() for name in THESIS_CHANNELS],
+    "country": (*COUNTRIES, "US", "CN", "BR"),
+    "action": list(ACTIONS),
+    "page": visits.PAGES,
+    "item": [f"p{number:05d}" for number in range(visits.ITEMS)],
+}
+
+
+def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
+    """Return all events of some visitors, ordered by time, and how many there are of what; of no visitors, a bot's.
+
+    Columns are numbers of values, and NOTHING where there is none.
+    """
+    if not numbers:
+        return _busy_bot(world), Counter()
+    sessions, pages = visits.visits_of(world, numbers)
+    known_page = sessions.known_page[pages.session]
+    opened_us = sessions.start_us[pages.session] + pages.open_us
+    inside_us = sessions.start_us[pages.session] + pages.inside_us
+    shown = np.where((pages.kind == visits.PRODUCT) | (pages.kind == CONFIRMATION), pages.item, NOTHING)
+    logs_in = (pages.position == known_page) & (known_page > visits.RECOGNISED)
+    nothing = np.full(len(opened_us), NOTHING)
+    of_actions = [  # whether it happens, when, and on which page, query and item
+        (pages.position > 0, opened_us, pages.kind, nothing, shown),
+        (pages.query != NOTHING, opened_us - visits.QUERY_AHEAD, nothing, pages.query, nothing),
+        (pages.add, inside_us, nothing, nothing, pages.item),
+        (pages.removed != NOTHING, inside_us, nothing, nothing, pages.removed),
+        (logs_in, opened_us - SECOND // 2, nothing, nothing, nothing),
+    ]
+    parts = []
+    for action, (happens, *columns) in enumerate(of_actions):
+        row = np.flatnonzero(happens)
+        some = Rows(zip(("t_us", "page", "query", "item"), columns, strict=True)).take(row)
+        parts.append(Rows(some, row=row, action=np.full(len(row), action)))
+    events = _joined(parts)
+    events = events.take(np.argsort(events.t_us, kind="stable"))
+    row = events.pop("row")
+    of = sessions.take(pages.session[row])
+    # a cookie is above 0 and another one for each visitor and device
+    place = of.number * len(THESIS_DEVICES) + of.device
+    mixed = (world.draw(Draw.COOKIE, place) * 2**31).astype(np.int64)
+    found = Rows(
+        events,
+        unreadable=np.full(len(row), NOTHING),  # the text that stands instead of the time
+        session=of.key,
+        cookie=(mixed << 32) + place,
+        customer=np.where(pages.position[row] >= of.known_page, of.number, NOTHING),
+        device=of.device,
+        channel=of.channel,
+        country=of.country,
+        purchased=events.page == CONFIRMATION,
+    )
+    totals = {
+        "events": len(row),
+        "sessions": len(sessions.key),
+        "purchase sessions": int(sessions.purchase.sum()),
+        "anonymous sessions": int((sessions.known_page == visits.NEVER).sum()),
+    }
+    return found, Counter(totals)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return Rows({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _busy_bot(world: World) -> Rows:
+    """Return one cookie with more events than any visitor has, all else as it should be."""
+    numbers = np.arange(MOST_EVENTS + 500)
+    after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
+    values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)
+    values |= {"device": list(DEVICES).index("PC"), "channel": 0, "country": 0, "action": 0}
+    return Rows(
+        {name: np.full(len(numbers), value) for name, value in values.items()},
+        t_us=np.sort(world.calendar.days_us[0] + after_us),
+        cookie=np.full(len(numbers), 2 * _BOT_COOKIE - 1),
+        page=draw_below(visits.TYPES, world.seed, Draw.BOT, numbers, 1),
+        purchased=np.zeros(len(numbers), bool),
+    )
+
+
+def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
+    """Return the events of a block, unordered, among rows that are none, and how many of these by rule.
+
+    A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
+    that cannot be read; a part ``rate`` of the sessions is there once more from another country, and from no known
+    device. All that are no exact copies have cookies of their own. Of the bot, which has no session, all is too many.
+    """
+    *rules, last = SHOP["rules"]
+    if events.session[0] == NOTHING:
+        return events, Counter({last: len(events.t_us)})
+    spoilt = [events]
+    for number, rule in enumerate(rules):
+        thing = np.where(rule in ("country", "device"), 0, events.t_us)
+        rows = np.flatnonzero(world.draw(Draw.DIRT, number, events.session, thing) < rate)
+        some = events.take(rows)
+        kind = world.draw(Draw.BOT, number, some.session, thing[rows])
+        bot = _BOT_COOKIE + (kind * 2**53).astype(np.int64)
+        nothing = np.full(len(bot), NOTHING)
+        changes = {
+            "duplicate": {},
+            "no client": {"cookie": nothing},
+            "unreadable time": {"cookie": bot, "unreadable": bot % len(_UNREADABLE)},
+            "country": {"cookie": bot, "country": len(COUNTRIES) + bot % 3},
+            "device": {"cookie": bot, "device": np.where(bot % 2 == 0, NOTHING, len(DEVICES))},
+        }[rule]
+        if changes:
+            changes["customer"] = nothing
+        spoilt.append(Rows({**some, **changes}))
+    added = Counter({rule: len(some.t_us) for rule, some in zip(rules, spoilt[1:], strict=True)})
+    order = [world.draw(Draw.ORDER, place, one.session, one.t_us) for place, one in enumerate(spoilt)]
+    return _joined(spoilt).take(np.argsort(np.concatenate(order), kind="stable")), added
+
+
+def raw_table(world: World, events: Rows) -> pa.Table:
+    """Return the events in the columns of the raw log."""
+    pa = require("pyarrow", "commerce", _WORK)
+    prices = np.round(
+        2 * 400 ** draw_uniform(20191001, np.arange(visits.ITEMS)), 2
+    )  # 2 to 800 euros, most low
+    columns = {
+        "time": _times(world, events),
+        "cookie": _numbered(events.cookie, "{:016x}"),
+        "customer": _numbered(events.customer, "c{:08d}"),
+        **{name: _named(events[name], names) for name, names in _NAMES.items()},
+        "query": _named(events.query, typed_texts(world.effects["queries"])),
+        "price": pa.array(prices[events.item], mask=events.item == NOTHING),
+        "purchased": pa.array(events.purchased),
+    }
+    return pa.table({name: columns[name] for name in RAW_COLUMNS})
+
+
+@cache
+def typed_texts(count: int) -> tuple[str, ...]:
+    """Return the first ``count`` queries, most frequent first, each as it is typed in five ways."""
+    kinds, things, uses = (SHOP["queries"][name] for name in ("kinds", "things", "uses"))
+    typed = []
+    for number in range(count):
+        rest, kind = divmod(number, len(kinds))
+        use, thing = rest // len(things), (rest + kind * 7) % len(things)
+        text = f"{kinds[kind]} {things[thing]}{uses[use] if use < len(uses) else f' {use}'}"
+        typed += [text, text.capitalize(), text.upper(), f" {text}  ", text.replace(" ", "  ", 1)]
+    return tuple(typed)
+
+
+def _times(world: World, events: Rows) -> pa.Array:
+    """Write times: apps write universal time and Z, browsers local time and its offset."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    universal = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])
+    offset_us = np.where(universal, 0, world.calendar.local_us(events.t_us) - events.t_us)
+    different, place = np.unique(offset_us, return_inverse=True)
+    zones = np.array(["Z", *(_zone(int(offset) // (60 * SECOND)) for offset in different)])
+    clock = pa.array(events.t_us + offset_us, pa.timestamp("us")).cast(pa.string())
+    clock = pc.binary_replace_slice(clock, 10, 11, "T")
+    times = pc.binary_join_element_wise(clock, pa.array(zones[np.where(universal, 0, place + 1)]), "")
+    bad = events.unreadable != NOTHING
+    instead = pa.array(_UNREADABLE, pa.string()).take(pa.array(events.unreadable[bad]))
+    return pc.replace_with_mask(times, pa.array(bad), instead)
+
+
+def _zone(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+def _named(codes: np.ndarray, names: Sequence[str]) -> pa.Array:
+    """Texts by number; none where there is no number."""
+    import pyarrow as pa
+
+    numbers = pa.array(codes.astype(np.int32), mask=codes == NOTHING)
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(names, pa.string()))
+
+
+def _numbered(values: np.ndarray, text: str) -> pa.Array:
+    """Numbers, each written as ``text`` says; none where there is no number."""
+    known = values != NOTHING
+    different, place = np.unique(values[known], return_inverse=True)
+    codes = np.full(len(values), NOTHING)
+    codes[known] = place
+    return _named(codes, [text.format(value) for value in different.tolist()])
+
+
+_ROWS = 2_000_000
+"""Of a Parquet file: another one begins after the block that reaches it."""
+
+
+def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
+    """Write tables of the same columns, one after the other; the same rows are the same bytes.
+
+    Args:
+        path: of a compressed CSV file with a header, or a pattern of Parquet files with a row group for every table.
+    """
+    if path.suffix == ".gz":
+        pa, csv = require("pyarrow", "commerce", _WORK), require("pyarrow.csv", "commerce", _WORK)
+        kinds = {"price": pa.float64(), "purchased": pa.bool_()}
+        plain = pa.schema([(name, kinds.get(name, pa.string())) for name in RAW_COLUMNS])
+        # neither a name nor a time in the header
+        with (
+            path.open("wb") as file,
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=4, mtime=0) as packed,
+            csv.CSVWriter(packed, plain) as writer,
+        ):
+            for table in tables:
+                writer.write_table(table.cast(plain))
+        return
+    parquet = require("pyarrow.parquet", "commerce", _WORK)
+    path.parent.mkdir(parents=True)
+    files, rows = 0, _ROWS
+    with ExitStack() as opened:
+        for table in tables:
+            if rows >= _ROWS:
+                opened.close()
+                name = path.with_name(path.name.replace("*", f"{files:04d}"))
+                # columns of words by number are plain texts to who reads them
+                out: Any = parquet.ParquetWriter(name, table.schema, compression="zstd", store_schema=False)
+                writer, files, rows = opened.enter_context(out), files + 1, 0
+            writer.write_table(table)
+            rows += len(table)

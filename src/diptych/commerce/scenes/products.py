@@ -1,0 +1,338 @@
+"""Generated products: a shop with a category tree, planted so that what each modality can tell is known.
+
+A product depends on (seed, number, levels, size, skew, shares, effects) alone, so a larger shop begins with the
+products of the smaller one.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.scenes.categories import (
+    DEPARTMENTS,
+    FACETS,
+    MODALITIES,
+    SHOP,
+    WORDS,
+    Leaf,
+    grow,
+    planted,
+    truth_of,
+)
+from diptych.core.errors import DataError
+from diptych.core.files import write_json
+from diptych.core.fingerprint import fingerprint
+from diptych.core.options import parameter
+from diptych.core.reading import read_jsonl
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.products import plain_text
+from diptych.data.scenes.draw import draw_world
+from diptych.data.scenes.facts import LIGHTS
+from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of, sizes_of
+from diptych.data.scenes.world import SceneObject, World
+
+_TITLES = SHOP["titles"]
+
+PRODUCTS = "products.jsonl"
+"""A line for each product: ``id``, ``split``, ``picture`` (its file, or null), ``title`` (or null), ``attributes``,
+``category_paths``, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets that this category
+depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells, rightly or
+wrongly)."""
+
+TRUTH = "truth.json"
+
+_SPLITS = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
+
+
+def _share(products: str) -> Any:
+    return parameter(0.0, f"Share of products {products}.", ge=0, le=1)
+
+
+class ProductOptions(ImageOptions):
+    """What generated products are like; shares are parts of all products, 0 to 1."""
+
+    without_picture: float = _share("without an image")
+    without_title: float = _share("without a title")
+    without_attributes: float = _share("without attributes")
+    without_category: float = _share("without a category")
+    in_two_places: float = _share("in two categories")
+    dirt: float = _share("with HTML in their texts")
+    n_products: int = parameter(2000, "Products.", "--n", ge=1, le=100_000)
+    levels: Span = parameter(f"2-{len(FACETS)}", "Levels of a category path, e.g. 3 or 2-5.")
+    skew: float = parameter(0.0, "Share of products in one category, e.g. 0.5.", ge=0, le=1)
+
+
+class Products(Generator):
+    """Images, ``products.jsonl``, and ``truth.json`` with what is planted and what can be known."""
+
+    dataset = "product-scenes"
+    noun = "product scenes"
+    command = "diptych data products"
+    version = 1
+    unit = "products"
+
+    def __init__(self, given: ProductOptions, effects: Mapping[str, Any]) -> None:
+        self.given, self.effects = given, effects
+        self.levels = least_and_most(given.levels, "levels", len(FACETS))
+        parameters = {
+            **dict.fromkeys(("n_products", "levels", "seed", "size", "skew")),  # which come first
+            **given.model_dump(exclude={"workers"}),
+            "levels": list(self.levels),
+            "effects": "usual" if effects == SHOP["effects"] else fingerprint(effects),
+        }
+        super().__init__(parameters, given.n_products, given.workers, effects)
+
+    @cached_property
+    def leaves(self) -> list[Leaf]:
+        """Return where products are."""
+        return grow(self.given.seed, self.levels, self.given.skew)
+
+    def chunks(self) -> list[range]:
+        """Return the numbers of products, so many at a time."""
+        return parts_of(self.total)
+
+    def make_chunk(self, folder: Path, chunk: range) -> list[dict[str, Any]]:
+        """Draw products, and return their lines."""
+        lines = [self.line(number) for number in chunk]
+        for number, line in zip(chunk, lines, strict=True):
+            if "picture" in line["told"]:
+                picture = _draw(line["told"]["picture"], self._chance(number, "drawing"), self.given.size)
+                # noise does not compress: level 1 is about as small as level 9 here, and several times faster
+                picture.save(folder / line["picture"], "PNG", compress_level=1)
+        return lines
+
+    def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
+        """Write the lines, and what is true of them."""
+        for thousand in range(0, self.total, 1000):
+            (folder / _picture(thousand)).parent.mkdir(parents=True)
+        with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
+
+            def written() -> Iterator[dict[str, Any]]:
+                for line in chain.from_iterable(chunks):
+                    file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+                    yield line
+
+            write_json(folder / TRUTH, truth_of(self.leaves, self.effects, written()))
+        return {"files": sizes_of(folder)}
+
+    def line(self, number: int) -> dict[str, Any]:
+        """Return a product as ``products.jsonl`` has it."""
+        given, chance = self.given, self._chance(number, "facts")
+        place = min(bisect_right(self._cumulative, chance.random()), len(self.leaves) - 1)
+        leaf = self.leaves[place]
+        facts = {facet: leaf.values.get(facet) or chance.choice(list(WORDS[facet])) for facet in FACETS}
+        facts["noun"] = DEPARTMENTS[facts["department"]]["noun"]
+        lot = self._chance(number, "shares")
+        missing = (given.without_picture, given.without_title, given.without_attributes)
+        present = [lot.random() >= share for share in missing]
+        told = {
+            modality: self._told(number, modality, facts, leaf)
+            for modality, there in zip(MODALITIES, present, strict=True)
+            if there
+        }
+        categorised = lot.random() >= given.without_category
+        paths = [leaf.path]
+        if lot.random() < given.in_two_places and (second := _second_place(self.leaves, leaf)):
+            paths.append(second.path)
+        title, attributes = None, {}
+        if "title" in told:
+            title = title_of(told["title"], self._chance(number, "words"), self.effects["synonyms"])
+        if "attributes" in told:
+            attributes = attributes_of(told["attributes"], self._chance(number, "sheet"))
+        if lot.random() < given.dirt:
+            dirt = self._chance(number, "dirt")
+            title = None if title is None else spoilt(title, dirt)
+            attributes = {name: spoilt(value, dirt) for name, value in attributes.items()}
+            if attributes:
+                attributes["note"] = dirt.choice(("", " ", "<br>", "&nbsp;"))  # a name without a value
+        return {
+            "id": f"p{number:06}",
+            "split": _SPLITS[number % len(_SPLITS)],
+            "picture": _picture(number) if "picture" in told else None,
+            "title": title,
+            "attributes": attributes,
+            "category_paths": [list(path) for path in paths] if categorised else [],
+            "belongs": list(leaf.path),
+            "depends": list(leaf.values),
+            "facts": facts,
+            "told": told,
+        }
+
+    def _chance(self, number: int, purpose: str) -> random.Random:
+        """Return the generator of one purpose of one product, which nothing else draws from."""
+        return random.Random(f"diptych products/{self.given.seed}/{number}/{purpose}")
+
+    @cached_property
+    def _cumulative(self) -> list[float]:
+        return list(accumulate(leaf.prior for leaf in self.leaves))
+
+    def _told(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
+        """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
+        chance, telling = self._chance(number, modality), self.effects[modality]
+        found = {}
+        for facet, value in facts.items():
+            draws = chance.random(), chance.random(), chance.random()
+            if facet in telling:
+                how = telling[facet]
+                depends = modality == "picture" or facet == "noun" or facet in leaf.values
+                if draws[0] < how["told"] * (1.0 if depends else self.effects["beside"]):
+                    others = [other for other in WORDS[facet] if other != value]
+                    found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
+        return found
+
+
+def _picture(number: int) -> str:
+    """Return an image's name inside the folder; a thousand to a folder."""
+    return f"pictures/{number // 1000:03}/{number:06}.png"
+
+
+def _draw(told: Mapping[str, str], chance: random.Random, size: int) -> Any:
+    """Return a Pillow image of what is told."""
+    x, y = 0.5 + chance.uniform(-0.1, 0.1), 0.5 + chance.uniform(-0.1, 0.1)
+    radius = chance.uniform(0.26, 0.34)
+    item = SceneObject(told["shape"], told["colour"], "large", told["finish"], x, y, radius)
+    background = DEPARTMENTS[told["department"]]["background"]
+    return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
+
+
+def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
+    """Return the leaf of another department that is most like ``own``: of its shape, where any is, and with most
+    values in common, the first of several."""
+
+    def likeness(leaf: Leaf) -> tuple[bool, int]:
+        same = sum(own.values.get(facet) == value for facet, value in leaf.values.items())
+        return own.values.get("shape") == leaf.values.get("shape"), same
+
+    others = (leaf for leaf in leaves if leaf.path[0] != own.path[0])
+    return max(others, key=likeness, default=None)
+
+
+def title_of(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
+    """Return one line of plain text."""
+    words = []
+    for facet in _TITLES["order"]:
+        if facet in told:
+            first, *others = WORDS[facet][told[facet]]
+            other = others and chance.random() < synonyms
+            words.append(chance.choice(others) if other else first)
+    head = " ".join(words).title().replace("'S", "'s")
+    letters = "".join(chance.choice(_TITLES["letters"]) for _ in range(2))
+    brand = chance.choice(_TITLES["brands"])
+    parts = [f"{brand} {head}".strip(), f"{letters}-{chance.randint(100, 999)}"]
+    for share, ends in ((0.5, _TITLES["praise"]), (0.4, _TITLES["packs"])):
+        if chance.random() < share:
+            parts.append(chance.choice(ends))
+    return ", ".join(parts)
+
+
+def attributes_of(told: Mapping[str, str], chance: random.Random) -> dict[str, str]:
+    """Name → value: what attributes tell, under the facets' names, and what tells nothing."""
+    found = {facet: WORDS[facet][value][0] for facet, value in told.items()}
+    if chance.random() < 0.7:
+        found["brand"] = chance.choice(_TITLES["brands"])
+    if chance.random() < 0.5:
+        found["weight"] = f"{chance.randint(2, 90) * 10} g"
+    if chance.random() < 0.3:
+        found["country of origin"] = chance.choice(_TITLES["countries"])
+    names = list(found)
+    chance.shuffle(names)
+    return {name: found[name] for name in names}
+
+
+def spoilt(text: str, chance: random.Random) -> str:
+    """Return the same text as some feeds have it; ``plain_text`` gives it back.
+
+    Nothing comes between two words but white space, and no word is changed.
+    """
+    first, blank, rest = text.partition(" ")
+    written = html.escape(text, quote=False)
+    forms = (
+        f"<b>{html.escape(first, quote=False)}</b>{blank}{html.escape(rest, quote=False)}",
+        f"<p class='title'>{written}<br/></p>",
+        written.replace(" ", "&nbsp;", 1) + "<!-- seo -->",
+        html.escape(f"<i>{written}</i>", quote=False),
+        f"\t{written.replace(' ', '  ')}\n",
+        f"<style>.t{{color:red}}</style>{written}",
+    )
+    return chance.choice(forms)
+
+
+def make_product_scenes(
+    folder: Path | str | None = None,
+    n_products: int = 2000,
+    *,
+    effects: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Path:
+    """Make the products of a shop with planted effects, or find those made earlier.
+
+    Args:
+        folder: where they are; None for a folder of the cache.
+        effects: what is planted otherwise than in ``products.toml``, e.g. ``{"synonyms": 0.0}``.
+        options: further fields of :class:`ProductOptions`.
+    """
+    given = ProductOptions.read({"n_products": n_products, **options}, "products")
+    return Products(given, planted(effects)).make(folder)
+
+
+_AGAIN = f"generate them again with `{Products.command}`"
+
+
+def read_product_scenes(folder: Path | str) -> Collection:
+    """Read what :func:`make_product_scenes` made."""
+    folder = Path(folder)
+    header = Products.read_header(folder)
+    try:
+        return _collection(folder, header)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{folder} is not as it was made ({type(error).__name__}: {error})", _AGAIN) from None
+
+
+def _collection(folder: Path, header: dict[str, Any]) -> Collection:
+    lines = [value for _, value in read_jsonl(folder / PRODUCTS, DataError, _AGAIN)]
+    if len(lines) != header["n_products"]:
+        found = f"{folder / PRODUCTS} holds {len(lines):,} products"
+        raise DataError(f"{found}, {header['n_products']:,} expected", _AGAIN)
+    pictures = [line["picture"] for line in lines if line["picture"] is not None]
+    pictured = np.array([line["picture"] is not None for line in lines], dtype=bool)
+    titles = [plain_text(line["title"] or "") for line in lines]
+    titled = [row for row, title in enumerate(titles) if title]
+    kept = ("attributes", "category_paths", "belongs", "depends", "facts", "told")
+    return Collection(
+        name=Products.dataset,
+        image_ids=[line["id"] for line in lines],
+        captions=[titles[row] for row in titled],
+        caption_ids=[f"{lines[row]['id']}#title" for row in titled],
+        caption_image=np.asarray(titled, dtype=np.int64),
+        splits=[line["split"] for line in lines],
+        source=FolderSource(folder, pictures),
+        source_rows=np.where(pictured, np.cumsum(pictured) - 1, -1).astype(np.int64),
+        records=[
+            {"title": title, **{key: line[key] for key in kept}, "product": line["id"]}
+            for line, title in zip(lines, titles, strict=True)
+        ],
+        notes=(
+            f"product scenes version {Products.version}, seed {header['seed']}, {header['size']} pixels, "
+            f"{header['levels'][0]} to {header['levels'][1]} levels",
+        ),
+        centric="object",
+    )
+
+
+def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
+    """Make the products, or find them in the cache, and read them.
+
+    Arguments are as in :func:`make_product_scenes`.
+    """
+    return read_product_scenes(make_product_scenes(folder, n_products, **options))

@@ -1,0 +1,405 @@
+"""What visitors of a generated shop do: who comes, when and what for, and which pages follow.
+
+Every number is drawn for a thing alone, a visitor, a session or a page, by its key; many things at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.scenes.shop_log import COUNTRIES, HOUR, SHOP, Calendar, week_day
+from diptych.core.draws import draw_uniform
+from diptych.core.errors import UsageError
+
+# What a number is drawn for; two of one thing never share one.
+Draw = IntEnum(
+    "Draw",
+    "KIND SESSIONS DEVICES PROPENSITY COUNTRY COOKIE DAY HOUR MOMENT FOLD CHANNEL DEVICE LOGIN LOGIN_PAGE INTENT COUNT "
+    "PAGES_AFTER PAGE DWELL EXACT_GAP ITEM ADD REMOVE QUERY QUERY_TEXT QUERY_STYLE DIRT BOT ORDER",
+)
+
+MONTH = 28  # days that a mean number of sessions is of
+SESSION_KEYS = 4096  # sessions of a visitor at most: a session's key is visitor × this + its number
+RECOGNISED, NEVER = 1, 1 << 20  # pages at which a customer is known: on arrival, or not at all
+FORCED = 3  # last pages of every purchase, which no chain draws: basket, checkout, confirmation
+MOST_PAGES = 400  # of a part of a session; what a distribution has beyond is at this number
+LEAST_DWELL, LONGEST_GAP = SECOND, 1800 * SECOND  # exactly the longest one is one session still
+QUERY_AHEAD = SECOND // 4  # how long before its page of results a query is submitted
+ITEMS = 5_000
+STYLES = 5  # ways of typing a query
+NOTHING = -1  # in any column: no value
+
+PAGES: list[str] = SHOP["pages"]
+SEARCH, PRODUCT, BASKET, CHECKOUT, CONFIRMATION = (
+    PAGES.index(name) for name in ("search", "product", "basket", "checkout", "confirmation")
+)
+TYPES = CONFIRMATION  # how many a chain has; the row behind them is of what goes before the first page
+NO_DEVICE = len(THESIS_DEVICES)  # in a table of transitions the row of what goes before the first session
+
+_EVEN, _LEAST = 1e-9, 1e-16
+
+
+class Rows(dict[str, np.ndarray]):
+    """Columns of as many rows each, by name or as attributes."""
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        return self[name]
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Return some of the rows, by number or by mask."""
+        return Rows({name: values[rows] for name, values in self.items()})
+
+
+class Choice:
+    """Distributions in rows, by which columns are chosen."""
+
+    def __init__(self, name: str, rows: Any) -> None:
+        self.rows = np.atleast_2d(shares_of(name, rows))
+        sums = np.cumsum(self.rows, axis=1)
+        sums /= sums[:, -1:]
+        self._rising = (sums + np.arange(len(sums))[:, None]).ravel()
+
+    def __call__(self, uniform: np.ndarray, rows: np.ndarray | int = 0) -> np.ndarray:
+        """(n,) int64: a column for each draw in [0, 1), by the distribution in its row."""
+        columns = self.rows.shape[1]
+        places = np.searchsorted(self._rising, uniform + rows, side="right") - rows * columns
+        chosen: np.ndarray = np.minimum(
+            places, columns - 1
+        )  # a draw next to 1 may be rounded into the next row
+        return chosen
+
+
+def shares_of(name: str, rows: Any) -> np.ndarray:
+    """Return distributions as an array."""
+    shares = np.asarray(rows, dtype=np.float64)
+    if shares.min() < -_EVEN or np.abs(shares.sum(axis=-1) - 1).max() > _EVEN:
+        raise UsageError(f"effects: {name} is no distribution", "give shares that add up to 1")
+    return shares
+
+
+def _each(effects: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> list[Any]:
+    """Return the values of an effect that has one for each of some names, in their order."""
+    if set(effects[name]) != set(keys):
+        raise UsageError(f"effects: {name} has {', '.join(effects[name])}", f"name each of {', '.join(keys)}")
+    return [effects[name][key] for key in keys]
+
+
+class World:
+    """What a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
+
+    def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
+        self.effects, self.calendar, self.seed = effects, calendar, seed
+        single = {name: effects[name] for name in ("repeat", "customers", "login", "continued", "exact_gaps")}
+        single["recognised and login"] = effects["recognised"] + effects["login"]
+        for name, share in single.items():
+            if not 0 <= share <= 1:
+                raise UsageError(f"effects: {name} is {share}", "give a share from 0 to 1")
+        log_odds = (
+            effects["base"]
+            + np.array(_each(effects, "device", THESIS_DEVICES))[:, None, None, None]
+            + np.array(_each(effects, "channel", THESIS_CHANNELS))[:, None, None]
+            + np.array(effects["week_day"])[:, None]
+            + np.array(effects["hour"])
+        )
+        self.chance = 1 / (1 + np.exp(-log_odds))  # (d, c, 7, 24) of a purchase
+        self.latent_chance = ndtri(self.chance)
+        of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us)]
+        self.days = Choice("days", of_days / of_days.sum())
+        self.hours = Choice("hours", effects["hours"])
+        self.channels = Choice("channels", _each(effects, "channels", THESIS_CHANNELS))
+        self._open_devices(effects)
+        self._open_pages(effects)
+        queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
+        self.queries = Choice("queries", queries / queries.sum())
+        self.styles = Choice("styles", [0.70, 0.15, 0.05, 0.06, 0.04])
+        # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
+        self.asked = np.array(_each(effects, "query", THESIS_DEVICES))
+
+    def _open_devices(self, effects: Mapping[str, Any]) -> None:
+        """Make the sets of devices; the last d are those of anonymous visitors, one device each."""
+        sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
+        self.owned = [*sets, *([device] for device in range(NO_DEVICE))]
+        shares = np.zeros((2, len(self.owned)))
+        shares[1, : len(sets)] = [one["share"] for one in effects["device_sets"]]
+        shares[0, len(sets) :] = _each(effects, "anonymous_devices", THESIS_DEVICES)
+        self.sets = Choice("device_sets", shares)  # of anonymous visitors and of customers
+        every = shares_of("transitions", effects["transitions"])
+        # (s · (d + 1), d) transitions among the devices of a set; the last row is of the first session
+        self.moves = Choice("moves", np.vstack([_moves(every, devices) for devices in self.owned]))
+
+    def _open_pages(self, effects: Mapping[str, Any]) -> None:
+        chains = (effects["others"], effects["buyers"])
+        # (2 · (t + 1), t) of others and of buyers, the last row that of first pages
+        self.chains = Choice(
+            "others or buyers", [row for one in chains for row in (*one["next"], one["start"])]
+        )
+        if self.chains.rows.min() <= 0:
+            raise UsageError("effects: a 0 in a chain would give a session away", "give more than 0")
+        # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
+        self.dwell = np.array([chain["dwell"] for chain in chains])
+        self.spread = np.array([[chain["spread"]] for chain in chains])
+        self.dwell_limits = [
+            ndtr((np.log(limit / SECOND) - self.dwell) / self.spread) for limit in (LEAST_DWELL, LONGEST_GAP)
+        ]
+        pages = _each(effects, "pages", THESIS_DEVICES)
+        # (d, pages) that a session without a purchase has 1, 2, … pages, and that the confirmation is page 1, 2, …
+        self.pages = Choice("pages", [_mixture(one["others"], first=1) for one in pages])
+        until = [_mixture(one["until_basket"], first=FORCED + 1) for one in pages]
+        self.confirmation = Choice("pages until the basket", until)
+        # of 0, 1, … pages after the confirmation
+        more = effects["continued"] * _mixture([(1.0, effects["pages_after"])], first=1)
+        self.after = Choice("pages_after", [1 - effects["continued"], *more])
+
+    def draw(self, what: Draw, *keys: np.ndarray | int) -> np.ndarray:
+        """(n,) float64 in [0, 1): of visitors by number, of sessions by key and page, which is 0 for all of it."""
+        return draw_uniform(self.seed, int(what), *keys)
+
+
+def _geometric(uniform: np.ndarray, mean: float | np.ndarray) -> np.ndarray:
+    """(n,) int64 of 0, 1, …: geometric with this mean, (1 - q) q^n with q = mean / (1 + mean)."""
+    mean = np.maximum(mean, 1e-12)
+    numbers: np.ndarray = np.floor(np.log1p(-uniform) / np.log(mean / (1 + mean))).astype(np.int64)
+    return numbers
+
+
+def _moves(every: np.ndarray, devices: list[int]) -> np.ndarray:
+    """(d + 1, d): transitions among some devices, and last their long-run shares: the first session is as any."""
+    table = np.zeros((NO_DEVICE + 1, NO_DEVICE))
+    inside = every[np.ix_(devices, devices)]
+    inside /= inside.sum(axis=1, keepdims=True)
+    table[np.ix_(devices, devices)] = inside
+    # the shares that a transition leaves as they are: (P' - 1) x = 0 with sum x = 1
+    system = np.vstack([inside.T - np.eye(len(devices)), np.ones(len(devices))])
+    table[NO_DEVICE, devices] = np.linalg.lstsq(system, np.eye(len(devices) + 1)[-1], rcond=None)[0]
+    table[table.sum(axis=1) == 0, devices[0]] = 1  # rows of devices that are not had are never used
+    return table
+
+
+def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
+    """(pages,) probability of 1, 2, … of a mixture of geometric distributions that begin at ``first``.
+
+    The means of the parts count from 0 on where they begin later than at 1.
+    """
+    shares_of("pages", [share for share, _ in parts])
+    beyond = np.arange(MOST_PAGES - first + 1)
+    values = np.zeros(MOST_PAGES)
+    for share, mean in parts:
+        stay = (mean - 1) / mean if first == 1 else mean / (1 + mean)
+        values[first - 1 :] += share * (1 - stay) * stay**beyond
+    values[-1] += 1 - values.sum()
+    return values
+
+
+def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
+    """Return the sessions and the pages of these visitors; those of each depend on the visitor's number alone.
+
+    A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
+    minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
+    """
+    sessions = _sessions(world, _people(world, np.arange(numbers.start, numbers.stop)))
+    paths = _paths(world, sessions)
+    last = np.cumsum(sessions.pages) - 1
+    acts = paths.add[last] | (paths.removed[last] >= 0)
+    lasts_us = np.where(acts, paths.inside_us[last], paths.open_us[last])
+    sessions["start_us"], kept = _one_after_the_other(world, sessions, lasts_us)
+    if not kept.all():
+        paths = paths.take(kept[paths.session])
+        paths["session"] = (np.cumsum(kept) - 1)[paths.session]
+        sessions = sessions.take(kept)
+    return sessions, paths
+
+
+def _people(world: World, number: np.ndarray) -> Rows:
+    customer = world.draw(Draw.KIND, number) < world.effects["customers"]
+    kind = customer.astype(np.int64)
+    more = (np.array(world.effects["sessions"])[kind] - 1) * len(world.calendar.days_us) / MONTH
+    shares = np.cumsum((0.83, 0.13, 0.04))
+    return Rows(
+        number=number,
+        customer=customer,  # whether the visitor has an account
+        # how many the visitor begins; few of them are dropped, where the one before still runs
+        sessions=np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS),
+        devices=world.sets(world.draw(Draw.DEVICES, number), kind),  # which set of them
+        # how little the visitor is inclined to buy, standard normal: what the person's sessions share
+        propensity=ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST)),
+        country=np.searchsorted(shares, world.draw(Draw.COUNTRY, number)).clip(max=len(COUNTRIES) - 1),
+    )
+
+
+def _sessions(world: World, people: Rows) -> Rows:
+    """Return all sessions that these visitors begin, in the order of visitors and time.
+
+    The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
+    in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
+    the visitor is, and sessions of one visitor are alike.
+    """
+    effects, calendar = world.effects, world.calendar
+    person = np.repeat(np.arange(len(people.number)), people.sessions)
+    key = people.number[person] * SESSION_KEYS + _in_turn(people.sessions)
+
+    def draw(what: Draw) -> np.ndarray:
+        return world.draw(what, key, 0)
+
+    local_us = calendar.days_us[world.days(draw(Draw.DAY))] + world.hours(draw(Draw.HOUR)) * HOUR
+    local_us += (draw(Draw.MOMENT) * HOUR).astype(np.int64)
+    start_us = calendar.universal_us(local_us, draw(Draw.FOLD) < 0.5)
+    order = np.lexsort((start_us, person))
+    person, key, start_us = person[order], key[order], start_us[order]
+
+    local_us = calendar.local_us(start_us)
+    mode = draw(Draw.LOGIN)
+    later = 2 + _geometric(draw(Draw.LOGIN_PAGE), effects["login_page"] - 2)
+    known = people.customer[person] & (mode < effects["recognised"] + effects["login"])
+    device = _devices(world, people, person, known, draw(Draw.DEVICE))
+    channel = world.channels(draw(Draw.CHANNEL))
+    place = device, channel, week_day(local_us), local_us // HOUR % 24
+    own, shared = ndtri(np.maximum(draw(Draw.INTENT), _LEAST)), people.propensity[person]
+    latent = np.sqrt(effects["repeat"]) * shared + np.sqrt(1 - effects["repeat"]) * own
+    purchase = latent < world.latent_chance[place]
+
+    count = draw(Draw.COUNT)
+    confirmation = np.where(purchase, 1 + world.confirmation(count, device), 0)
+    after = confirmation + world.after(draw(Draw.PAGES_AFTER))
+    pages = np.where(purchase, after, 1 + world.pages(count, device))
+    known_page = np.minimum(np.where(mode < effects["recognised"], RECOGNISED, later), pages)
+    return Rows(
+        number=people.number[person],  # of the visitor
+        country=people.country[person],
+        person=person,  # row of the visitor in the block
+        key=key,  # number that all draws of the session are for
+        start_us=start_us,  # universal time of the first event
+        device=device,
+        channel=channel,
+        known_page=np.where(known, known_page, NEVER),  # the first page at which the customer is known
+        purchase=purchase,
+        pages=pages,  # how many are opened
+        confirmation=confirmation,  # which of them confirms the purchase; 0 in others
+    )
+
+
+def _in_turn(counts: np.ndarray) -> np.ndarray:
+    """0, 1, … for each of the counts, one after the other: [2, 3] → [0, 1, 0, 1, 2]."""
+    ends = np.cumsum(counts)
+    numbers: np.ndarray = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+    return numbers
+
+
+def _devices(
+    world: World, people: Rows, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
+) -> np.ndarray:
+    """Return a session's device: by the transition from the customer's last session in which the customer is known.
+
+    In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
+    not depend on it, so that the transitions that can be seen are the planted ones.
+    """
+    first_row = people.devices * (NO_DEVICE + 1)  # of a set's transitions
+    device = world.moves(uniform, first_row[person] + NO_DEVICE)
+    counts = np.bincount(person, minlength=len(people.number))
+    first = np.cumsum(counts) - counts
+    several = np.array([len(devices) > 1 for devices in world.owned])[people.devices]
+    last = np.full(len(counts), NO_DEVICE)
+    for number in range(int(counts[several].max(initial=0))):
+        who = np.flatnonzero(several & (counts > number))
+        who = who[known[first[who] + number]]
+        here = first[who] + number
+        device[here] = last[who] = world.moves(uniform[here], first_row[who] + last[who])
+    return device
+
+
+def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return when each session begins, and whether it does: (n,) microseconds and bool."""
+    start_us, person = sessions.start_us.copy(), sessions.person
+    kept = np.ones(len(start_us), bool)
+    soon = (person[1:] == person[:-1]) & (start_us[1:] - (start_us + lasts_us)[:-1] <= LONGEST_GAP)
+    for busy in np.unique(person[1:][soon]):  # few, and each with a few sessions
+        rows = range(*np.searchsorted(person, [busy, busy + 1]))
+        free_us = start_us[rows[0]]
+        for row in rows:
+            if start_us[row] < free_us:
+                both = world.calendar.local_us(np.array([start_us[row], free_us])) // HOUR
+                kept[row] = both[0] == both[1]
+                start_us[row] = free_us
+            if kept[row]:
+                free_us = start_us[row] + lasts_us[row] + LONGEST_GAP + 1
+    return start_us, kept
+
+
+def _paths(world: World, sessions: Rows) -> Rows:
+    """Return all pages of these sessions, in their order.
+
+    Until three pages before the confirmation a purchase session follows the buyers' chain and dwell times; after
+    it, and in all other sessions, the others' hold.
+    """
+    effects = world.effects
+    session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
+    position = _in_turn(sessions.pages) + 1
+    key, confirmation = sessions.key[session], sessions.confirmation[session]
+    buying = (position <= confirmation).astype(np.int64)
+    first = np.cumsum(sessions.pages) - sessions.pages
+
+    def draw(what: Draw) -> np.ndarray:
+        return world.draw(what, key, position)
+
+    kind = _kinds(world, sessions, first, draw(Draw.PAGE))
+    # log-normal, between a second and below 30 minutes
+    low, high = world.dwell_limits
+    part = low[buying, kind] + draw(Draw.DWELL) * (high - low)[buying, kind]
+    seconds = np.exp(world.dwell[buying, kind] + world.spread[buying, 0] * ndtri(part))
+    dwell_us = np.clip((seconds * SECOND).astype(np.int64), LEAST_DWELL, LONGEST_GAP - 1)
+    inner = position < sessions.pages[session]
+    dwell_us[inner & (draw(Draw.EXACT_GAP) < effects["exact_gaps"])] = LONGEST_GAP
+
+    asked = world.asked[sessions.device, sessions.purchase.astype(np.int64)][session]
+    searched = np.flatnonzero((kind == SEARCH) & (draw(Draw.QUERY) < asked))
+    page = key[searched], position[searched]
+    text = world.queries(world.draw(Draw.QUERY_TEXT, *page)) * STYLES
+    query = np.full(len(kind), NOTHING)
+    query[searched] = text + world.styles(world.draw(Draw.QUERY_STYLE, *page))
+    ahead = np.where(query[first] != NOTHING, QUERY_AHEAD, 0)
+    until = np.cumsum(dwell_us) - dwell_us
+    open_us = until - until[first][session] + ahead[session]
+
+    item = (draw(Draw.ITEM) ** 2 * ITEMS).astype(np.int64)  # some products are looked at more than others
+    add = (kind == PRODUCT) & (draw(Draw.ADD) < np.array(effects["add"])[buying])
+    add |= position == confirmation - FORCED  # whoever buys has put something into the basket
+    last_add = np.maximum.accumulate(np.where(add, np.arange(len(add)), -1))
+    in_basket = item[np.maximum(last_add, 0)]
+    remove = (kind == BASKET) & (last_add >= first[session]) & ~add
+    remove &= draw(Draw.REMOVE) < np.array(effects["remove"])[buying]
+    return Rows(
+        session=session,  # row of it
+        position=position,  # from 1 on
+        kind=kind,  # number in PAGE_TYPES, or CONFIRMATION
+        open_us=open_us,  # from the session's start on
+        inside_us=open_us + dwell_us * 2 // 5,  # when something is put into the basket there, or taken out
+        query=query,  # the typed query that asked for the page
+        # what the page is about, or is put into the basket there
+        item=np.where(position == confirmation, in_basket, item),
+        add=add,
+        removed=np.where(remove, in_basket, NOTHING),  # what is taken out of the basket there
+    )
+
+
+def _kinds(world: World, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Page types, position by position for all sessions that are that long."""
+    kind = np.empty(len(uniform), np.int64)
+    order = np.argsort(-sessions.pages, kind="stable")
+    pages, confirmation, first = sessions.pages[order], sessions.confirmation[order], first[order]
+    before = np.full(len(order), TYPES)
+    for position in range(1, int(pages[0]) + 1):
+        longer = int(np.searchsorted(-pages, -position, side="right"))
+        left = confirmation[:longer] - position  # pages to go to the confirmation
+        chain = (left >= 0).astype(np.int64) * (TYPES + 1)
+        here = first[:longer] + position - 1
+        now = world.chains(uniform[here], chain + before[:longer])
+        for pages_left, page in ((2, BASKET), (1, CHECKOUT), (0, CONFIRMATION)):
+            now[left == pages_left] = page
+        kind[here] = now
+        before[:longer] = np.where(left == 0, TYPES, now)
+    return kind

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_evaluation import SMALL, evaluated, shop_and_maker
+
+from diptych.commerce.catalogue import Catalogue, judge
+from diptych.commerce.category_to_image.evaluation import (
+    Unit,
+    Work,
+    evaluate_models,
+    options_for,
+)
+from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
+from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
+from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
+from diptych.commerce.category_to_image.rankers import SentenceRanker, features_of_nodes
+from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
+from diptych.commerce.category_to_image.trained import TrainedModel
+from diptych.commerce.category_to_image.training import train
+from diptych.commerce.taxonomy import CategoryTree
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+
+Shop = tuple[Catalogue, FeatureMaker]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return shop_and_maker(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def found(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> ModelsEvaluation:
+    return evaluated(*shop, tmp_path_factory.mktemp("evaluations") / "one")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "evaluation"
+
+
+def held_out(shop: Catalogue) -> Catalogue:
+    return shop.subset([row for row, name in enumerate(shop.splits) if name != "train"])
+
+
+def trained(shop: Shop, seed: int) -> tuple[TrainedModel, CategoryFeatures]:
+    learned, rows = shop[0].split("train"), shop[1].categories([path[-1] for path in shop[0].tree.paths])
+    options = SMALL.model_copy(update={"setting": "most-specific", "seed": seed})
+    return train(learned, shop[1].products(learned, missing="none"), rows, options), rows
+
+
+def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: ModelsEvaluation) -> None:
+    catalogue, maker = shop
+    test = held_out(catalogue)
+    model, rows = trained(shop, seed=1)
+    judged = judge(test, "most-specific")
+    expected = measure_ranker(
+        model, maker.products(test, missing="none"), features_of_nodes(rows, judged.nodes), judged
+    )
+    cell = found.cells("most-specific", "clip-ita")[1]
+    for name in CATEGORY_MEASURES:
+        assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
+    assert cell.result.value("R@1", "i2t") == expected.value("R@1", "i2t")
+    assert cell.about["fingerprint"] == model.fingerprint
+    assert np.array_equal(test.place[cell.first], cell.found)
+    assert np.array_equal(cell.right, cell.result.per_query["t2i"]["P@1"] == 1)
+    guessed = cell.guess == judged.labels
+    assert guessed.mean() == pytest.approx(cell.result.value("R@1", "i2t"))
+
+
+def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluation) -> None:
+    depth = shop[0].tree.depth
+    for setting, numbers in found.numbers["settings"].items():
+        for row in numbers["table"]:
+            cells, model = found.cells(setting, row["model"]), row["model"]
+            each = np.mean([cell.result.per_query["t2i"]["mAP@10"] for cell in cells], axis=0)
+            value = row["values"]["mAP@10"]
+            assert value["mean"] == pytest.approx(each.mean())
+            assert value["low"] <= value["mean"] + 1e-9
+            assert value["chance"] == cells[0].result.score("mAP@10", "t2i").chance
+            levels, groups = numbers["levels"][model], depth[cells[0].nodes]
+            for level in levels:
+                here = groups == level["group"]
+                assert level["categories"] == here.sum()
+                assert level["values"]["mAP@10"]["mean"] == pytest.approx(each[here].mean())
+            errors = numbers["errors"][model]
+            assert errors["runs"] == len(cells)
+            assert errors["all"]["asked"] == len(cells) * len(groups)
+            assert errors["all"]["right"] == sum(int(cell.right.sum()) for cell in cells)
+            for name in ("asked", "wrong"):
+                assert errors["all"][name] == errors["seen"][name] + errors["unseen"][name]
+            seen = {bool(one["group"]): one for one in numbers["seen"][model]}
+            for is_seen, group in seen.items():
+                parts = [cell.result.per_query["t2i"]["P@1"][cell.seen == is_seen] for cell in cells]
+                means = [part.mean() for part in parts if len(part)]
+                assert group["values"]["P@1"]["mean"] == pytest.approx(np.mean(means))
+    unseen = found.numbers["settings"]["all"]["unseen"]
+    masks = [cell.seen for model in found.models for cell in found.cells("all", model)]
+    rows = np.flatnonzero(~np.any(masks, axis=0))
+    nodes = found.cells("all", "bm25")[0].nodes[rows]
+    assert [tuple(one["category"]) for one in unseen] == [shop[0].tree.paths[node] for node in nodes]
+    differences = found.numbers["settings"]["most-specific"]["differences"]
+    assert {one["run"] for one in differences} == {"bm25", "sentence", "clip-i"}
+
+
+def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> None:
+    said = found.numbers["settings"]["most-specific"]
+    assert [row["label"] for row in said["table"]] == ["BM25", "sentence encoder", "CLIP-I", "CLIP-ITA"]
+    assert said["baseline"] == "clip-ita"
+    assert "Holm over 24 comparisons" in said["comparison"]
+    assert all(one["right"] == (one["category"] == one["found"]) for one in said["examples"]["clip-ita"])
+    for part in ("relevance by label", "seeds 0, 1", "12 products to train on", "12 to find", "grid", "lsa"):
+        assert part in found.line(), part
+    assert "1 products without a category are no candidates" in said["line"]
+
+
+def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
+    shop: Shop, found: ModelsEvaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = ModelsEvaluation.open(found.folder)
+    assert again.numbers == found.numbers
+    assert again.tables()[0].texts == found.tables()[0].texts
+
+    def run(self: Work, *_: object) -> None:
+        raise AssertionError("a cell was made again")
+
+    monkeypatch.setattr(Work, "run", run)
+    assert evaluated(*shop, found.folder).numbers == found.numbers
+
+
+def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, folder: Path) -> None:
+    small = {"settings": ["most-general"], "models": ["sentence", "clip-t"]}
+    first = evaluated(*shop, folder, **{**small, "seeds": (0,)})
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("units/*.npz")}
+    assert len(before) == 2
+    grown = evaluated(*shop, folder, **{**small, "models": ["sentence", "clip-t", "clip-a"]})
+    assert grown.models == ("sentence", "clip-t", "clip-a")
+    assert len(grown.cells("most-general", "clip-t")) == 2
+    assert all(file.stat().st_mtime_ns == when for file, when in before.items())
+    assert grown.value("most-general", "sentence", "P@1") == first.value("most-general", "sentence", "P@1")
+    with pytest.raises(MismatchError, match="query 'name', asked for 'path'"):
+        evaluated(*shop, folder, **small, query="path")
+    with pytest.raises(MismatchError, match="options.epochs 2, asked for 3"):
+        evaluated(*shop, folder, **{**small, "options": SMALL.model_copy(update={"epochs": 3})})
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="slow to start elsewhere")
+def test_processes_give_the_same_bits(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
+    made = evaluated(*shop, folder, settings=["all"], models=["clip-ita"], jobs=2)
+    for mine, theirs in zip(made.cells("all", "clip-ita"), found.cells("all", "clip-ita"), strict=True):
+        assert mine.about["fingerprint"] == theirs.about["fingerprint"]
+        assert np.array_equal(mine.score, theirs.score)
+
+
+def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
+    without = replace(shop[1], image=None)
+    made = evaluated(shop[0], without, folder, settings=["most-general"], seeds=(0,), models=None)
+    assert set(made.about["left_out"]) == {"clip", "clip-i", "clip-it", "clip-ia", "clip-ita"}
+    assert "needs image" in made.about["left_out"]["clip-ita"]
+    assert made.baseline == "clip-ta"
+    with pytest.raises(UsageError, match="dual encoder"):
+        evaluated(*shop, folder / "other", models=["clip"])
+    bare = shop[0].subset(range(len(shop[0])))
+    bare = replace(bare, attributes=[() if name == "train" else ("red",) for name in bare.splits])
+    with pytest.raises(UsageError, match="attributes, which no training product has"):
+        evaluated(bare, shop[1], folder / "bare", models=["clip-ta"], settings=["most-specific"], seeds=(0,))
+
+
+def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
+    women = shop[0].subset(range(12))
+    few = {"models": ["bm25", "clip-t"], "seeds": (0,)}
+    made = evaluated(women, shop[1], folder, **few)
+    assert made.settings == ("all", "most-specific")
+    assert "ask with the words 'Women'" in made.about["left_out"]["most-general"]
+    with pytest.raises(DataError, match="'Women'"):
+        evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
+
+
+def test_baselines_need_no_products_to_train_on(shop: Shop, folder: Path) -> None:
+    test = held_out(shop[0])
+    given = {"settings": ["most-general"], "missing": "none"}
+    made = evaluate_models(None, None, test, shop[1], folder, **given)
+    assert made.models == ("bm25", "sentence")
+    assert "needs products to train on" in made.about["left_out"]["clip-ita"]
+    with pytest.raises(UsageError, match="clip-i needs products to train on"):
+        evaluate_models(None, None, test, shop[1], folder / "other", models=["clip-i"], **given)
+
+
+def test_a_picture_that_came_later_makes_another_evaluation(shop: Shop, folder: Path) -> None:
+    catalogue, maker = shop
+    small = {"models": ["sentence"], "settings": ["most-specific"]}
+    made = evaluated(catalogue, maker, folder, **small)
+    assert made.protocol.pictures.startswith("1 missing")
+    rows = catalogue.picture_rows.copy()
+    rows[0] = -1
+    other = replace(catalogue, picture_rows=rows)
+    assert other.fingerprint == catalogue.fingerprint
+    with pytest.raises(MismatchError, match="pictures '1 missing .* asked for '2 missing"):
+        evaluated(other, maker, folder, **small)
+
+
+def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
+    for error, match, said in (
+        (UnknownNameError, "clip-x", {"models": ["clip-x"]}),
+        (UnknownNameError, "setting", {"settings": ["some"]}),
+        (UsageError, "no seed", {"seeds": ()}),
+        (UsageError, "no model", {"models": []}),
+        (UsageError, "own options", {"published": True}),
+        (UsageError, "0 jobs", {"jobs": 0}),
+    ):
+        with pytest.raises(error, match=match):
+            evaluated(*shop, folder, **said)
+    other = replace(shop[0], tree=CategoryTree([*shop[0].tree.paths, ("Home",)]))
+    with pytest.raises(MismatchError, match="another category tree"):
+        evaluate_models(shop[0].split("train"), None, other.split("test"), shop[1], folder)
+    with pytest.raises(StorageError, match="does not exist"):
+        ModelsEvaluation.open(folder / "nothing")
+    strange = folder / "mine"
+    strange.mkdir(parents=True)
+    (strange / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds other things"):
+        evaluated(*shop, strange, models=["sentence"])
+
+
+def test_published_training_has_its_own_options() -> None:
+    protocol = EvaluationProtocol("", "", "", "", "label", "path", True, {}, 0)
+    options = options_for(protocol, Unit("most-general", "clip-ia", 3))
+    assert (options.temperature, options.batch_size, options.duplicates) == (1.0, 8, "negatives")
+    assert (options.model, options.seed, options.query) == ("clip-ia", 3, "path")
+    assert "compat published" in protocol.line()
+
+
+def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
+    catalogue, maker = shop
+    test, (model, _) = held_out(catalogue), trained(shop, seed=0)
+    made = evaluate_models(None, None, test, maker, folder, given=(model, "a model"), missing="none")
+    assert (made.models, made.seeds) == (("clip-ita",), ())
+    first, mine = (one.value("most-specific", "clip-ita", "P@5").values[0] for one in (found, made))
+    assert mine == pytest.approx(first)
+    assert "nothing fitted" in made.line()
+    assert made.numbers["settings"]["most-specific"]["seen"]["clip-ita"] == []
+
+
+class TestMixed:
+    def test_scores_are_mixed_by_how_often_training_saw_the_words(self, shop: Shop) -> None:
+        catalogue, maker = shop
+        test, (model, rows) = held_out(catalogue), trained(shop, seed=0)
+        products = maker.products(test, missing="none")
+        frozen, nodes = SentenceRanker(products), judge(test, "most-specific").nodes
+        queries = features_of_nodes(rows, nodes)
+        often, rarely, *_ = queries.texts
+        counts = {often: OFTEN, rarely: 1}
+        mixed = Mixed(model, frozen, (0.0, 0.5, 1.0), counts, ((0.2, 0.5), (0.1, 2.0)), {})
+        scores = mixed.category_rows(queries) @ mixed.product_rows(products).T
+        mine = (model.category_rows(queries) @ model.product_rows(products).T - 0.2) / 0.5
+        theirs = (
+            (queries.text @ products.title.T - 0.1) / 2 * products.titled
+        )  # without a title: an average one
+        np.testing.assert_allclose(scores[0], mine[0], atol=1e-5)
+        np.testing.assert_allclose(scores[1], (mine[1] + theirs[1]) / 2, atol=1e-5)
+        known = queries.text[2:].any(axis=1)  # words that the encoder does not know have trained scores alone
+        np.testing.assert_allclose(scores[2:], np.where(known[:, None], theirs[2:], mine[2:]), atol=1e-5)
+
+    def test_the_rule_is_learned_on_categories_held_out_of_training(self, shop: Shop, folder: Path) -> None:
+        made = evaluated(*shop, folder, settings=["all"], models=[MIXED], seeds=(0,))
+        about = made.cells("all", MIXED)[0].about["ranker"]
+        assert sum(about["validation categories"]) > 0
+        assert set(about["weights of the trained"]) == {"never seen", "rarely seen", "often seen"}
+        assert "mixed" in {row[0].text for row in made.tables()[0].rows}
+
+    def test_too_few_categories_to_hold_one_out(self, shop: Shop) -> None:
+        learned = shop[0].split("train")
+        features, rows = shop[1].products(learned, missing="none"), trained(shop, 0)[1]
+        mixed = learn_mixed(
+            learned, features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1})
+        )
+        assert mixed.weights == (0.0, 1.0, 1.0)
+        assert "at least two are needed" in mixed.describe()["rule"]

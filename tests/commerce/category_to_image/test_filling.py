@@ -1,0 +1,267 @@
+"""Filling: probabilities of whole paths, what a confidence is worth, what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from refusals import refused
+from scipy.sparse import csr_array
+from scipy.special import log_softmax, softmax
+
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.category_to_image import Filler, calibrate, candidate_nodes, reliability_of
+from diptych.commerce.category_to_image import filling as module
+from diptych.commerce.category_to_image.filling import (
+    COLUMNS,
+    VERDICTS,
+    Filled,
+    expected_calibration_error,
+    hierarchical_f1,
+    write_filled,
+)
+from diptych.commerce.taxonomy import CategoryTree
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+
+CODES = {("A",): "1", ("A", "x"): "gid://shop/2", ("A", "y", "z"): "3"}
+TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")], CODES)
+A, AX, AY, AYZ, B, C, CX = range(7)
+CANDIDATES = np.array([AX, AYZ, B, CX])
+EYE = np.eye(7, dtype=np.float32)[:, CANDIDATES]
+"""Rows of the tree's categories: a product's row is its scores of the candidates, all others have 0."""
+
+
+def sorted_into(shop: Catalogue, tree: CategoryTree, places: list[list[int]]) -> Catalogue:
+    """As many products as there are lists of places, in that tree."""
+    part = shop.subset(np.arange(len(places)))
+    start = np.concatenate([[0], np.cumsum([len(one) for one in places])]).astype(np.int64)
+    flat = np.array([node for one in places for node in one], dtype=np.int64)
+    return replace(part, tree=tree, place_start=start, places=flat)
+
+
+def by_log(*shares: float) -> np.ndarray:
+    """A product's row whose soft-max at temperature 1 is ``shares``."""
+    return np.log(np.array(shares, dtype=np.float32))[None]
+
+
+def test_candidates(shop: Catalogue) -> None:
+    texts = [shop.tree.text(node) for node in candidate_nodes(shop)]
+    assert texts == [
+        "Men > Accessories > Belts",
+        "Men > Clothing",  # no leaf, but a product is sorted into it and no further
+        "Men > Clothing > Shirts",
+        "Men > Clothing > Trousers",
+        "Women > Accessories > Rings",
+        "Women > Clothing > Coats",
+        "Women > Clothing > Dresses",
+    ]
+    assert candidate_nodes(shop, "all").tolist() == list(range(len(shop.tree)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("against", ["level", "siblings"])
+def test_a_paths_probability_is_the_product_of_what_its_levels_say(weight: float, against: str) -> None:
+    scores = np.random.default_rng(0).standard_normal((3, len(TREE)))
+    filler = Filler(TREE, CANDIDATES, EYE, 0.5, weight, against)  # type: ignore[arg-type]
+    key = {node: TREE.depth[node] if against == "level" else TREE.parent[node] for node in range(len(TREE))}
+    for row, logits in zip(scores / 0.5, filler.logits(scores), strict=True):
+        for node, logit in zip(CANDIDATES, logits, strict=True):
+            expected = row[node]
+            for one in TREE.ancestors(node).tolist():
+                rivals = [other for other in key if key[other] == key[one]]
+                expected += weight * log_softmax(row[rivals])[rivals.index(one)]
+            assert logit == pytest.approx(expected)
+
+
+def test_of_twins_the_one_whose_ancestors_fit_is_suggested() -> None:
+    """A > x and C > x score the same; A is like the product and C is not. A walk down would begin with B."""
+    scores = np.array([[0.4, 0.9, 0.0, 0.0, 0.5, -0.4, 0.9]])
+    filler = Filler(TREE, CANDIDATES, np.eye(7, dtype=np.float32), 0.2, 1.0, "siblings")
+    (block,) = filler.blocks(scores.astype(np.float32), np.array([0]))
+    assert block.path[0].tolist() == [A, AX, -1]
+    assert block.confidence[0, 0] >= block.confidence[0, 1] > 0
+
+
+def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SCORES", 6)
+    random, tree = np.random.default_rng(0), CategoryTree([(name,) for name in "abc"])
+    products = random.integers(-3, 4, (7, 4)).astype(np.float32)
+    categories = random.integers(-3, 4, (3, 4)).astype(np.float32)
+    rows, candidates = np.array([6, 0, 3]), np.arange(3)
+    for left, right in ((products, categories), (csr_array(products), csr_array(categories))):
+        blocks = list(Filler(tree, candidates, right).score_blocks(left, rows))
+        assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
+        assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
+    narrow = Filler(tree, candidates, categories[:, :3])
+    with pytest.raises(MismatchError, match="width 4 and of categories of 3"):
+        next(narrow.score_blocks(products, rows))
+    products[3, 1] = np.nan
+    with pytest.raises(NumericalError, match="product row 3"):
+        list(Filler(tree, candidates, categories).score_blocks(products, np.array([0, 3])))
+
+
+def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
+    random = np.random.default_rng(0)
+    tree = CategoryTree([(name,) for name in "abcde"])
+    scores = random.standard_normal((4000, 5)).astype(np.float32)
+    chances = softmax(scores / 0.4, axis=1)
+    labels = (chances.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
+    nothing = {"titles": [""] * 4000, "attributes": [()] * 4000, "picture_rows": np.full(4000, -1)}
+    ids, splits = [f"p{row}" for row in range(4000)], ["val"] * 4000
+    catalogue = replace(
+        shop, ids=ids, tree=tree, place_start=np.arange(4001), places=labels, splits=splits, **nothing
+    )
+    filler = Filler(tree, np.arange(5), np.eye(5, dtype=np.float32))
+    found = calibrate(filler, scores, catalogue)
+    # A root's own soft-max and that of its level are one: T and w share what there is to find.
+    assert found.temperature / (1 + found.weight) == pytest.approx(0.4, rel=0.05)
+    assert found.loss < found.chance == pytest.approx(np.log(5))
+    assert found.products == 4000
+    filler = replace(filler, temperature=found.temperature, weight=found.weight, against=found.against)
+    worth = reliability_of(filler, scores, catalogue)
+    assert worth.whole.error < 0.03
+    assert worth.whole.accuracy == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
+    assert worth.hierarchical["f1"] == pytest.approx(worth.whole.accuracy)  # on a flat tree
+    cold = reliability_of(replace(filler, temperature=0.05), scores, catalogue)
+    assert cold.whole.error > 0.1 > worth.whole.error
+    assert cold.whole.accuracy == worth.whole.accuracy
+
+
+def test_any_of_several_places_is_right(shop: Catalogue) -> None:
+    catalogue = sorted_into(shop, TREE, [[AX, B], [B], [], [A]])
+    filler = Filler(TREE, CANDIDATES, EYE)
+    found = calibrate(filler, np.eye(4, dtype=np.float32), catalogue)
+    assert found.products == 2  # one has no category, one none of the candidates
+    assert found.chance == pytest.approx((np.log(2) + np.log(4)) / 2)
+    unknown = sorted_into(shop, TREE, [[], [A]])
+    with pytest.raises(DataError, match="none of 2 products has one of 4 categories"):
+        calibrate(filler, np.eye(2, 4, dtype=np.float32), unknown)
+
+
+def test_of_too_many_products_the_same_ones_are_drawn(
+    shop: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CALIBRATED", 10 * len(shop.tree))
+    random = np.random.default_rng(0)
+    products, rows = (random.standard_normal((n, 6)).astype(np.float32) for n in (24, len(shop.tree)))
+    filler = Filler(shop.tree, candidate_nodes(shop), rows)
+    found = calibrate(filler, products, shop, seed=3)
+    order = random.permutation(24)
+    again = calibrate(filler, products[order], shop.subset(order), seed=3)
+    assert found.products == again.products == 10
+    assert found.temperature == pytest.approx(again.temperature)
+    assert found.temperature != calibrate(filler, products, shop, seed=4).temperature
+
+
+def test_calibration_error_and_hierarchical_f1_by_hand() -> None:
+    error, bins = expected_calibration_error(
+        np.array([0.1, 0.15, 0.9, 1.0]), np.array([False, True, True, True]), bins=2
+    )
+    assert bins == ((2, 0.125, 0.5), (2, 0.95, 1.0))
+    assert error == pytest.approx(0.5 * 0.375 + 0.5 * 0.05)
+    assert expected_calibration_error(np.zeros(0), np.zeros(0, bool))[0] == 0
+    # A > x for A > y > z, nothing for B, C > x for C > x
+    found = hierarchical_f1([(1, 2, 3), (0, 0, 1), (2, 2, 2)])
+    assert found == {"precision": 3 / 4, "recall": 3 / 6, "f1": pytest.approx(0.6)}
+    assert hierarchical_f1([])["f1"] == 0
+
+
+def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
+    rows = np.concatenate([by_log(0.45, 0.4, 0.1, 0.05)] * 8)
+    rows[7] = by_log(0.26, 0.05, 0.34, 0.35)
+    places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
+    catalogue = sorted_into(shop, TREE, places)
+    filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
+    found = list(filler.fill(rows, catalogue, np.arange(8)))
+    assert [one.verdict for one in found] == [
+        "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
+    ]  # fmt: skip
+    first = found[0]
+    assert (first.path, first.code, first.confidence) == (("A",), "1", pytest.approx(0.85))
+    assert [tuple(one.values()) for one in (*first.levels, *first.alternatives)] == [
+        ("A", pytest.approx(0.85), "1"),
+        ("x", pytest.approx(0.45), "gid://shop/2"),
+        ("A > x", pytest.approx(0.45), "gid://shop/2"),
+        ("A > y > z", pytest.approx(0.4), "3"),
+    ]
+    assert [one.overlap for one in found[:6]] == [None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
+    assert (found[3].own, found[7].path, found[7].code) == (("B",), (), None)
+    lower = replace(filler, threshold=0.4)
+    verdicts = [one.verdict for one in lower.fill(rows, catalogue, np.arange(8))]
+    assert verdicts[:7] == ["whole", "agrees", "refines", "disagrees", "disagrees", "disagrees", "disagrees"]
+    assert [one.id for one in filler.fill(rows, catalogue)] == [catalogue.ids[0], catalogue.ids[7]]
+    assert set(verdicts) <= set(VERDICTS)
+
+
+def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
+    rows = np.concatenate([by_log(0.1, 0.7, 0.1, 0.1)] * 4)
+    catalogue = sorted_into(shop, TREE, [[AYZ], [AY], [B], []])
+    worth = reliability_of(Filler(TREE, CANDIDATES, EYE), rows, catalogue)
+    assert worth.products == 3
+    assert [(one.level, one.products, one.accuracy) for one in worth.levels] == [
+        (1, 3, pytest.approx(2 / 3)), (2, 2, 1.0), (3, 1, 1.0),
+    ]  # fmt: skip
+    assert worth.levels[0].confidence == pytest.approx(0.8)
+    assert worth.whole.accuracy == pytest.approx(1 / 3)
+    assert worth.cut == ((3, 3, 1.0),)  # of one of them alone it is known whether the third level is right
+    assert worth.hierarchical == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
+
+
+def test_what_cannot_be(shop: Catalogue) -> None:
+    filler = Filler(TREE, CANDIDATES, EYE)
+    for call, error, match in (
+        (lambda: Filler(TREE, CANDIDATES, EYE[:3]), MismatchError, "7 categories, 3 rows"),
+        (lambda: replace(filler, threshold=1.5), UsageError, r"threshold 1\.5"),
+        (lambda: replace(filler, temperature=0.0), UsageError, r"temperature 0\.0"),
+        (lambda: next(filler.fill(EYE, shop)), MismatchError, "7 rows for 24 products"),
+        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the same"),
+        (lambda: candidate_nodes(shop, "some"), UsageError, "candidates 'some'"),  # type: ignore[arg-type]
+    ):
+        refused(error, match, call)
+
+
+LEVELS = [{"name": "X", "confidence": 0.9, "code": None}, {"name": "Y, Z", "confidence": 0.75, "code": "8"}]
+OTHERS = [{"category": "X > Y, Z", "probability": 0.7, "code": "8"}]
+ODD = Filled("-p1", '=1+"2"', "disagrees", (), ("X", "Y, Z"), "8", 0.75, LEVELS, OTHERS)
+OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, LEVELS[:1], (), (1, 1, 1))
+
+
+@pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
+def test_what_is_written(tmp_path: Path, name: str) -> None:
+    written = write_filled([ODD, OWN], tmp_path / name, {"run": "r"}, leave_out=("agrees",))
+    assert (written.products, written.reviewed, written.compared) == (1, 1, 1)
+    tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
+    for table in tables:
+        with open(tmp_path / table, encoding="utf-8", newline="") as file:
+            header, row = csv.reader(file)
+        assert header == COLUMNS
+        # A spreadsheet would compute the first two.
+        assert row == ["'-p1", "'=1+\"2\"", "disagrees", "X > Y, Z", "8", "0.750000", "", "X > Y, Z", "8",
+                       "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
+    if name.endswith(".jsonl"):
+        (line,) = (tmp_path / name).read_text("utf-8").splitlines()
+        assert json.loads(line) == {**ODD.to_dict(), "own": [], "path": ["X", "Y, Z"]}
+        assert json.loads(line)["levels"][1] == {"name": "Y, Z", "confidence": 0.75, "code": "8"}
+    summary = json.loads((tmp_path / "filled.summary.json").read_text())
+    assert summary["counts"] == {"agrees": 1, "disagrees": 1}
+    assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}
+    assert (summary["run"], summary["review"]) == ("r", 1)
+
+
+def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
+    file = tmp_path / "filled.jsonl"
+    write_filled([OWN], file, {})
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+
+    def broken() -> Iterator[Filled]:
+        yield ODD
+        raise NumericalError("no number")
+
+    refused(NumericalError, "no number", write_filled, broken(), file, {})
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+    refused(UsageError, r"ends in '\.xlsx'", write_filled, [], tmp_path / "filled.xlsx", {})

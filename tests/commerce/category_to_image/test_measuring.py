@@ -1,0 +1,244 @@
+"""Measures of one ranker and comparison of models, by hand."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from diptych.commerce.catalogue.catalogue import Judged
+from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.measuring import (
+    CATEGORY_MEASURES,
+    NDCG,
+    first_of,
+    measure_ranker,
+    score_rows,
+)
+from diptych.commerce.category_to_image.rankers import Ranker
+from diptych.commerce.category_to_image.results import compare_models
+from diptych.core.errors import DataError
+from diptych.evaluation.evaluate import evaluate
+from diptych.metrics import Bootstrap, GroundTruth
+
+
+class Given(Ranker):
+    """Gives the rows that it was made with."""
+
+    name = "given"
+
+    def __init__(
+        self,
+        products: np.ndarray | csr_array,
+        categories: np.ndarray | csr_array,
+        unmatched: Literal["ranked", "unranked"] = "ranked",
+    ) -> None:
+        self.products, self.categories, self.unmatched = products, categories, unmatched
+
+    @property
+    def fingerprint(self) -> str:
+        return "by hand"
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
+        return self.products
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
+        return self.categories
+
+
+def features_of(n: int) -> ProductFeatures:
+    nothing = np.zeros((n, 1), dtype=np.float32)
+    none = np.zeros(n, dtype=bool)
+    start = np.zeros(n + 1, dtype=np.int64)
+    ids = [f"p{row}" for row in range(n)]
+    return ProductFeatures(ids, ids, None, nothing, nothing[:0], start, start[:0], none, none, {})
+
+
+def categories_of(q: int) -> CategoryFeatures:
+    return CategoryFeatures([f"c{row}" for row in range(q)], np.zeros((q, 1), dtype=np.float32), None, {})
+
+
+def judged_of(relevant: np.ndarray, products: np.ndarray | None = None) -> Judged:
+    """Of a matrix (categories, products) of booleans."""
+    category, product = np.nonzero(relevant)
+    q, n = relevant.shape
+    truth = GroundTruth.from_pairs(product, category, n, q, np.full(q, -1))
+    rows = np.arange(n) if products is None else products
+    labels = np.argmax(relevant, axis=0)
+    return Judged(np.arange(q), rows, truth, labels, "most-specific", "label", 0)
+
+
+def scores(matrix: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of products and of categories whose products are the matrix (categories, products)."""
+    given = np.array(matrix, dtype=np.float32)
+    return np.ascontiguousarray(given.T), np.eye(len(given), dtype=np.float32)
+
+
+RELEVANT = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
+
+MATRIX = [
+    [0.9, 0.2, 0.8, 0.1, 0.3, 0.0],  # relevant at 1 and 4
+    [0.9, 0.8, 0.7, 0.6, 0.5, 0.4],  # at 3
+    [0.1, 0.2, 0.3, 0.9, 0.8, 0.7],  # at 1, 2 and 3
+]
+
+
+def test_three_by_six_by_hand() -> None:
+    products, texts = scores(MATRIX)
+    ranker = Given(products, texts)
+    result = measure_ranker(ranker, features_of(6), categories_of(3), judged_of(RELEVANT))
+    expected = {
+        "P@1": [1, 0, 1],
+        "P@5": [2 / 5, 1 / 5, 3 / 5],
+        "P@10": [2 / 10, 1 / 10, 3 / 10],
+        "R-precision": [1 / 2, 0, 1],
+        **{f"{name}@{k}": [(1 + 2 / 4) / 2, 1 / 3, 1] for name in ("mAP", "mAP-hits") for k in (5, 10)},
+    }
+    assert set(expected) == set(CATEGORY_MEASURES)
+    expected["MRR"] = [1, 1 / 3, 1]
+    expected["mAP"] = expected["mAP@10"]
+    at = 1 / np.log2(np.arange(2, 8))  # relevant at 1 and 4; at 3; at 1, 2 and 3
+    expected["nDCG@10"] = [(at[0] + at[3]) / (at[0] + at[1]), at[2], 1]
+    for name, values in expected.items():
+        assert result.per_query["t2i"][name] == pytest.approx(values), name
+        assert result.value(name, "t2i") == pytest.approx(np.mean(values))
+    # products that ask: 0 and 1 tie first with category 1, or lose to it; 3, 4 and 5 find their own
+    assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1 / 2, 0, 0, 1, 1, 1])
+    assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
+    assert "mAP-hits@5" in result.protocol.compat
+    assert result.protocol.about["setting"] == "most-specific"
+
+
+SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]], dtype=np.float32)
+
+
+def test_a_product_without_a_common_word_is_not_retrieved() -> None:
+    """Category 0 finds products 0 and 2, category 1 nothing, category 2 product 4 alone."""
+    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
+    result = measure_ranker(ranker, *given)
+    values = result.per_query["t2i"]
+    assert values["P@1"].tolist() == [1, 0, 1]
+    assert values["P@10"].tolist() == pytest.approx([1 / 10, 0, 1 / 10])
+    assert values["mAP@10"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
+    assert values["mAP-hits@10"].tolist() == pytest.approx([1, 0, 1])
+    assert values["R-precision"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
+    assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1, 0, 0, 0, 1, 0])
+    assert "not retrieved" in result.protocol_line()
+    scored = score_rows(ranker, *given)
+    assert first_of(scored, 3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
+    assert first_of(scored, 1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
+    # By the plain tie rule, products without a word would give category 1 a share of a hit.
+    tied = Given(ranker.products, ranker.categories, "ranked")
+    assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
+    # The whole gallery still makes the chance level.
+    assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
+
+
+def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None:
+    """A picture that is missing has a row of zeros: it must not beat pictures whose cosine is below 0."""
+    products = np.array([[-0.5], [0], [-0.2], [0.1], [0], [0.3]], dtype=np.float32)
+    texts = np.array([[1], [1], [0]], dtype=np.float32)
+    ranker = Given(products, texts, "unranked")
+    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
+    values = measure_ranker(ranker, *given).per_query["t2i"]
+    # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
+    assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
+    rows, found = first_of(score_rows(ranker, *given), 5)
+    assert rows.tolist() == [[5, 3, 2, 0, -1], [5, 3, 2, 0, -1], [-1] * 5]
+    assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
+    guess, _ = first_of(score_rows(ranker, *given), 1, "i2t")
+    assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
+    nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
+    assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
+
+
+def test_ndcg_of_ties_is_that_of_the_registry() -> None:
+    random = np.random.default_rng(0)
+    products, texts = (random.integers(-2, 3, size).astype(np.float32) for size in ((40, 3), (7, 3)))
+    relevant = random.random((7, 40)) < 0.15
+    relevant[:, 0] |= ~relevant.any(axis=1)
+    truth = judged_of(relevant).truth
+    ours, theirs = (evaluate(products, texts, truth, [one], similarity="dot") for one in (NDCG, "nDCG@10"))
+    for way in ("i2t", "t2i"):
+        np.testing.assert_allclose(
+            ours.per_query[way]["nDCG@10"], theirs.per_query[way]["nDCG@10"], atol=1e-12
+        )
+        assert ours.score("nDCG@10", way).chance == pytest.approx(theirs.score("nDCG@10", way).chance)
+
+
+def test_agrees_with_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    random = np.random.default_rng(4)
+    labels = random.integers(0, 12, 60)
+    relevant = np.arange(12)[:, None] == labels
+    relevant[:, 0] |= ~relevant.any(axis=1)
+    products, texts = (random.normal(size=size).astype(np.float32) for size in ((60, 8), (12, 8)))
+    judged = judged_of(relevant)
+    result = measure_ranker(
+        Given(products, texts),
+        features_of(60),
+        categories_of(12),
+        judged,
+        measures=(
+            "P@1",
+            "P@5",
+            "P@10",
+            "R-precision",
+            "mAP-positives@5",
+            "mAP-positives@10",
+            "mAP",
+            "MRR",
+            NDCG,
+        ),
+    )
+    exact = texts.astype(np.float64) @ products.T.astype(np.float64)
+    qrels = [ir_measures.Qrel(f"{c}", f"{p}", int(relevant[c, p])) for c in range(12) for p in range(60)]
+    run = [ir_measures.ScoredDoc(f"{c}", f"{p}", exact[c, p]) for c in range(12) for p in range(60)]
+    for ours, theirs in {
+        "P@1": ir_measures.P @ 1,
+        "P@5": ir_measures.P @ 5,
+        "P@10": ir_measures.P @ 10,
+        "R-precision": ir_measures.Rprec,
+        "mAP-positives@5": ir_measures.AP @ 5,
+        "mAP-positives@10": ir_measures.AP @ 10,
+        "mAP": ir_measures.AP,
+        "MRR": ir_measures.RR,
+        "nDCG@10": ir_measures.nDCG @ 10,
+    }.items():
+        found = {one.query_id: one.value for one in ir_measures.iter_calc([theirs], qrels, run)}
+        assert result.per_query["t2i"][ours] == pytest.approx([found[f"{c}"] for c in range(12)]), ours
+
+
+NONE = Bootstrap(0)
+
+
+def values(**models: list[list[float]]) -> dict[str, dict[str, list[np.ndarray]]]:
+    """The same values by every measure."""
+    return {
+        model: {name: [np.array(seed) for seed in seeds] for name in CATEGORY_MEASURES}
+        for model, seeds in models.items()
+    }
+
+
+def test_sign_flips_by_hand() -> None:
+    """Three categories, all better by one: of eight swaps two are as large; averaged over seeds first."""
+    one, *others = compare_models(values(base=[[0, 0, 0]], other=[[1, 1, 0], [1, 1, 2]]), "base", NONE)
+    assert (one.run, one.measure, one.direction, one.low, one.better) == ("other", "P@1", "t2i", None, True)
+    assert one.difference == pytest.approx(1)
+    assert one.p_randomisation == pytest.approx(2 / 8)
+    assert (one.p, one.verdict, len(others)) == (1, "", 7)
+
+
+def test_odd_input() -> None:
+    products, texts = scores(MATRIX)
+    ranker, judged = Given(products, texts), judged_of(RELEVANT)
+    with pytest.raises(DataError, match="2 category rows for 3"):
+        measure_ranker(ranker, features_of(6), categories_of(2), judged)
+    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
+        measure_ranker(ranker, features_of(5), categories_of(3), judged)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import hashlib
+import sys
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from imported import dropped_of, events_of, import_text
+from refusals import refused
+
+from diptych.commerce.logs import Cleaning, Log, ingest
+from diptych.commerce.logs.ingest import open_database
+from diptych.commerce.logs.schema import COLUMNS
+from diptych.core.errors import DiptychError, StorageError, UsageError
+
+CONTENT = "time,client,visitor,action\n" + "".join(
+    f"2019-10-{1 + n % 28:02d}T{n % 24:02d}:00:00Z,c{n * 7919 % 97},{n % 5 or ''},{('page', 'add', 'buy')[n % 3]}\n"
+    for n in range(3000)
+)
+
+
+def test_columns_are_those_of_the_contract_in_order_and_sorted(tmp_path: Path) -> None:
+    log = import_text(tmp_path, CONTENT, buckets=3, zone="Europe/Amsterdam")
+    for file in log.buckets:
+        schema = pq.ParquetFile(file).schema_arrow
+        assert {field.name: str(field.type) for field in schema} == {
+            column.name: column.type for column in COLUMNS
+        }
+        rows = pq.ParquetFile(file).read(["client_id", "t_us", "event_id"]).to_pylist()
+        assert [tuple(row.values()) for row in rows] == sorted(tuple(row.values()) for row in rows)
+    assert sorted(event["event_id"] for event in events_of(log)) == list(range(3000))
+
+
+def test_a_client_is_in_the_bucket_of_its_md5(tmp_path: Path) -> None:
+    log = import_text(tmp_path, CONTENT, buckets=5)
+    assert [file.parent.name for file in log.buckets] == [f"bucket=0{number}" for number in range(5)]
+    for number, file in enumerate(log.buckets):
+        clients = set(pq.ParquetFile(file).read(["client_id"])["client_id"].to_pylist())
+        assert clients
+        assert {int(hashlib.md5(client.encode()).hexdigest()[:8], 16) % 5 for client in clients} == {number}
+
+
+def test_bytes_do_not_depend_on_threads_nor_events_on_buckets(tmp_path: Path) -> None:
+    one, four, spread = (
+        import_text(tmp_path, CONTENT, file, threads=threads, buckets=buckets, memory_limit=limit, name="log")
+        for file, threads, buckets, limit in (
+            ("1.csv", 1, 2, None),
+            ("4.csv", 4, 2, "200MB"),
+            ("b.csv", 2, 7, None),
+        )
+    )
+    assert [file.read_bytes() for file in one.buckets] == [file.read_bytes() for file in four.buckets]
+    assert events_of(one) == events_of(spread)
+    about = [{**log.about, "sources": [], "buckets": 0} for log in (one, four, spread)]
+    assert about[0] == about[1] == about[2]
+
+
+def test_a_fingerprint_is_of_the_files_and_of_what_was_asked(tmp_path: Path) -> None:
+    first = import_text(tmp_path, CONTENT)
+    assert import_text(tmp_path, CONTENT, "renamed.csv", name="x", buckets=2).fingerprint == first.fingerprint
+    others = [
+        import_text(tmp_path, CONTENT + "2019-10-01,z,,page\n"),
+        import_text(tmp_path, CONTENT, zone="Asia/Tokyo"),
+        import_text(tmp_path, CONTENT, times_in="Asia/Tokyo"),
+        import_text(tmp_path, CONTENT, cleaning=Cleaning(duplicates=True)),
+    ]
+    assert len({first.fingerprint, *(log.fingerprint for log in others)}) == 5
+
+
+def test_what_the_log_says_of_itself(tmp_path: Path) -> None:
+    log = import_text(tmp_path, CONTENT, zone="Europe/Amsterdam", name="shop")
+    about = log.about
+    assert Log.open(tmp_path / "events.csv.log").about == about
+    assert (about["name"], about["importer"], about["zone"]) == ("shop", "columns", "Europe/Amsterdam")
+    assert about["sources"] == [
+        {"file": "events.csv", "bytes": len(CONTENT), "fingerprint": about["sources"][0]["fingerprint"]}
+    ]
+    assert (about["first"], about["last"]) == ("2019-10-01T00:00:00Z", "2019-10-28T23:00:00Z")
+    assert about["by_action"] == {"add": 1000, "page": 1000, "purchase": 1000}
+    assert (about["clients"], about["visitors"], about["purchases"]) == (97, 4, 1000)
+    assert sum(about["events_by_day"].values()) == about["events"] == about["rows_read"] == 3000
+    assert list(about["events_by_day"]) == [f"2019-10-{day:02d}" for day in range(1, 30)]
+    assert log.describe() == (
+        "shop: 3,000 events, 2019-10-01T00:00:00Z to 2019-10-28T23:00:00Z (Europe/Amsterdam)"
+    )
+
+
+def test_names_of_files_and_folders_are_no_patterns(tmp_path: Path) -> None:
+    odd = tmp_path / "a=1" / "we[i]rd*'s {x}?"
+    odd.mkdir(parents=True)
+    (odd / "e[12]*.csv").write_text("time,client\n2019-10-01,right\n")
+    (odd / "e1.csv").write_text("time,client\n2019-10-01,wrong\n")
+    log = ingest(odd / "e[12]*.csv", odd / "log [0-9]*", buckets=2)
+    assert [event["client_id"] for event in events_of(log)] == ["right"]
+    (tmp_path / "link.csv").symlink_to(odd / "e1.csv")
+    linked = ingest(tmp_path / "link.csv", tmp_path / "log")
+    assert linked.about["sources"][0]["file"] == "link.csv"
+
+
+def test_the_database_reaches_nothing_but_the_files_that_were_given(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    (tmp_path / "given.csv").write_text("a\n1\n")
+    (tmp_path / "work").mkdir()
+    with open_database(
+        [tmp_path / "given.csv"], tmp_path / "work", times_in="UTC", memory_limit=None, threads=None
+    ) as database:
+        assert database.rows(f"SELECT * FROM read_csv('{tmp_path}/given.csv')") == [(1,)]
+        for forbidden in (
+            f"SELECT * FROM read_csv('{tmp_path}/secret.csv')",
+            f"SELECT * FROM read_text('{tmp_path}/work/../secret.csv')",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            "SET enable_external_access = true",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises(DiptychError):
+                database.rows(forbidden)
+
+
+def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = import_text(tmp_path, CONTENT)
+
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_count", stop)
+    with pytest.raises(KeyboardInterrupt):
+        import_text(tmp_path, "time,client\n2019-10-01,a\n")
+    assert Log.open(before.folder).fingerprint == before.fingerprint
+    assert events_of(before)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["events.csv", "events.csv.log"]
+    assert sorted(file.name for file in before.folder.iterdir()) == ["events", "log.json"]
+
+
+def test_only_a_log_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "events.csv.log").mkdir()
+    (tmp_path / "events.csv.log" / "letter.txt").write_text("dear")
+    refused(UsageError, "holds other things", import_text, tmp_path, CONTENT)
+    (tmp_path / "events.csv.log" / "log.json").write_text("{}")
+    with pytest.raises(UsageError, match="would be replaced"):
+        ingest(tmp_path / "events.csv.log" / "letter.txt", tmp_path / "events.csv.log")
+    refused(UsageError, "buckets: Input should be less", import_text, tmp_path, CONTENT, buckets=1000)
+    refused(UsageError, "no file is given", ingest, [], tmp_path / "log")
+
+
+def test_too_little_memory_is_said(tmp_path: Path) -> None:
+    refused(UsageError, "memory limit is 'much'", import_text, tmp_path, CONTENT, memory_limit="much")
+    refused(
+        StorageError, r"does not suffice.*--memory-limit", import_text, tmp_path, CONTENT, memory_limit="1MB"
+    )
+
+
+FIRST = date(2019, 10, 1)
+
+
+def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:
+    """Unsorted, duplicated, overlapping and clock-skewed events, null visitors, unknown devices, a busy client, empty
+    days, no purchase."""
+    minutes = [f"{minute // 60:02d}:{minute % 60:02d}" for minute in range(24 * 60)]
+    lines = [f"2019-10-01T{minute}:00Z,keen,,pc,NL,1" for minute in minutes]
+    lines = lines[::-1]  # unsorted
+    lines += lines[:3]  # duplicated
+    lines += [
+        f"2019-10-01T12:00:{second:02d}Z,s{second},null,toaster,Holland,9.9.9" for second in range(30)
+    ]  # overlapping
+    lines += [
+        "2019-10-05T00:00:00Z,shared,7,,NL,",
+        "2019-10-05T00:00:01Z,shared,8,,NL,",
+        "2019-10-05T00:00:01Z,,8,,NL,",
+    ]
+    lines += ["2031-01-01T00:00:00Z,s1,,pc,NL,"]  # a clock that is ahead
+    log = import_text(tmp_path, "\n".join(["time,client,visitor,device,country,price", *lines]))
+    assert dropped_of(log) == {"duplicate": 3}
+    assert log.n_events == len(lines) - 3
+    said, times = log.about["notes"], [line.split(",")[0] for line in lines]
+    back = sum(after < before for before, after in pairwise(times))
+    empty = (date(2031, 1, 1) - FIRST).days - 2
+    assert said == [
+        f"{empty:,} of {empty + 3:,} days have no event: 2019-10-02, 2019-10-03, 2019-10-04, 2019-10-06, 2019-10-07, …",
+        "the last days (2031-01-01) hold only 1 of 1,474 events: wrong clocks? --until 2031-01-01",
+        f"{back:,} rows are earlier than the row before them in their file",
+        "1 events have a visitor and no client: each such visitor is a client visitor:VISITOR",
+        "30 events have a country that is no two letters, read as missing",
+        "30 events have a price that is no number, read as missing",
+        "the shop's zone is not known: days and hours are those of UTC (--zone)",
+        "1 of 33 clients have several visitors: shared browsers?",
+        "one client has 1,440 events, 97.7% of all: a bot? --most-events drops such clients",
+        "the device of 3 events (0.2%) is unknown",
+        "no channel is known",
+        "a log without a purchase: statistics of classes will be empty; nothing can be trained",
+    ]
+    assert (log.about["clients"], log.about["visitors"], log.about["purchases"]) == (33, 2, 0)
+    assert log.about["devices"] == {"pc": 1441, "toaster": 30, "unknown": 3}
+    assert [event["visitor_id"] for event in events_of(log)[-4:]] == ["7", "8", "8", None]
+    assert sum(log.about["events_by_day"].values()) == log.n_events
+    nobody = import_text(tmp_path, "time,client\n1970-01-03,a\n", "old.csv", cleaning=Cleaning()).about[
+        "notes"
+    ]
+    assert any("events lie in 1970: check the format of times" in note for note in nobody)

@@ -1,0 +1,205 @@
+"""What every generated dataset guarantees: generated once, found again, never half, never over other files."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import every_byte
+from raw_shop_logs import raw_rows
+from refusals import refused
+
+from diptych.commerce.scenes.products import Products, make_product_scenes, read_product_scenes
+from diptych.commerce.scenes.shop_log import EFFECTS, ShopLog, make_shop_log
+from diptych.core.context import stop_when
+from diptych.core.errors import Interrupted, StorageError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.scenes import make_scenes, read_scenes
+from diptych.data.scenes.make import Scenes
+
+SMALL = {"n_train": 4, "n_val": 0, "n_test": 2, "size": 32}
+MAKE: dict[str, Callable[..., Path]] = {
+    "scenes": lambda folder, **options: make_scenes(folder, **{**SMALL, **options}),
+    "product-scenes": lambda folder, **options: make_product_scenes(
+        folder, **{"n_products": 10, "size": 32, **options}
+    ),
+    "shop-log": lambda folder, **options: make_shop_log(folder, **{"visitors": 5, **options}),
+}
+OTHER = {"scenes": {"k": 3}, "product-scenes": {"skew": 0.5}, "shop-log": {"days": 9}}
+GENERATORS: dict[str, Any] = {"scenes": Scenes, "product-scenes": Products, "shop-log": ShopLog}
+
+every_generator = pytest.mark.parametrize("name", list(MAKE))
+
+
+def digest(value: object) -> Any:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=list).encode())
+
+
+def told(share: float, right: float = 1.0) -> dict[str, float]:
+    return {"told": share, "right": right}
+
+
+BUYERS: dict[str, Any] = EFFECTS["buyers"]
+
+
+def summary(collection: Collection) -> str:
+    """Of captions, facts and pixels."""
+    records = list(collection.caption_records) if collection.caption_records else None
+    texts = [list(collection.captions), list(collection.caption_ids), list(collection.records or ())]
+    found = digest([*texts, records])
+    for row in np.flatnonzero(collection.pictured):
+        found.update(np.asarray(collection.image(int(row))).tobytes())
+    return str(found.hexdigest()[:16])
+
+
+def test_a_seed_means_the_same_for_ever(tmp_path: Path) -> None:
+    """If this fails on purpose, raise VERSION, so that nobody's cache holds what was there before."""
+    usual = make_scenes(tmp_path / "a", 8, 2, 2, size=32, k=3)
+    other = make_scenes(tmp_path / "b", 8, 2, 2, size=48, seed=3, objects=(1, 3))
+    assert summary(read_scenes(usual)) == "c5b61240bfa0e278"
+    assert summary(read_scenes(other, finer=2)) == "626001d85707d6f1"
+    lacking: Any = {"skew": 0.3, "dirt": 0.3, "without_title": 0.2, "in_two_places": 0.2}
+    usual = make_product_scenes(tmp_path / "c", 40, size=32)
+    other = make_product_scenes(tmp_path / "d", 40, size=32, seed=3, levels=(1, 4), **lacking)
+    assert summary(read_product_scenes(usual)) == "06fb70dc77ac4b4b"
+    assert summary(read_product_scenes(other)) == "0b37afdfe1566a18"
+    assert digest(json.loads((other / "truth.json").read_text())).hexdigest()[:16] == "35e1de4e8bab2567"
+    usual = make_shop_log(tmp_path / "e", visitors=200)
+    other = make_shop_log(
+        tmp_path / "f", visitors=200, seed=3, days=40, dirt=0.1, format="parquet", zone="UTC"
+    )
+    assert digest(raw_rows(usual)).hexdigest()[:16] == "aee7db0d97872567"
+    assert digest(raw_rows(other)).hexdigest()[:16] == "6edc31e5904b83b5"
+    assert [one.version for one in GENERATORS.values()] == [1, 1, 2]
+
+
+@every_generator
+def test_the_cache_is_filled_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    first = MAKE[name](None)
+    assert first.parent == tmp_path / name
+    before, stamp = every_byte(first), (first / "dataset.json").stat().st_mtime_ns
+    assert MAKE[name](None, seed=0) == first
+    assert (first / "dataset.json").stat().st_mtime_ns == stamp
+    assert len({first, MAKE[name](None, seed=1), MAKE[name](None, **OTHER[name])}) == 3
+    for file in sorted(set(before) - {"dataset.json"})[:2]:
+        (first / file).unlink()
+        assert MAKE[name](None) == first
+        assert every_byte(first) == before
+    if name != "scenes":  # whose pictures' sizes are not kept
+        (first / file).write_bytes(b"half")
+        MAKE[name](None)
+        assert every_byte(first) == before
+    assert {path.suffix for path in (tmp_path / name).glob(".*")} == {".lock"}
+
+
+@every_generator
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
+def test_what_stops_half_way_leaves_nothing(
+    name: str, stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_chunk = GENERATORS[name].make_chunk
+
+    def broken(*given: object) -> None:
+        make_chunk(*given)
+        raise stop
+
+    monkeypatch.setattr(GENERATORS[name], "make_chunk", broken)
+    full = isinstance(stop, OSError)
+    seen, said = (StorageError, "No space left.*free some space") if full else (KeyboardInterrupt, None)
+    refused(seen, said, MAKE[name], tmp_path / "one")
+    assert not list(tmp_path.iterdir())
+
+
+@every_generator
+def test_a_stop_leaves_nothing_that_looks_whole(name: str, tmp_path: Path) -> None:
+    with stop_when(lambda: True):
+        refused(Interrupted, "stopped while making", MAKE[name], tmp_path / "one")
+    assert not list(tmp_path.iterdir())
+    assert MAKE[name](tmp_path / "one").is_dir()
+
+
+@every_generator
+def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    refused(UsageError, "holds other files", MAKE[name], tmp_path)
+    refused(UsageError, "is a file", MAKE[name], tmp_path / "thesis.tex")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "dataset.json").write_text('{"dataset": "other"}')
+    refused(UsageError, "holds other files", MAKE[name], tmp_path / "other")
+    (tmp_path / "empty").mkdir()
+    folder = MAKE[name](tmp_path / "empty")
+    before = every_byte(folder)
+    key, value = next(iter(OTHER[name].items()))
+    held = json.loads((folder / "dataset.json").read_text())
+    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*asked for", MAKE[name], folder, **{key: value})
+    version = held["version"]
+    monkeypatch.setattr(GENERATORS[name], "version", version + 1)
+    refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)
+    assert every_byte(folder) == before
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("scenes", {"n_train": 0, "n_test": 0}, "not all 0"),
+        ("scenes", {"n_train": -1}, "n_train: Input should be greater"),
+        ("scenes", {"k": 0}, "k: Input should be greater"),
+        ("scenes", {"size": 8}, "size: Input should be greater"),
+        ("scenes", {"workers": 0}, "workers: Input should be greater"),
+        ("scenes", {"objects": 0}, "objects are '0'.*1 to 4"),
+        ("scenes", {"objects": (3, 2)}, "objects are '3-2'"),
+        ("scenes", {"objects": (1, 5)}, "objects are '1-5'"),
+        ("scenes", {"objects": (1, 2, 3)}, "the least and the most"),
+        ("product-scenes", {"n_products": 0}, "n_products: Input should be greater"),
+        ("product-scenes", {"levels": (0, 3)}, "levels are '0-3'"),
+        ("product-scenes", {"levels": (4, 3)}, "levels are '4-3'"),
+        ("product-scenes", {"levels": (2, 10)}, "1 to 9"),
+        ("product-scenes", {"levels": (2, 3, 4)}, "the least and the most"),
+        ("product-scenes", {"size": 8}, "size: Input should be greater"),
+        ("product-scenes", {"skew": 1.5}, "skew: Input should be less"),
+        ("product-scenes", {"dirt": -0.1}, "dirt: Input should be greater"),
+        ("product-scenes", {"without_title": float("nan")}, "without_title: Input should be less"),
+        ("product-scenes", {"workers": 0}, "workers: Input should be greater"),
+        ("product-scenes", {"effects": {"beside": 2.0}}, "beside is 2.0"),
+        ("product-scenes", {"effects": {"besides": 0.5}}, "besides.*did you mean 'beside'"),
+        ("product-scenes", {"effects": {"title": {"shape": told(0.5, 1.5)}}}, "title: shape, right is 1.5"),
+        ("product-scenes", {"effects": {"picture": {"shape": told(1.0)}}}, "pictures tell shape"),
+        ("product-scenes", {"effects": {"title": {"department": told(0.5)}}}, "title can tell: 'department'"),
+        ("product-scenes", {"effects": {"attributes": {"noun": told(0.5)}}}, "attributes can tell: 'noun'"),
+        ("shop-log", {"visitors": 0}, "visitors: Input should be greater"),
+        ("shop-log", {"days": 0}, "days: Input should be greater"),
+        ("shop-log", {"days": 100_000}, "days: Input should be less"),
+        ("shop-log", {"dirt": 1.5}, "dirt: Input should be less"),
+        ("shop-log", {"dirt": -0.1}, "dirt: Input should be greater"),
+        ("shop-log", {"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
+        ("shop-log", {"zone": "../../etc/passwd"}, "no time zone"),
+        ("shop-log", {"zone": ""}, "no time zone"),
+        ("shop-log", {"effects": {"hours": (1.0,) * 24}}, "hours is no distribution"),
+        ("shop-log", {"effects": {"week_days": (1.0,) * 7}}, "week_days is no distribution"),
+        ("shop-log", {"effects": {"channels": {"direct": 1.0}}}, "name each of direct, paid, organic, other"),
+        ("shop-log", {"effects": {"device": {**EFFECTS["device"], "watch": 0.0}}}, "watch"),
+        ("shop-log", {"effects": {"device_sets": [{"devices": ["pc"], "share": 0.5}]}}, "device_sets is no"),
+        ("shop-log", {"effects": {"repeat": 1.1}}, "repeat is 1.1"),
+        ("shop-log", {"effects": {"recognised": 0.9, "login": 0.2}}, "recognised and login"),
+        ("shop-log", {"effects": {"exact_gaps": -0.1}}, "exact_gaps is -0.1"),
+        (
+            "shop-log",
+            {"effects": {"buyers": BUYERS | {"start": [0.5, 0.5] + [0] * 6}}},
+            "give a session away",
+        ),
+        ("shop-log", {"effects": {"buyers": BUYERS | {"start": [0.5] * 8}}}, "buyers is no distribution"),
+        ("shop-log", {"effects": {"hour_shares": 1}}, "hour_shares.*did you mean"),
+    ],
+)
+def test_impossible_wishes(name: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    refused(UsageError, said, MAKE[name], tmp_path / "one", **options)
+    assert not list(tmp_path.iterdir())

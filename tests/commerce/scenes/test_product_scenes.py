@@ -1,0 +1,149 @@
+"""A shop is the same from the same seed, and its titles, attributes, pictures and tree say what its records say."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import every_byte
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import refused
+
+from diptych.commerce.scenes.categories import SHOP, WORDS, grow
+from diptych.commerce.scenes.products import (
+    PRODUCTS,
+    make_product_scenes,
+    product_scenes,
+    read_product_scenes,
+    spoilt,
+    title_of,
+)
+from diptych.core.errors import DataError, ImageError, UsageError
+from diptych.data import read_collection
+from diptych.data.collection import Collection
+from diptych.data.products import attributes_of, paths_of, plain_text
+
+Options = dict[str, Any]
+
+
+def test_processes_change_no_byte(shop: Path, options: Options, tmp_path: Path) -> None:
+    other = make_product_scenes(tmp_path / "other", 200, workers=2, **options)
+    assert every_byte(shop) == every_byte(other)
+
+
+def test_a_larger_shop_begins_with_the_smaller(shop: Path, options: Options, tmp_path: Path) -> None:
+    fewer = make_product_scenes(tmp_path / "fewer", 70, workers=1, **options)
+    assert (shop / PRODUCTS).read_bytes().startswith((fewer / PRODUCTS).read_bytes())
+    many, few = every_byte(shop), every_byte(fewer)
+    assert all(many[name] == content for name, content in few.items() if name.endswith(".png"))
+
+
+def test_what_is_missing_changes_nothing_else(products: Collection, tmp_path: Path) -> None:
+    whole = product_scenes(tmp_path / "whole", 200, seed=3, size=32, workers=1)
+    assert whole.pictured.all()
+    assert whole.n_captions == 200
+    for row, (full, less) in enumerate(zip(whole.records, products.records, strict=True)):
+        assert full["facts"] == less["facts"]
+        assert full["belongs"] == less["belongs"] == full["category_paths"][0]
+        assert less["title"] in ("", full["title"])
+        assert {**full["told"], **less["told"]} == full["told"]
+        told = dict(attributes_of(less))
+        assert {**dict(attributes_of(full)), **told} == dict(attributes_of(full))
+        if products.pictured[row]:
+            assert np.array_equal(np.asarray(whole.image(row)), np.asarray(products.image(row)))
+
+
+def test_records_are_products(shop: Path, products: Collection) -> None:
+    assert products.split_sizes == {"train": 140, "test": 40, "val": 20}
+    assert len(set(products.image_ids)) == 200
+    lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
+    spoilt = 0
+    for row, (record, line) in enumerate(zip(products.records, lines, strict=True)):
+        assert record["product"] == products.image_ids[row] == line["id"]
+        assert products.captions_of(row) == ([record["title"]] if record["title"] else [])
+        assert "<" not in record["title"]
+        assert record["title"] == plain_text(line["title"] or "")
+        spoilt += line["title"] not in (None, record["title"])
+        for path in paths_of(record):
+            assert 2 <= len(path) <= 9
+        for name, value in attributes_of(record):
+            assert record["told"]["attributes"].get(name, value) == value
+        if not products.pictured[row]:
+            refused(ImageError, "has no picture", products.image, row)
+    assert 25 <= spoilt <= 90
+
+
+@pytest.mark.parametrize("levels", [(1, 1), (2, 2), (3, 4), (9, 9)])
+def test_paths_have_the_levels_that_were_asked_for(levels: tuple[int, int], tmp_path: Path) -> None:
+    made = product_scenes(tmp_path / "made", 60, levels=levels, size=32, workers=1)
+    lengths = {len(record["belongs"]) for record in made.records}
+    assert (min(lengths), max(lengths)) == levels
+
+
+def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
+    assert read_collection(shop).text_fingerprint == products.text_fingerprint
+    refused(UsageError, "has no option 'images'", read_collection, shop, images="elsewhere")
+
+
+def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:
+    made = make_product_scenes(tmp_path / "made", 4, size=32)
+    lines = (made / PRODUCTS).read_text().splitlines()
+    for last, message in (
+        *(([], "holds 3 products, 4 expected"), ([lines[3][:-20]], "line 4 is not JSON")),
+        *((["[]"], "is not as it was made"), (['{"id": "p000003"}'], "is not as it was made")),
+    ):
+        (made / PRODUCTS).write_text("\n".join([*lines[:3], *last]) + "\n")
+        refused(DataError, message, read_product_scenes, made)
+    (made / "dataset.json").write_text('{"dataset":"product-scenes","version":0}')
+    refused(DataError, "version 0", read_product_scenes, made)
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    return product_scenes(tmp_path_factory.mktemp("made") / "clean", 120, seed=5, size=32, workers=1)
+
+
+def test_titles_say_what_is_told_and_nothing_else(clean: Collection) -> None:
+    synonyms = 0
+    for record in clean.records:
+        title = record["title"].lower()
+        brand = next(
+            brand
+            for brand in sorted(SHOP["titles"]["brands"], key=len, reverse=True)
+            if title.startswith(brand.lower())
+        )
+        head = title.removeprefix(brand.lower()).split(",")[0]
+        for facet, value in record["told"]["title"].items():
+            said = [word for word in WORDS[facet][value] if word in head]
+            assert said, (facet, value, title)
+            synonyms += WORDS[facet][value][0] not in head
+            head = head.replace(max(said, key=len), "", 1)
+        assert not head.strip()
+    told = sum(len(record["told"]["title"]) for record in clean.records)
+    assert 0.2 < synonyms / told < 0.5  # 0.4 of those that have synonyms
+
+
+@given(
+    st.integers(0, 2**32),
+    st.fixed_dictionaries(
+        {}, optional={facet: st.sampled_from(sorted(said)) for facet, said in WORDS.items()}
+    ),
+)
+def test_what_is_spoilt_can_be_read(seed: int, told: dict[str, str]) -> None:
+    chance = random.Random(seed)
+    title = title_of(told, chance, 0.4)
+    assert plain_text(title) == title
+    assert plain_text(spoilt(title, chance)) == title
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_depths_are_uneven_and_as_the_thesis_has_them(seed: int) -> None:
+    leaves = grow(seed)
+    assert {len(leaf.path) for leaf in leaves} == set(range(2, 10))
+    assert sum(leaf.prior for leaf in leaves) == pytest.approx(1)
+    assert sum(leaf.prior * len(leaf.path) for leaf in leaves) == pytest.approx(4.6, abs=0.3)
