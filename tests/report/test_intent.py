@@ -458,9 +458,7 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     object.__setattr__(broken, "folder", folder)
     page = scorer_page(broken)
     assert [section.title for section in page.sections] == ["Measured", "An example"]
-    assert (
-        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has t 'noon <b>'")
-    )
+    assert page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has t 'noon <b>'")
     assert page.summary == "Nothing was measured: the last part lacks one of the classes."
     assert page.protocol["leak audit"] == "2 findings, 1 alarms (shift)"  # type: ignore[index]
     assert page.notes == [

@@ -163,7 +163,14 @@ def test_what_is_hidden_is_left_out_and_nothing_else_changes(name: str) -> None:
     tables = described()
     every = counted(name, tables.__getitem__)
     some = counted(name, lambda one: Discretion(least=25).rows(one, tables[one]))
-    derived = ("three most", "four least", "difference", "P50 to P90", f"standardised{PUBLISHED}", "transitions")
+    derived = (
+        "three most",
+        "four least",
+        "difference",
+        "P50 to P90",
+        f"standardised{PUBLISHED}",
+        "transitions",
+    )
     assert every
     for row in every.keys() - {"either"}:
         left = {one: value for one, value in some.get(row, {}).items() if one not in derived}

@@ -23,8 +23,8 @@ from diptych.commerce.catalogue import (
     judge,
 )
 from diptych.commerce.catalogue.making import seen_nodes
-from diptych.commerce.category_to_image.images import Missing
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.images import Missing
 from diptych.commerce.category_to_image.measuring import first_of, measure_ranker, score_rows
 from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
 from diptych.commerce.category_to_image.options import TrainOptions

@@ -206,8 +206,8 @@ class Column:
             return Cell(value or "–")
         if self.sign:
             return Cell(signed(value, self.decimals), value=value)
-        ends = [] if self.ends is None else [row.get(f"{self.ends}{end}") for end in ("low", "high")]
-        note = interval(*ends, self.decimals, self.scale) if ends else ""
+        low, high = row.get(f"{self.ends}low"), row.get(f"{self.ends}high")
+        note = "" if self.ends is None else interval(low, high, self.decimals, self.scale)
         return Cell(number(self.scale * value, self.decimals), note, value=self.scale * value)
 
 

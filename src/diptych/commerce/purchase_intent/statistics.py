@@ -152,10 +152,12 @@ def describe(
     chosen = choose_statistics(names)
     found: dict[str, list[Row]] = {}
     with open_engine() if engine is None else nullcontext(engine) as runs:
-        read = [runs.read(tables.files(name)) for name in ("sessions", "queries")]
-        read = [one.mutate(device=ibis.ifelse(one.device == ALL, f'"{ALL}"', one.device)) for one in read]
+        sessions, queries = (
+            table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
+            for table in (runs.read(tables.files(name)) for name in ("sessions", "queries"))
+        )
         for statistic in track(chosen, "statistics", unit="statistics"):
-            counted = runs.to_arrow(statistic.expression(*read, options)).to_pylist()
+            counted = runs.to_arrow(statistic.expression(sessions, queries, options)).to_pylist()
             found[statistic.name] = statistic.finish(counted, options)
         about = {
             "log": tables.log_name,

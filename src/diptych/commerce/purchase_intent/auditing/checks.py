@@ -20,7 +20,6 @@ from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
 from diptych.commerce.purchase_intent.models import FEWEST
 from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.scoring.training import Slices, slices_of
-from diptych.commerce.purchase_intent.splits import split_input
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform

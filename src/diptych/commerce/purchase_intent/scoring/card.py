@@ -238,7 +238,7 @@ def model_card(about: Row, features: Sequence[Feature]) -> str:
     template = Template(
         Path(__file__).with_name("model_card.md.j2").read_text("utf-8"), undefined=StrictUndefined
     )
-    return template.render(
+    text: str = template.render(
         about=about,
         title=_plain(about["name"]),
         tables=[one.markdown().rstrip() for one in tables if one.rows],
@@ -247,6 +247,7 @@ def model_card(about: Row, features: Sequence[Feature]) -> str:
         buffer=BUFFER,
         unit=f"{cells[-1]['setting']}-{step_text(cells[-1]['step'])}",
     )
+    return text
 
 
 def _known(feature: Feature, about: Row) -> str:

@@ -200,7 +200,8 @@ def read(model: type[T], given: Any, where: str) -> T:
         return model.model_validate(dict(given) if isinstance(given, Mapping) else given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    keys, kind, value = [*fault["loc"]], model, fault["input"]
+    keys, value = [*fault["loc"]], fault["input"]
+    kind: type[BaseModel] = model
     if keys[:1] == ["events"] and len(keys) > 1:
         where, kind, keys = f"event {int(keys[1]) + 1}", Event, keys[2:]
     elif keys[:1] == ["history"] and (len(keys) > 1 or fault["type"] == "model_type"):
@@ -272,8 +273,10 @@ class SessionStream:
                 raise DataError(
                     f"event {number} is earlier than the start", "the start is the time of the arrival"
                 )
-            words = {"device": known.device or first.device, "channel": known.channel or first.channel}
-            self._take(0, Event.model_construct(t=known.start, action="other", **words))
+            device, channel = known.device or first.device, known.channel or first.channel
+            self._take(
+                0, Event.model_construct(t=known.start, action="other", device=device, channel=channel)
+            )
         for number, event in in_order:
             self._take(number, event)
         self._number = len(events)

@@ -344,11 +344,14 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
-        return SessionStream(lambda *given: self._score(*given, reasons), *self._reading, session).score()
+        return self._stream(session, reasons).score()
 
     def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
         """Return a session that is about to run, to be given event by event."""
-        return SessionStream(lambda *given: self._score(*given, reasons), *self._reading, known)
+        return self._stream(known, reasons)
+
+    def _stream(self, known: Any, reasons: int) -> SessionStream:
+        return SessionStream(lambda now, given: self._score(now, given, reasons), *self._reading, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Score a session so far given as JSON; of one that cannot be scored the answer is ``error`` and ``fix``."""
@@ -392,7 +395,7 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
             key = str(client)
             if key not in running and len(running) >= _MOST_RUNNING:
                 running.popitem(last=False)
-            running[key] = running.pop(key, None) or self.stream(reasons=reasons)
+            running[key] = running.pop(key) if key in running else self.stream(reasons=reasons)
             score = running[key].add(given)
             return None if score is None else answer | score.to_dict()
         except (DataError, UsageError) as error:

@@ -144,8 +144,8 @@ def fit_rows(
         view = features.at(rows[some], step)
         columns = fit_features(chosen, view)
         matrix = columns.matrix(view)
-        how = {"balanced": options.balanced, "seed": options.seed}
-        return view, columns, matrix, fit_model(options.model, matrix, labels[some], **how)
+        model = fit_model(options.model, matrix, labels[some], balanced=options.balanced, seed=options.seed)
+        return view, columns, matrix, model
 
     x = np.empty(len(rows))
     for one in range(options.folds):
