@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from diptych.commerce.scenes.categories import (
     DEPARTMENTS,
@@ -23,7 +21,6 @@ from diptych.commerce.scenes.categories import (
     Observer,
     grow,
     planted,
-    shared_precision,
     truth_of,
 )
 from diptych.commerce.scenes.products import PRODUCTS, TRUTH, ProductOptions, Products
@@ -60,12 +57,6 @@ def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> No
     levels = Counter(len(record["belongs"]) for record in records)
     assert counts["levels"] == {str(level): count for level, count in sorted(levels.items())}
     assert counts["mean level"] == pytest.approx(np.mean([len(record["belongs"]) for record in records]))
-    for modality, facets in truth["told"].items():
-        for facet, said in facets.items():
-            told = [r for r in records if facet in r["told"].get(modality, {})]
-            assert said["told"] + said["told beside"] == len(told)
-            assert said["right"] == sum(r["told"][modality][facet] == r["facts"][facet] for r in told)
-            assert said["depend"] + said["free"] == sum(modality in r["told"] for r in records)
 
 
 def probability_of(told: Mapping[str, str], leaf: Leaf, modality: str) -> float:
@@ -106,40 +97,6 @@ def test_the_claims_of_the_thesis_hold_by_construction(truth: dict[str, Any]) ->
     assert share["clip-ita", MOST_SPECIFIC] > share["clip-ia", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
     assert share["clip-t", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
     assert share["clip-i", 1] > max(share["clip-t", 1], share["clip-a", 1])
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6), st.integers(1, 4))
-def test_shared_places_are_the_mean_over_orders(items: list[tuple[int, bool]], k: int) -> None:
-    from itertools import permutations
-
-    found = []
-    for order in permutations(items):
-        ranked = sorted(order, key=lambda item: -item[0])  # stable: ties stay as they came
-        found.append(sum(relevant for _, relevant in ranked[:k]) / k)
-    scores = np.array([[float(score)] for score, _ in items])
-    relevant = np.array([[right] for _, right in items])
-    assert shared_precision(scores, relevant, k)[0] == pytest.approx(np.mean(found))
-
-
-def test_precision_is_what_the_definition_says(lines: Lines) -> None:
-    """Most specific, all three modalities: category by category, without ties."""
-    few = lines[:200]
-    test = [line for line in few if line["split"] == "test"]
-    *_, (_, shares) = OBSERVER.posteriors(test)
-    firsts = []
-    for place, leaf in enumerate(SHOP.leaves):
-        relevant = [tuple(line["belongs"]) == leaf.path for line in test]
-        if any(relevant):
-            top = np.round(shares[:, place], 12)
-            tied = np.flatnonzero(top == top.max())
-            firsts.append(np.mean([relevant[row] for row in tied]))
-    said = next(
-        row
-        for row in OBSERVER.precisions(test)
-        if row["model"] == "clip-ita" and row["setting"] == MOST_SPECIFIC
-    )
-    assert said["categories"] == len(firsts)
-    assert said["p@1"] == pytest.approx(np.mean(firsts))
 
 
 def test_what_is_on_disk_is_what_is_counted(shop: Path) -> None:

@@ -220,35 +220,6 @@ class Observer:
                 rows.append({**model, **found, "error": error})
         return rows
 
-    def precisions(self, test: Sequence[Line]) -> list[dict[str, Any]]:
-        """Return the precision of its rankings of products, over categories: roots, leaves, and all."""
-        if not test:
-            return []
-        leaves = [self._number[leaf.path] for leaf in self.leaves]
-        own = self._below[[leaves.index(self._number[tuple(line["belongs"])]) for line in test]] > 0
-        roots = [place for place, path in enumerate(self.paths) if len(path) == 1]
-        settings = {"most-general": roots, MOST_SPECIFIC: sorted(leaves), "all": range(len(self.paths))}
-        rows = []
-        for model, shares in self.posteriors(test):
-            nodes = shares @ self._below
-            for setting, asked in settings.items():
-                kept = np.flatnonzero(own[:, asked].any(axis=0))
-                relevant, scores = own[:, asked][:, kept], nodes[:, asked]
-                at = {k: shared_precision(scores[:, kept], relevant, k) for k in (1, 5, 10)}
-                by_name = _merged(scores, [self.paths[place][-1] for place in asked])[:, kept]
-                rows.append(
-                    {
-                        **model,
-                        "setting": setting,
-                        "categories": len(kept),
-                        "products": len(test),
-                        **{f"p@{k}": float(shared.mean()) for k, shared in at.items()},
-                        "error of p@1": float(at[1].std() / np.sqrt(len(kept))),
-                        "p@1 by name": float(shared_precision(by_name, relevant, 1).mean()),
-                    }
-                )
-        return rows
-
 
 def _log_table(how: Mapping[str, float], n: int, beside: float) -> np.ndarray:
     """(n + 1, n + 1): log probability that each value, or nothing, is told, of each own value, or of a free facet."""
@@ -264,55 +235,21 @@ def _log_table(how: Mapping[str, float], n: int, beside: float) -> np.ndarray:
     return logarithm
 
 
-def _merged(scores: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Scores of columns of one name added up, in each of their columns."""
-    _, number = np.unique(names, return_inverse=True)
-    together = np.zeros((len(scores), int(number.max()) + 1))
-    np.add.at(together.T, number, scores.T)
-    merged: np.ndarray = together[:, number]
-    return merged
-
-
-def shared_precision(scores: np.ndarray, relevant: np.ndarray, k: int) -> np.ndarray:
-    """(queries,) P@k of every column of (items, queries), where items of equal scores share their places."""
-    n = len(scores)
-    scores = np.round(scores, 12)
-    edge = np.partition(scores, n - k, axis=0)[n - k] if n > k else np.full(scores.shape[1], -np.inf)
-    above, tied = scores > edge, scores == edge
-    places = (k - above.sum(axis=0)) / np.maximum(tied.sum(axis=0), 1)
-    shared: np.ndarray = ((relevant & above).sum(axis=0) + places * (relevant & tied).sum(axis=0)) / k
-    return shared
-
-
 def truth_of(leaves: Sequence[Leaf], effects: Effects, lines: Iterable[Line]) -> dict[str, Any]:
-    """Return what ``truth.json`` holds of products as they come by; memory is that of a few thousand of them."""
+    """Return the content of ``truth.json`` from products as they come by; a few thousand of them are kept."""
     some: list[Line] = []
-    test: list[Line] = []
     splits: Counter[str] = Counter()
     places: Counter[tuple[str, ...]] = Counter()
     lacks = [*(f"without {modality}" for modality in MODALITIES), "without category", "in two places"]
     counts = Counter(dict.fromkeys(lacks, 0))
-    told = {
-        modality: {
-            facet: dict.fromkeys(("depend", "told", "right", "free", "told beside"), 0)
-            for facet in effects[modality]
-        }
-        for modality in MODALITIES
-    }
     for line in lines:
         if len(some) < _PRODUCTS:
             some.append(line)
-        if line["split"] == "test" and line["category_paths"] and len(test) < _PRODUCTS:
-            test.append(line)
         splits[line["split"]] += 1
         places[tuple(line["belongs"])] += 1
         counts["without category"] += not line["category_paths"]
         counts["in two places"] += len(line["category_paths"]) > 1
-        for modality in MODALITIES:
-            if modality in line["told"]:
-                _count_told(told[modality], line, modality)
-            else:
-                counts[f"without {modality}"] += 1
+        counts.update(f"without {modality}" for modality in MODALITIES if modality not in line["told"])
     n = places.total()
     levels = Counter(level for path in sorted(places, key=len) for level in [len(path)] * places[path])
     observer = Observer(leaves, effects)
@@ -337,19 +274,8 @@ def truth_of(leaves: Sequence[Leaf], effects: Effects, lines: Iterable[Line]) ->
             "mean level": sum(level * count for level, count in levels.items()) / n,
             "in the largest category": max(places.values()),
         },
-        "told": told,
-        "ideal": {"accuracy": observer.accuracies(some), "precision": observer.precisions(test)},
+        "ideal": {"accuracy": observer.accuracies(some)},
     }
-
-
-def _count_told(told: Mapping[str, dict[str, int]], line: Line, modality: str) -> None:
-    for facet, counts in told.items():
-        depends = facet == "noun" or facet in line["depends"]
-        value = line["told"][modality].get(facet)
-        counts["depend" if depends else "free"] += 1
-        if value is not None:
-            counts["told" if depends else "told beside"] += 1
-            counts["right"] += value == line["facts"][facet]
 
 
 def shown(truth: Mapping[str, Any]) -> tuple[str, Table]:

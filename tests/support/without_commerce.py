@@ -1,0 +1,36 @@
+"""A plug-in: the tests of an installation without the extra ``commerce`` (``pytest -p without_commerce``).
+
+Libraries of the extra alone cannot be imported; what needs them is skipped, by its folder or by the error that names
+the extra. Everything else has to pass.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+LIBRARIES = {"Stemmer", "bm25s", "duckdb", "ibis", "pyspark", "skops", "sqlglot"}
+
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if name.partition(".")[0] in LIBRARIES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def pytest_configure() -> None:
+    sys.meta_path.insert(0, Absent())
+
+
+_OF_SHOPS = ("commerce/", "test_intent", "test_categories", "test_cti")
+
+
+def pytest_ignore_collect(collection_path: Any) -> bool | None:
+    """Leave out what is about shops alone."""
+    name = str(collection_path)
+    return True if "/tests/" in name and any(part in name for part in _OF_SHOPS) else None
