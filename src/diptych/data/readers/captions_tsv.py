@@ -93,6 +93,8 @@ def _table(file: Path, caption: str | None, image: str | None, quotes: bool | No
     quoted = _delimiter(file) == "," if quotes is None else quotes
     with file_errors(file, DataError), open_bytes(file) as handle:
         line = handle.readline(_BLOCK).decode("utf-8-sig").strip("\r\n")
+    if not line.strip():
+        raise DataError(f"{file} is empty", "fetch it again")
     mark = _delimiter(file)
     fields = next(csv.reader([line], delimiter=mark), []) if quoted else line.split(mark)
     addresses = [text.startswith(("http://", "https://")) for text in fields]

@@ -7,7 +7,7 @@ thousand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -92,7 +92,15 @@ class _Indexer(Indexer):
         if len(found) > 1:
             fix = f"name one with --reader-option picture={found[0]}"
             raise DataError(f"{where} has {len(found)} pictures: {', '.join(found)}", fix)
-        texts = dict(_texts(parts, handle, where))
+        texts = {}
+        for ending in (ending for ending in _TEXTS if ending in parts):
+            if parts[ending].size > _MAX_TEXT_BYTES:
+                what = (
+                    f"{where}: its .{ending} has {parts[ending].size:,} bytes, more than {_MAX_TEXT_BYTES:,}"
+                )
+                raise DataError(what, _AGAIN)
+            handle.seek(parts[ending].offset)
+            texts[ending] = handle.read(parts[ending].size)
         captions = self._captions(texts, where)
         if not found or captions is None:
             self.miss(_NO_CAPTION if found else _NO_PICTURE, where)
@@ -147,19 +155,6 @@ class _Indexer(Indexer):
         if not n_samples:
             raise DataError(f"no sample with picture and caption in {n_shards:,} shards", "check the shards")
         self.note(_NO_PICTURE, _NO_CAPTION, _EMPTY, _CUT, IGNORED)
-
-
-def _texts(parts: Mapping[str, Member], handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
-    for ending in parts.keys() & _TEXTS:
-        offset, size = parts[ending].offset, parts[ending].size
-        if size > _MAX_TEXT_BYTES:
-            raise DataError(
-                f"{where}: its .{ending} has {size:,} bytes, more than {_MAX_TEXT_BYTES:,}", _AGAIN
-            )
-        at = handle.tell()
-        handle.seek(offset)
-        yield ending, handle.read(size)
-        handle.seek(at)
 
 
 def read_webdataset(
