@@ -158,7 +158,7 @@ class ResourceOptions(OutOption):
 
 
 def resources(options: ResourceOptions) -> None:
-    """Say which language resources are there: a part-of-speech tagger and a WordNet.
+    """Show the language resources: a part-of-speech tagger and a WordNet.
 
     Perturbations that change nouns, adjectives or meanings need them, and so does granularity. For generated
     scenes they are built in; for everything else they are NLTK's tagger, and NLTK's or any other WordNet.

@@ -193,7 +193,7 @@ _DIRECTIONS = ("i2t", "t2i")
 def read_positive_pairs(path: Path | str) -> Listed:
     """Read a JSON file of relevant pairs.
 
-    With one direction alone, the other has the same pairs. What is listed for a query is all that is
+    Where one direction is given, the other has the same pairs. What is listed for a query is all that is
     relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
     :func:`read_extended_positives` adds the collection's own.
     """

@@ -1,4 +1,4 @@
-"""Word vectors that somebody else learned (GloVe, word2vec): an .npz file, made of their text files."""
+"""Pretrained word vectors (GloVe, word2vec): an .npz file, made of their text files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def convert_word_vectors(source: Path | str, target: Path | str, keep: Collectio
     Args:
         source: GloVe's or word2vec's text form, plain or ``.gz``: a word and its numbers per line.
         target: the .npz.
-        keep: the words that are wanted; all that have at most 64 characters when empty.
+        keep: the words to keep; all that have at most 64 characters when empty.
 
     Returns:
         How many words were written.
@@ -71,7 +71,7 @@ def convert_word_vectors(source: Path | str, target: Path | str, keep: Collectio
             raw.write(vector.tobytes())
             width = len(vector)
         if not words:
-            raise DataError(f"{source} has none of the {len(keep):,} words that are wanted", _FIX)
+            raise DataError(f"{source} has none of the {len(keep):,} words to keep", _FIX)
         raw.flush()
         vectors = np.memmap(raw.name, np.float32, "r", shape=(len(words), width))
         with atomic_path(target) as temporary, open(temporary, "wb") as file:
@@ -81,7 +81,7 @@ def convert_word_vectors(source: Path | str, target: Path | str, keep: Collectio
 
 def _vectors(source: Path | str, keep: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Yield words and their vectors; a word may have spaces in it, and occur once."""
-    wanted, seen, width = frozenset(keep), set[str](), 0
+    kept, seen, width = frozenset(keep), set[str](), 0
     with task("converting", None, "lines") as bar:
         for number, line in read_lines(source, error=DataError, fix=_FIX):
             bar.advance(1)
@@ -93,7 +93,7 @@ def _vectors(source: Path | str, keep: Collection[str]) -> Iterator[tuple[str, n
             if not 0 < width < len(parts):
                 raise wrong
             word = " ".join(parts[:-width])
-            if word in seen or (word not in wanted if wanted else len(word) > _LONGEST):
+            if word in seen or (word not in kept if kept else len(word) > _LONGEST):
                 continue
             try:
                 vector = np.array(parts[-width:], dtype=np.float32)

@@ -21,7 +21,7 @@ LANGUAGES: Mapping[str, str] = {
     "auto": "the scenes language for generated scenes, NLTK's tagger and a WordNet for everything else",
     "nltk": "NLTK's tagger, and the WordNet that was named or NLTK's",
     "scenes": "the words of generated scenes; built in",
-    "none": "nothing: for what looks at characters alone",
+    "none": "nothing: for what looks at characters only",
 }
 """What :func:`open_language` opens."""
 

@@ -108,7 +108,7 @@ class WordNet:
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
         """Return names of a lemma's synsets, its usual sense first; of all parts of speech by default.
 
-        Where lemmas differ in capitals alone (``turkey``, ``Turkey``), the one as written comes first.
+        Where lemmas differ only in capitals (``turkey``, ``Turkey``), the one as written comes first.
         """
         lemma = lemma.replace("_", " ")
         lower, found = lemma.lower(), list[str]()

@@ -294,7 +294,7 @@ READERS.add(
         _recognises,
         read_captions_tsv,
         {
-            "images": "folder of pictures (default: images/ beside the table)",
+            "images": "folder of pictures (default: images/ next to the table)",
             "image_column": "column with each picture's file (recognised; else pictures are numbered by line)",
             "caption_column": "column of captions (recognised)",
             "quotes": "fields may be in quotation marks (default: in .csv, not in .tsv)",

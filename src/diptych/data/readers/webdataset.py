@@ -117,7 +117,7 @@ class _Indexer(Indexer):
         self._writer.add(name, split or self.split_of(name), captions, place)
 
     def _captions(self, texts: Mapping[str, bytes], where: str) -> list[str] | None:
-        """Return the captions of a sample, without bad ones where that was asked for; None for none at all."""
+        """Return the captions of a sample, without bad ones where they are left out; None for none at all."""
         options, record = self._options, json_object(texts.get("json", b"{}"), f"{where}: its .json")
         found = None
         if options.caption != "json" and "txt" in texts:
