@@ -45,7 +45,6 @@ from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
-from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.stress import StressResult
@@ -141,9 +140,6 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     TrainedOf: lambda: TrainedOf("a plan"),
     TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
-    WordNetTables: lambda: WordNetTables.of(
-        Records("net", [Synset("dog.n", "noun", ["dog"])], [Entry("dog", "noun", ["dog.n"], ["dogs"])])
-    ),
 }
 
 EXAMPLES |= {type(make()): make for make in artifact_examples.EXAMPLES}

@@ -13,8 +13,7 @@ from tar_shards import END, header, member, png, samples, shard
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.data import images as image_files
-from diptych.data.readers import read_collection
-from diptych.data.shards import Members
+from diptych.data.readers import read_collection, webdataset
 
 
 def test_a_folder_of_shards(tmp_path: Path) -> None:
@@ -74,19 +73,19 @@ def test_shards_without_a_split_are_divided_by_a_hash(tmp_path: Path) -> None:
     assert list(both.splits)[:100] == list(first.splits)
     assert read_collection(tmp_path, split="all of it").split_sizes == {"all of it": 200}
     (tmp_path / "b.tar").rename(tmp_path / "train-b.tar")
-    refused(DataError, "train-b is of split train, of a no split is known", read_collection, tmp_path)
+    refused(DataError, "of a no split is known", read_collection, tmp_path)
 
 
 def test_shards_are_gone_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = shard(tmp_path / "train.tar", samples(1))
     walks: list[int] = []
-    through = Members.__iter__
+    through = webdataset.read_members
 
-    def counted(self: Members) -> Any:
+    def counted(*given: Any) -> Any:
         walks.append(1)
-        return through(self)
+        return through(*given)
 
-    monkeypatch.setattr(Members, "__iter__", counted)
+    monkeypatch.setattr(webdataset, "read_members", counted)
     for _ in range(2):
         assert list(read_collection(tmp_path).captions) == ["picture 1"]
     assert len(walks) == 1
@@ -107,8 +106,16 @@ SAMPLE = samples(1)
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (bad(*SAMPLE, end=b""), DataError, r"train\.tar is damaged or cut off at byte 2,048 of 2,048: no"),
-        (bad(*SAMPLE, end=header("2.png", 9999) + b"x"), DataError, r"at byte 2,560 of 2,561: '2.png' has"),
+        (
+            bad(*SAMPLE, end=b""),
+            DataError,
+            r"train\.tar is corrupt or cut off behind byte 2,048 of 2,048: no",
+        ),
+        (
+            bad(*SAMPLE, end=header("2.png", 9999) + b"x"),
+            DataError,
+            r"behind byte 1,024 of 2,561: '2.png' has",
+        ),
         (bad(*SAMPLE, *samples(2), *SAMPLE), DataError, "image id 'train/00001' occurs twice"),
         (bad(("1.png", png(1))), DataError, r"0 samples have no picture and 1 no caption, 0 have both; the"),
         (bad(("1.txt", b"x"), *SAMPLE), DataError, "1 samples have no picture and 0 no caption, 1 have both"),
@@ -126,7 +133,7 @@ SAMPLE = samples(1)
             DataError,
             "is compressed",
         ),
-        (lambda folder: (folder / "train.tar").symlink_to(folder / "gone"), DataError, "cannot be read"),
+        (lambda folder: (folder / "train.tar").symlink_to(folder / "gone"), DataError, "does not exist"),
     ],
 )
 def test_bad_shards(
@@ -158,21 +165,21 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard(tmp_path / "train.tar", samples(1))
     found = read_collection(tmp_path)
-    monkeypatch.setattr("diptych.data.shards.source.MAX_BYTES", 10)
-    refused(ImageError, r"train\.tar, picture at byte 512 has \d+ bytes, more than the 10", found.image, 0)
+    monkeypatch.setattr("diptych.data.shards.MAX_BYTES", 10)
+    refused(ImageError, r"train\.tar, image at byte 512 has \d+ bytes, more than the 10", found.image, 0)
     monkeypatch.undo()
     monkeypatch.setattr(image_files.decode_image, "__defaults__", (15,))
     refused(ImageError, "has 4 × 4 pixels, more than the 15 allowed", found.image, 0)
     monkeypatch.undo()
     shard(tmp_path / "train.tar", samples(1, 2))
-    monkeypatch.setattr("diptych.data.shards.members.MAX_BYTES", 10)
+    monkeypatch.setattr("diptych.data.readers.webdataset.MAX_BYTES", 10)
     refused(DataError, "its picture has .* more than the 10 allowed", read_collection, tmp_path)
 
 
 def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> None:
     file = shard(tmp_path / "train.tar", [("1.png", b"no picture"), ("1.txt", b"x"), *samples(2)])
     found = read_collection(tmp_path)
-    refused(ImageError, r"picture at byte 512 is not an image Pillow can read", found.image, 0)
+    refused(ImageError, r"image at byte 512 is not an image Pillow can read", found.image, 0)
     file.write_bytes(file.read_bytes()[:600])
     refused(ImageError, "ends at byte 600", found.image, 1)
     file.unlink()

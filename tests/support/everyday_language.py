@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from diptych.data.language import Language, PartOfSpeech, words_of
-from diptych.data.language.table_wordnet import IRREGULAR, base_forms, morphy
+from diptych.data.language import Language, Synset, WordNet, words_of
+from diptych.data.language.wordnet import PART_ORDER
 
 _TAGS = {
     "DT": "a an the this",
@@ -50,49 +49,18 @@ class DictTagger:
         return self._tags.get(token) or self._tags.get(token.lower(), "NN")
 
 
-@dataclass
-class DictWordNet:
+class DictWordNet(WordNet):
     """Synsets by name, ``lemma``s, what they are kinds of, and their part of speech by the name's end (``dog.n``)."""
 
-    members: Mapping[str, Sequence[str]]
-    above: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    name: str = "dict wordnet"
-    fingerprint: str = "dict-wordnet"
-
-    def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """By WordNet's rules."""
-        return base_forms(word, part, IRREGULAR[part], lambda lemma: bool(self.senses(lemma, part)))
-
-    def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """By WordNet's rules alone."""
-        return morphy(word, part, IRREGULAR[part], lambda lemma: bool(self.senses(lemma, part)))
-
-    def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """In the order of the table; of all parts of speech, nouns first."""
-        wanted = ["noun", "verb", "adjective", "adverb"] if part is None else [part]
-        return [
-            synset
-            for one in wanted
-            for synset, lemmas in self.members.items()
-            if synset.split(".")[1] == one[0] and lemma.lower() in {other.lower() for other in lemmas}
+    def __init__(
+        self, members: Mapping[str, Sequence[str]], above: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        parts = dict(zip("nvar", PART_ORDER, strict=True))
+        synsets = [
+            Synset(name, parts[name.split(".")[1][0]], lemmas, (above or {}).get(name, ()))
+            for name, lemmas in members.items()
         ]
-
-    def lemmas(self, synset: str) -> Sequence[str]:
-        """As the table has them."""
-        return self.members[synset]
-
-    def hypernyms(self, synset: str) -> Sequence[str]:
-        """As the table has them."""
-        return self.above.get(synset, ())
-
-    def hyponyms(self, synset: str) -> Sequence[str]:
-        """What has it above."""
-        return [other for other in self.members if synset in self.above.get(other, ())]
-
-    def depth(self, synset: str) -> tuple[int, int]:
-        """Steps to a root."""
-        ways = [self.depth(other) for other in self.hypernyms(synset)]
-        return (1 + min(w[0] for w in ways), 1 + max(w[1] for w in ways)) if ways else (0, 0)
+        super().__init__("dict wordnet", "dict-wordnet", synsets)
 
 
 def everyday() -> Language:

@@ -39,7 +39,6 @@ SYNSETS = {
     "quickly": Made("r", ("quickly",)),
 }
 FORMS = {"n": {"wolf": ("wolves",)}, "v": {"dog": ("dogged",)}, "a": {}, "r": {}}
-_DOMAIN = {"n": "noun.all", "v": "verb.all", "a": "adj.all", "r": "adv.all"}
 
 
 def _letter(made: Made) -> str:
@@ -78,35 +77,6 @@ def _lines(path: Path, values: Iterable[object]) -> None:
     path.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
-def write_json(folder: Path) -> Path:
-    """The JSON release of Open English WordNet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    entries: dict[str, dict[str, object]] = {}
-    for letter in "nvar":
-        for lemma, names in _senses(letter).items():
-            senses = [{"id": f"{lemma}%1", "synset": f"{name}-{SYNSETS[name].letter}"} for name in names]
-            entry: dict[str, object] = {"sense": senses}
-            if lemma in FORMS[letter]:
-                entry["form"] = list(FORMS[letter][lemma])
-            entries.setdefault(lemma, {})[f"{letter}-1" if lemma == "wolf" else letter] = entry
-    for initial in sorted({lemma[0].lower() for lemma in entries}):
-        chosen = {lemma: entry for lemma, entry in entries.items() if lemma[0].lower() == initial}
-        (folder / f"entries-{initial}.json").write_text(json.dumps(chosen))
-    for letter, domain in _DOMAIN.items():
-        synsets = {}
-        for name, made in SYNSETS.items():
-            if _letter(made) == letter:
-                relation = "instance_hypernym" if made.instance else "hypernym"
-                synsets[f"{name}-{made.letter}"] = {
-                    "definition": ["…"],
-                    "partOfSpeech": made.letter,
-                    "members": made.lemmas,
-                } | ({relation: [f"{one}-n" for one in made.above]} if made.above else {})
-        (folder / f"{domain}.json").write_text(json.dumps(synsets))
-    (folder / "frames.json").write_text('{"via": "Somebody ----s"}')
-    return folder
-
-
 def write_lmf(path: Path, *, members: bool = True) -> Path:
     """WN-LMF, gzipped where the name says so; ``members`` lists each synset's entries, in order."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,12 +101,15 @@ def write_lmf(path: Path, *, members: bool = True) -> Path:
         listed = " ".join(_id(lemma, _letter(made)) for lemma in made.lemmas)
         attribute = f' members="{listed}"' if members else ""
         parts.append(
-            f'<Synset id="t-{name}-{made.letter}" partOfSpeech="{made.letter}"{attribute}>'
+            f'<Synset id="t-{name}-{made.letter}" ili="" partOfSpeech="{made.letter}"{attribute}>'
             f"<Definition>…</Definition>{above}</Synset>"
         )
     text = (
-        '<?xml version="1.0" encoding="UTF-8"?><LexicalResource>'
-        f'<Lexicon id="t" label="Tiny WordNet" version="1.2">{"".join(parts)}</Lexicon></LexicalResource>'
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<!DOCTYPE LexicalResource SYSTEM "http://globalwordnet.github.io/schemas/WN-LMF-1.1.dtd">\n'
+        '<LexicalResource xmlns:dc="https://globalwordnet.github.io/schemas/dc/">'
+        '<Lexicon id="t" label="Tiny WordNet" language="en" email="a@b" license="x" version="1.2">'
+        f"{''.join(parts)}</Lexicon></LexicalResource>"
     )
     content = text.encode()
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
@@ -209,6 +182,5 @@ def in_all_forms(folder: Path) -> dict[str, Path]:
     return {
         "database": write_database(folder / "database" / "wordnet"),
         "JSON lines": write_json_lines(folder / "lines"),
-        "JSON": write_json(folder / "json"),
         "WN-LMF": write_lmf(folder / "lmf" / "tiny.xml.gz"),
     }

@@ -146,9 +146,9 @@ def tree(options: TreeOptions) -> None:
 def download(options: downloads.FetchOptions) -> None:
     """Fetch the images of a dataset that ships only their addresses, politely.
 
-    One connection and one request per second to each host; robots.txt and Retry-After are respected. Images are
-    decoded before they are kept. After any interruption the same command resumes; downloads.jsonl in the folder holds
-    what came and why the rest did not. Hosts are called directly, without a proxy.
+    One connection, and one request per second to each host; a host that fails three times in a row is left for
+    another call. Images are decoded before they are kept. After any interruption the same command resumes;
+    downloads.jsonl in the folder holds what came and why the rest did not. Hosts are called directly, without a proxy.
 
     Examples:
         diptych categories download metadata_us_Shoes.json.gz -o images --contact ME
@@ -158,7 +158,7 @@ def download(options: downloads.FetchOptions) -> None:
     data, out = options.data, options.out
     with stop_on_signal():
         done = downloads.download(options)
-    show(done.line(), *done.tables())
+    show(*done.tables())
     again = [*_CATEGORIES, "download", data, "-o", out, "--contact", options.contact]
     listed = "shop" if options.reader is None and downloads.is_list(data) else data
     if done.left:

@@ -25,7 +25,7 @@ from diptych.core.reading import read_json
 from diptych.core.table import Table
 from diptych.data.checking import check_dataset
 from diptych.data.known import KNOWN
-from diptych.data.language.resources import find_resources
+from diptych.data.language.open import find_resources
 from diptych.data.scenes import make_scenes, read_scenes
 from diptych.data.scenes.make import SceneOptions
 from diptych.data.source import DataSource, DataSpec, OutOption, TargetOption
@@ -154,11 +154,11 @@ class ResourceOptions(OutOption):
         None, "A WordNet's folder or file.", default="DIPTYCH_WORDNET, or NLTK's data"
     )
     nltk_data: Path | None = parameter(None, "A folder of NLTK data.", default="where NLTK looks")
-    check: bool = parameter(False, "Tag a sentence and look up a word; exit code 1 if one cannot.")
+    check: bool = parameter(False, "Exit with code 1 if one cannot be used.")
 
 
 def resources(options: ResourceOptions) -> None:
-    """Say which language resources are there: a part-of-speech tagger and a WordNet.
+    """Show the language resources: a part-of-speech tagger and a WordNet.
 
     Perturbations that change nouns, adjectives or meanings need them, and so does granularity. For generated
     scenes they are built in; for everything else they are NLTK's tagger, and NLTK's or any other WordNet.
@@ -168,15 +168,17 @@ def resources(options: ResourceOptions) -> None:
         diptych data resources --wordnet english-wordnet-2024.xml.gz
     """
     found = find_resources(options.wordnet, options.nltk_data)
-    show(*found.tables(), *found.lines(), *(found.tried() if options.check else ()))
+    columns = ("name", "state", "version", "path")
+    show(Table.of("language resources", "", columns, [[row[name] for name in columns] for row in found]))
+    missing = [row for row in found if row["fix"]]
+    show(*(f"to get the {row['name']}: {row['fix']}" for row in missing))
     if options.out is not None:
-        write_json(options.out, {"resources": [asdict(row) for row in found.rows]})
+        write_json(options.out, {"resources": found})
         show(f"written to {options.out}")
-    words = ("diptych", "data", *(["resources", "--check"] if found.missing else ["perturb", "--list"]))
-    if not (found.missing and options.check):
-        next_step(command_line(words, options, left_out=("check", "out")))
-    if options.check and (found.tagger is None or found.wordnet is None):
+    words = ("diptych", "data", *(["resources", "--check"] if missing else ["perturb", "--list"]))
+    if missing and options.check:
         raise typer.Exit(1)
+    next_step(command_line(words, options, left_out=("check", "out")))
 
 
 class VectorOptions(DataSpec, TargetOption):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.core.reading import open_text, read_json
+from diptych.core.reading import read_json
 from diptych.core.registry import Registry
+from diptych.data.lines import DelimitedTable
 from diptych.data.rows_by_id import (
     Format,
     RowsById,
@@ -61,9 +61,9 @@ EXTENDED_POSITIVES: Registry[Format] = Registry(
 
 _THRESHOLD = 3.0
 _HEADERS = {
-    "caption,image,agg_score": "sits",
-    "caption1,caption2,agg_score": "sts",
-    "image1,image2,agg_score": "sis",
+    "sits": "caption,image,agg_score",
+    "sts": "caption1,caption2,agg_score",
+    "sis": "image1,image2,agg_score",
 }
 HIGHEST_RATING = 5.0
 
@@ -75,36 +75,22 @@ def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, st
         path: one ``{sits,sts,sis}_{val,test}.csv``, gzipped or not, or a folder of them.
         task: ``"sits"`` (caption, image), ``"sts"`` (captions) or ``"sis"`` (images).
     """
-    path = Path(path)
+    path, fix = Path(path), f"give CxC's data folder or its {task}_test.csv"
     found = sorted(file for file in path.glob(f"{task}_*.csv*") if "_raw" not in file.name)
-    files = [path] if path.is_file() else found
-    if not files:
-        raise DataError(f"no {task}_*.csv in {path}", f"give CxC's data folder or its {task}_test.csv")
-    for file in files:
-        yield from _ratings_of(file, task)
-
-
-def _ratings_of(path: Path, task: str) -> Iterator[tuple[str, str, float]]:
-    fix = f"give CxC's data folder or its {task}_test.csv"
-    with open_text(path, newline="", error=DataError, fix=fix) as handle:
-        lines = csv.reader(handle)
-        header = next(lines, [])
-        held = _HEADERS.get(",".join(header[:3]))
-        if held is None:
-            raise DataError(
-                f"{path} is no CxC file of aggregated ratings: its columns are {', '.join(header) or 'none'}",
-                "give {sits,sts,sis}_{val,test}.csv, not the raw ratings",
-            )
-        if held != task:
-            within = "within one modality" if held != "sits" else "of images and captions"
-            raise DataError(f"{path} rates pairs {within} ({held})", f"give {task}_test.csv or its folder")
-        for fields in lines:
+    if not found and not path.is_file():
+        raise DataError(f"no {task}_*.csv in {path}", fix)
+    for file in [path] if path.is_file() else found:
+        table = DelimitedTable(file, delimiter="comma")
+        header = ",".join(table.columns[:3])
+        if header != _HEADERS[task]:
+            raise DataError(f"{file} is no CxC file of {task} ratings: its columns are {header}", fix)
+        for line, fields in table.rows():
             try:
                 left, right, score = fields[0], fields[1], float(fields[2])
             except (IndexError, ValueError):
                 score = -1.0
             if not 0 <= score <= HIGHEST_RATING:
-                raise DataError(f"{path}, line {lines.line_num}: no pair with a rating from 0 to 5")
+                raise DataError(f"{file}, line {line}: no pair with a rating from 0 to 5")
             yield left, right, score
 
 
@@ -135,35 +121,30 @@ def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
     )
 
 
-_SHAPE = "expected {query id: [ids of what is relevant to it]}"
-
 Lists = Mapping[str, frozenset[str]]
 
 
 def as_lists(document: Any, where: str) -> Lists:
     """Check ``{id: [ids]}``; whole numbers are ids too."""
+    shape = "expected {query id: [ids of what is relevant to it]}"
     if not isinstance(document, dict):
-        raise DataError(f"{where} is no JSON object", _SHAPE)
+        raise DataError(f"{where} is no JSON object", shape)
     for query, relevant in document.items():
-        if not isinstance(relevant, list) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in relevant
-        ):
-            raise DataError(f"{where}: what belongs to {query!r} is no list of ids", _SHAPE)
-    return {query: frozenset(str(one) for one in relevant) for query, relevant in document.items()}
+        if not isinstance(relevant, list) or any(type(one) not in (str, int) for one in relevant):
+            raise DataError(f"{where}: what belongs to {query!r} is no list of ids", shape)
+    return {query: frozenset(map(str, relevant)) for query, relevant in document.items()}
 
 
 def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
     """Return both directions of the lists; a direction that is not given has the other's pairs."""
-    from_images = frozenset((image, text) for image, texts in (i2t or {}).items() for text in texts)
-    from_texts = frozenset((image, text) for text, images in (t2i or {}).items() for image in images)
-    images = i2t if i2t is not None else [image for image, _ in from_texts]
-    captions = t2i if t2i is not None else [text for _, text in from_images]
+    images = frozenset((image, text) for image, texts in (i2t or {}).items() for text in texts)
+    texts = frozenset((image, text) for text, images in (t2i or {}).items() for image in images)
     return Listed(
-        what=what,
-        i2t=from_images if i2t is not None else from_texts,
-        t2i=from_texts if t2i is not None else from_images,
-        images=frozenset(images),
-        captions=frozenset(captions),
+        what,
+        images if i2t is not None else texts,
+        texts if t2i is not None else images,
+        frozenset(i2t if i2t is not None else (image for image, _ in texts)),
+        frozenset(t2i if t2i is not None else (text for _, text in images)),
     )
 
 
@@ -212,18 +193,17 @@ _DIRECTIONS = ("i2t", "t2i")
 def read_positive_pairs(path: Path | str) -> Listed:
     """Read a JSON file of relevant pairs.
 
-    With one direction alone, the other has the same pairs. What is listed for a query is all that is
+    Where one direction is given, the other has the same pairs. What is listed for a query is all that is
     relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
     :func:`read_extended_positives` adds the collection's own.
     """
     document = read_json(path, error=DataError, fix="check the path given with --positives")
     if not isinstance(document, dict) or not document or not set(document) <= set(_DIRECTIONS):
-        keys = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
         raise DataError(
-            f"{path} has {keys or 'no key'} where 'i2t', 't2i' or both are expected",
+            f"{path} has {str(document)[:40]} where 'i2t', 't2i' or both are expected",
             'write {"i2t": {image id: [caption ids]}, "t2i": {caption id: [image ids]}}',
         )
-    lists = {name: as_lists(document[name], f"{path}, {name}") for name in _DIRECTIONS if name in document}
+    lists = {name: as_lists(document[name], f"{path}, {name}") for name in document}
     return listed_of(f"pairs of {Path(path).name}", lists.get("i2t"), lists.get("t2i"))
 
 
@@ -234,17 +214,14 @@ class ExtendedPositives:
     what: str  # format and options, in a few words
     i2t: tuple[
         np.ndarray, np.ndarray
-    ]  # image rows and caption rows, (n_pairs,) int64: captions relevant to images
-    t2i: tuple[np.ndarray, np.ndarray]  # image rows and caption rows: images relevant to captions
+    ]  # image and caption rows, (n_pairs,) int64: captions relevant to images
+    t2i: tuple[np.ndarray, np.ndarray]  # image and caption rows: images relevant to captions
     asked: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
     before: dict[str, int]  # per direction, pairs of the collection's own among the evaluated queries
     added: dict[str, int]  # per direction, pairs that the collection does not have
     removed: dict[str, int]  # per direction, the collection's own pairs that are no longer relevant
-    missing: dict[
-        str, int
-    ]  # what the file names and the collection does not hold: images, captions, and pairs
-    # per direction, the file's queries that are not evaluated because no positive is left to them
-    silent: dict[str, int]
+    missing: dict[str, int]  # images, captions and pairs that the collection does not hold
+    silent: dict[str, int]  # per direction, queries that are not evaluated: no positive is left to them
     # image rows, caption rows and grades, (n_graded,) each; None where the format has none
     grades: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
@@ -277,43 +254,44 @@ def match(
         return np.array(sorted({i * n_captions + c for i, c in rows if i >= 0 and c >= 0}), dtype=np.int64)
 
     relevant = {"i2t": codes(listed.i2t), "t2i": codes(listed.t2i)}
+    named = listed.i2t | listed.t2i
     if not len(relevant["i2t"]) and not len(relevant["t2i"]):
-        pairs = sorted(listed.i2t | listed.t2i)
-        raise in_none(listed.what, pairs, (image_ids, caption_ids), "give the file of this very split")
+        fix = "give the file of this very split"
+        raise in_none(listed.what, sorted(named), (image_ids, caption_ids), fix)
     own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
     judged = None if listed.judged is None else codes(listed.judged)
     asked: dict[str, np.ndarray] = {}
-    silent = {"i2t": 0, "t2i": 0}
-    counts: dict[str, dict[str, int]] = {"before": {}, "added": {}, "removed": {}}
-    for part, (name, names, rows) in enumerate(
+    silent, before, added, removed = (dict.fromkeys(_DIRECTIONS, 0) for _ in range(4))
+    for side, (name, queries, rows) in enumerate(
         (("i2t", listed.images, images), ("t2i", listed.captions, captions))
     ):
-
-        def of_queries(codes: np.ndarray, queries: np.ndarray, part: int = part) -> np.ndarray:
-            return np.isin(np.divmod(codes, n_captions)[part], queries)
-
-        if originals:
-            relevant[name] = np.union1d(relevant[name], own)
-        else:
-            wanted = np.array(sorted({rows.of(one) for one in names} - {-1}), dtype=np.int64)
+        counted = np.arange(len((image_ids, caption_ids)[side]))  # queries whose pairs are counted
+        if not originals:
+            known = np.array(sorted({rows.of(one) for one in queries} - {-1}), dtype=np.int64)
             # Queries that are not evaluated keep their own pairs: no number depends on them.
-            seen = of_queries(own, wanted) if judged is None else np.isin(own, judged)
+            seen = (
+                np.isin(np.divmod(own, n_captions)[side], known) if judged is None else np.isin(own, judged)
+            )
             relevant[name] = np.union1d(relevant[name], own[~seen])
-            answered = np.isin(wanted, np.divmod(relevant[name], n_captions)[part])
-            asked[name], silent[name] = wanted[answered], int(np.sum(~answered))
-        changes = {
-            "before": own,
-            "added": np.setdiff1d(relevant[name], own),
-            "removed": np.setdiff1d(own, relevant[name]),
-        }
-        for what, codes_of in changes.items():
-            counts[what][name] = len(codes_of) if originals else int(of_queries(codes_of, asked[name]).sum())
-    named = listed.i2t | listed.t2i
+            answered = np.isin(known, np.divmod(relevant[name], n_captions)[side])
+            asked[name] = counted = known[answered]
+            silent[name] = int(np.sum(~answered))
+        else:
+            relevant[name] = np.union1d(relevant[name], own)
+        for counts, of in (
+            (before, own),
+            (added, np.setdiff1d(relevant[name], own)),
+            (removed, np.setdiff1d(own, relevant[name])),
+        ):
+            counts[name] = int(np.isin(np.divmod(of, n_captions)[side], counted).sum())
     return ExtendedPositives(
         what=f"{listed.what}, originals kept" if originals else listed.what,
-        i2t=(relevant["i2t"] // n_captions, relevant["i2t"] % n_captions),
-        t2i=(relevant["t2i"] // n_captions, relevant["t2i"] % n_captions),
+        i2t=np.divmod(relevant["i2t"], n_captions),
+        t2i=np.divmod(relevant["t2i"], n_captions),
         asked=asked,
+        before=before,
+        added=added,
+        removed=removed,
         missing={
             "images": sum(images.of(one) < 0 for one in listed.images | {image for image, _ in named}),
             "captions": sum(captions.of(one) < 0 for one in listed.captions | {text for _, text in named}),
@@ -321,7 +299,6 @@ def match(
         },
         silent=silent,
         grades=None if listed.grades is None else _graded(listed.grades, images, captions),
-        **counts,
     )
 
 

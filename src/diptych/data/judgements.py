@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,47 +55,31 @@ def read_cxc_judgements(path: Path | str) -> Judged:
     return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
 
 
-# Flickr8k: how well captions of other pictures describe a picture, by experts and by a crowd.
-#
-# ``ExpertAnnotations.txt``: picture, caption, three ratings from 1 (not at all) to 4 (without any errors), 5,822
-# pairs. ``CrowdFlowerAnnotations.txt``: picture, caption, share of people who said yes, how many said yes and
-# no, 47,830 pairs. Both are separated by tabs; a caption is ``PICTURE#NUMBER``, numbers from 0. The rating of a
-# pair is the mean of the experts, or the share of yes.
+# Flickr8k: lines of image, caption (``PICTURE#NUMBER``, numbers from 0) and three numbers, separated by tabs.
 #
 # Source: Hodosh, Young and Hockenmaier, Framing image description as a ranking task, JAIR 2013, section 4.
 
 
-_EXPERT, _CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
-_LOWEST, _FLICKR8K_HIGHEST = 1, 4
-_COLUMNS = 5
-
-
-def _file(path: Path, name: str) -> Path:
-    """Return the file given, or the one of that name in a folder, gzipped or not."""
-    if not path.is_dir():
-        return path
-    for file in (path / name, path / f"{name}.gz"):
-        if file.is_file():
-            return file
-    raise DataError(f"no {name} in {path}", "give the file itself, or the folder it was unpacked to")
-
-
-def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers and fields of lines that are not empty."""
-    some = False
+def _flickr8k(path: Path, name: str, columns: str, rate: Callable[[list[str]], float]) -> tuple[Any, Any]:
+    """Return the pairs and ratings of a file, or of the one of that name in a folder, gzipped or not."""
+    if path.is_dir():
+        found = next((file for file in (path / name, path / f"{name}.gz") if file.is_file()), None)
+        if found is None:
+            raise DataError(f"no {name} in {path}", "give the file itself, or the folder it was unpacked to")
+        path = found
+    pairs, ratings = [], []
     for number, line in read_lines(path, error=DataError):
-        if not line.strip():
-            continue
-        fields = line.strip("\n").split("\t")
-        if len(fields) != _COLUMNS or not fields[0] or not fields[1]:
-            raise DataError(
-                f"{path}, line {number} has {len(fields)} columns separated by tabs, not {_COLUMNS}",
-                f"they are {columns}",
-            )
-        some = True
-        yield number, fields
-    if not some:
+        if line.strip():
+            image, caption, *votes = [*line.split("\t"), "", ""]
+            try:
+                ratings.append(rate(votes[:-2] if image and caption else []))
+            except ValueError:
+                what = f"{path}, line {number}: not {columns}, separated by tabs: {line[:80]!r}"
+                raise DataError(what, f"give {name}") from None
+            pairs.append((image, caption))
+    if not pairs:
         raise DataError(f"{path} is empty", f"it should have lines of {columns}")
+    return pairs, ratings
 
 
 @declared(
@@ -104,23 +89,17 @@ def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_expert(path: Path | str) -> Judged:
-    """Read ``ExpertAnnotations.txt``, gzipped or not, or the folder it is in."""
-    path = _file(Path(path), _EXPERT)
-    pairs, ratings = [], []
-    for number, (image, caption, *votes) in _rows(path, "picture, caption and three ratings"):
-        try:
-            values = [int(vote) for vote in votes]
-        except ValueError:
-            values = [0]
-        if min(values) < _LOWEST or max(values) > _FLICKR8K_HIGHEST:
-            raise DataError(
-                f"{path}, line {number}: the ratings are {', '.join(votes)}, not three whole numbers from "
-                f"{_LOWEST} to {_FLICKR8K_HIGHEST}",
-                "give ExpertAnnotations.txt, not the crowd's file",
-            )
-        pairs.append((image, caption))
-        ratings.append(sum(values) / len(values))
-    return Judged("flickr8k experts, mean of three ratings", pairs, ratings, _LOWEST, _FLICKR8K_HIGHEST)
+    """Read ``ExpertAnnotations.txt``, gzipped or not, or its folder: ratings from 1 (not at all) to 4 (no errors)."""
+
+    def mean(votes: list[str]) -> float:
+        first, second, third = map(int, votes)
+        if min(first, second, third) < 1 or max(first, second, third) > 4:
+            raise ValueError
+        return (first + second + third) / 3
+
+    columns = "image, caption and three ratings from 1 to 4"
+    pairs, ratings = _flickr8k(Path(path), "ExpertAnnotations.txt", columns, mean)
+    return Judged("flickr8k experts, mean of three ratings", pairs, ratings, 1, 4)
 
 
 @declared(
@@ -130,26 +109,17 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_crowd(path: Path | str) -> Judged:
-    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or the folder it is in."""
-    path = _file(Path(path), _CROWD)
-    pairs, ratings = [], []
-    for number, (image, caption, *votes) in _rows(path, "picture, caption, share of yes, yes and no"):
-        try:
-            share, yes, no = float(votes[0]), int(votes[1]), int(votes[2])
-        except ValueError:
-            share, yes, no = -1.0, 0, 0
+    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or its folder: shares of people who answered yes."""
+
+    def share(votes: list[str]) -> float:
+        share, yes, no = float(votes[0]) if votes else -1.0, *map(int, votes[1:])
         if not 0 <= share <= 1 or min(yes, no) < 0 or yes + no == 0:
-            raise DataError(
-                f"{path}, line {number}: {', '.join(votes)} are not a share from 0 to 1 and how many said yes "
-                "and no",
-                "give CrowdFlowerAnnotations.txt, not the experts' file",
-            )
-        pairs.append((image, caption))
-        ratings.append(share)
+            raise ValueError
+        return share
+
+    columns = "image, caption, share of yes, number of yes and of no"
+    pairs, ratings = _flickr8k(Path(path), "CrowdFlowerAnnotations.txt", columns, share)
     return Judged("flickr8k crowd, share of yes", pairs, ratings, 0.0, 1.0)
-
-
-_TABLE_COLUMNS = ("image", "caption", "rating")
 
 
 @declared(
@@ -160,28 +130,21 @@ def read_judgement_table(path: Path | str) -> Judged:
 
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
     """
-    path = Path(path)
-    table = DelimitedTable(path, delimiter="comma")
-    places = [next(iter(table.places([name])), None) for name in _TABLE_COLUMNS]
-    pairs, ratings = [], []
-    if None in places:
-        raise DataError(
-            f"{path} has no column {_TABLE_COLUMNS[places.index(None)]!r}: its columns are {', '.join(table.columns)}",
-            f"the first line is {','.join(_TABLE_COLUMNS)}",
-        )
+    table, pairs, ratings = DelimitedTable(Path(path), delimiter="comma"), [], []
+    places = [table.place(name, [name], name, "the first line") for name in ("image", "caption", "rating")]
     for line, fields in table.rows():
+        image, caption, rating = ([*fields, "", "", ""][place] for place in places)
         try:
-            image, caption, rating = (fields[place] for place in places if place is not None)
             value = float(rating) if image and caption else math.nan
-        except (IndexError, ValueError):
+        except ValueError:
             value = math.nan
         if not math.isfinite(value):
             raise DataError(f"{path}, line {line}: no image, caption and rating: {', '.join(fields)}")
         pairs.append((image, caption))
         ratings.append(value)
     if not pairs:
-        raise DataError(f"{path} has no judgement", f"a line is {','.join(_TABLE_COLUMNS)}")
-    return Judged(f"judgements of {path.name}", pairs, ratings, min([0.0, *ratings]), max(ratings))
+        raise DataError(f"{path} has no judgement", "a line is image,caption,rating")
+    return Judged(f"judgements of {Path(path).name}", pairs, ratings, min([0.0, *ratings]), max(ratings))
 
 
 _COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
@@ -198,9 +161,7 @@ class MatchedJudgements:
     ratings: np.ndarray  # (n,) float64; of a pair that the file has more than once, their mean
     lowest: float  # where the scale begins
     highest: float  # where it ends
-    missing: dict[
-        str, int
-    ]  # what the file names and the collection does not hold: images, captions, and pairs
+    missing: dict[str, int]  # images, captions and pairs that the collection does not hold
     repeated: int = 0  # how many of the file's pairs were there before
     by_place: int = 0  # how many of its captions were found as the first, second, … of their picture
 

@@ -1,9 +1,8 @@
-"""Word vectors that somebody else learned (GloVe, word2vec): an .npz file, made of their text files."""
+"""Pretrained word vectors (GloVe, word2vec): an .npz file, made of their text files."""
 
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_path, create_array
+from diptych.core.files import atomic_path
 from diptych.core.reading import file_errors, read_arrays, read_lines
 
 _LONGEST = 64  # characters of a word; longer ones are addresses and noise
@@ -57,7 +56,7 @@ def convert_word_vectors(source: Path | str, target: Path | str, keep: Collectio
     Args:
         source: GloVe's or word2vec's text form, plain or ``.gz``: a word and its numbers per line.
         target: the .npz.
-        keep: the words that are wanted; all that have at most 64 characters when empty.
+        keep: the words to keep; all that have at most 64 characters when empty.
 
     Returns:
         How many words were written.
@@ -65,27 +64,25 @@ def convert_word_vectors(source: Path | str, target: Path | str, keep: Collectio
     Raises:
         DataError: a line has another number of numbers than the first, or no word is one of ``keep``.
     """
-    found = [word for word, _ in _vectors(source, keep, "counting words")]
-    if not found:
-        raise DataError(f"{source} has none of the {len(keep):,} words that are wanted", _FIX)
-    width = len(next(_vectors(source, keep, ""))[1])
-    with tempfile.TemporaryDirectory(dir=Path(target).resolve().parent) as folder:
-        files = {name: Path(folder) / f"{name}.npy" for name in ("words", "vectors")}
-        words = create_array(files["words"], f"<U{max(map(len, found))}", (len(found),))
-        vectors = create_array(files["vectors"], "<f4", (len(found), width))
-        for row, (word, numbers) in enumerate(_vectors(source, keep, "converting")):
-            words[row], vectors[row] = word, numbers
-        del words, vectors
-        with atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-            for file in files.values():
-                archive.write(file, file.name)
-    return len(found)
+    words, width, folder = list[str](), 0, Path(target).resolve().parent
+    with tempfile.NamedTemporaryFile(dir=folder) as raw:
+        for word, vector in _vectors(source, keep):
+            words.append(word)
+            raw.write(vector.tobytes())
+            width = len(vector)
+        if not words:
+            raise DataError(f"{source} has none of the {len(keep):,} words to keep", _FIX)
+        raw.flush()
+        vectors = np.memmap(raw.name, np.float32, "r", shape=(len(words), width))
+        with atomic_path(target) as temporary, open(temporary, "wb") as file:
+            np.savez(file, words=np.array(words), vectors=vectors)
+    return len(words)
 
 
-def _vectors(source: Path | str, keep: Collection[str], doing: str) -> Iterator[tuple[str, np.ndarray]]:
+def _vectors(source: Path | str, keep: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Yield words and their vectors; a word may have spaces in it, and occur once."""
-    wanted, seen, width = frozenset(keep), set[str](), 0
-    with task(doing, None, "lines") as bar:
+    kept, seen, width = frozenset(keep), set[str](), 0
+    with task("converting", None, "lines") as bar:
         for number, line in read_lines(source, error=DataError, fix=_FIX):
             bar.advance(1)
             parts = line.rstrip(" ").split(" ")
@@ -96,7 +93,7 @@ def _vectors(source: Path | str, keep: Collection[str], doing: str) -> Iterator[
             if not 0 < width < len(parts):
                 raise wrong
             word = " ".join(parts[:-width])
-            if word in seen or (word not in wanted if wanted else len(word) > _LONGEST):
+            if word in seen or (word not in kept if kept else len(word) > _LONGEST):
                 continue
             try:
                 vector = np.array(parts[-width:], dtype=np.float32)

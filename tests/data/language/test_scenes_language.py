@@ -76,7 +76,7 @@ def test_shapes_are_things_and_colours_are_coloured() -> None:
     while above := NET.hypernyms(chain[-1]):
         chain += above
     assert [NET.lemmas(one)[0] for one in chain] == ["circle", "round shape", "shape", "thing", "entity"]
-    assert [NET.lemmas(one) for one in NET.hypernyms(NET.senses("scarlet")[0])] == [["coloured"]]
+    assert [list(NET.lemmas(one)) for one in NET.hypernyms(NET.senses("scarlet")[0])] == [["coloured"]]
     (shape,) = NET.senses("figure")
     assert len(NET.hyponyms(shape)) == 4
-    assert NET.base_forms("blossoms", "noun") == ("blossom",)
+    assert NET.base_forms("blossoms", "noun") == ["blossom"]

@@ -164,16 +164,16 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
     (folder / TAGGER / "averaged_perceptron_tagger_eng.weights.json").write_text('{"bias": ')
     assert "nltk.downloader" in refused(StorageError, "is not JSON", NltkTagger(folder).tag, [["the"]]).fix
     (folder / TAGGER / "averaged_perceptron_tagger_eng.tagdict.json").unlink()
-    refused(StorageError, r"tagdict\.json cannot be read", NltkTagger, folder)
+    refused(StorageError, r"tagdict\.json does not exist", NltkTagger, folder)
     zipped = write_tagger(tmp_path / "b", zipped=True) / f"{TAGGER}.zip"
     zipped.write_bytes(zipped.read_bytes()[:-30])
-    refused(StorageError, "cannot be read", NltkTagger, tmp_path / "b")
+    refused(StorageError, "is not NLTK data", NltkTagger, tmp_path / "b")
 
 
 def test_a_zip_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tagger(tmp_path, zipped=True)
     monkeypatch.setattr(nltk_folder, "_MOST", 40)
-    refused(StorageError, r"weights\.json cannot be read.* unpacked, more than 40", NltkTagger, tmp_path)
+    refused(StorageError, r"weights\.json is not NLTK data.* unpacked, more than 40", NltkTagger, tmp_path)
 
 
 def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,15 +10,13 @@ from pathlib import Path
 
 import pytest
 from refusals import refused
-from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json, write_json_lines
+from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json_lines, write_lmf
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.data.language import PartOfSpeech
+from diptych.data.language import PartOfSpeech, WordNet
 from diptych.data.language.open import open_wordnet
-from diptych.data.language.table_wordnet import TableWordNet
-from diptych.data.language.wordnet_files import wordnet_files
 
-FORMS = ["database", "JSON lines", "JSON", "WN-LMF"]
+FORMS = ["database", "JSON lines", "WN-LMF"]
 FORMS_OF_WORDS: list[tuple[str, PartOfSpeech, list[str]]] = [
     *(("dogs", "noun", ["dog"]), ("Wolves", "noun", ["wolf"]), ("Paris", "noun", ["paris"])),
     *(("cities", "noun", ["city"]), ("dogs", "verb", ["dog"]), ("reddish", "adjective", ["reddish"])),
@@ -25,45 +24,38 @@ FORMS_OF_WORDS: list[tuple[str, PartOfSpeech, list[str]]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "wordnet"
-
-
-def words(net: TableWordNet, synsets: Sequence[str]) -> list[list[str]]:
+def words(net: WordNet, synsets: Sequence[str]) -> list[list[str]]:
     return [list(net.lemmas(synset)) for synset in synsets]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_answers(form: str, tmp_path: Path) -> None:
-    path = in_all_forms(tmp_path)[form]
-    assert wordnet_files(path).form == form
-    for net in (open_wordnet(path), open_wordnet(path)):  # the second from the cache
-        assert len(net) == len(SYNSETS)
-        assert net.n_lemmas == len({lemma for made in SYNSETS.values() for lemma in made.lemmas})
-        for made in SYNSETS.values():
-            for lemma in made.lemmas:
-                assert list(made.lemmas) in words(net, net.senses(lemma))
-        # the usual sense first, nouns before verbs, whatever the capitals and blanks
-        dog, frump, pursue = net.senses("dog")
-        assert net.senses("DOG", "noun") == [dog, frump]
-        assert (net.senses("dog", "verb"), net.senses("dog", "adverb")) == ([pursue], [])
-        assert net.senses("domestic_dog") == net.senses("canis familiaris") == [dog]
-        assert net.senses("paris") == net.senses("Paris") != []
-        # what is above and below: dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
-        assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
-        assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
-        (canine,), (wolf,), (entity,) = map(net.senses, ("canid", "wolf", "entity"))
-        assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
-        assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
-        assert [net.depth(one) for one in (dog, wolf, entity, pursue)] == [(3, 4), (4, 4), (0, 0), (0, 0)]
-        (red,) = net.senses("red", "adjective")  # a satellite
-        assert (net.lemmas(red), net.hypernyms(red), net.hypernyms(entity)) == (["red", "reddish"], [], [])
-        for word, part, lemmas in FORMS_OF_WORDS * 2:  # remembered
-            assert list(net.base_forms(word, part)) == lemmas
-        assert net.senses("cat") == [] == net.senses("")
-        refused(UsageError, r"has no synset 'cat\.n\.01'", net.lemmas, "cat.n.01")
+    if form == "WN-LMF":
+        pytest.importorskip("wn")
+    net = open_wordnet(in_all_forms(tmp_path)[form])
+    assert net.summary() == f"{net.name}: 14 synsets, 19 lemmas"
+    for made in SYNSETS.values():
+        for lemma in made.lemmas:
+            assert list(made.lemmas) in words(net, net.senses(lemma))
+    # the usual sense first, nouns before verbs, whatever the capitals and blanks
+    dog, frump, pursue = net.senses("dog")
+    assert net.senses("DOG", "noun") == [dog, frump]
+    assert (net.senses("dog", "verb"), net.senses("dog", "adverb")) == ([pursue], [])
+    assert net.senses("domestic_dog") == net.senses("canis familiaris") == [dog]
+    assert net.senses("paris") == net.senses("Paris") != []
+    # what is above and below: dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
+    assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
+    assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
+    (canine,), (wolf,), (entity,) = map(net.senses, ("canid", "wolf", "entity"))
+    assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
+    assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
+    assert [net.depth(one) for one in (dog, wolf, entity, pursue)] == [(3, 4), (4, 4), (0, 0), (0, 0)]
+    (red,) = net.senses("red", "adjective")  # a satellite
+    assert (net.lemmas(red), *map(list, map(net.hypernyms, (red, entity)))) == (["red", "reddish"], [], [])
+    for word, part, lemmas in FORMS_OF_WORDS * 2:  # remembered
+        assert list(net.base_forms(word, part)) == lemmas
+    assert net.senses("cat") == [] == net.senses("")
+    refused(UsageError, r"has no synset 'cat\.n\.01'", net.lemmas, "cat.n.01")
 
 
 def test_nltk_reads_the_same(
@@ -125,40 +117,38 @@ def test_nltk_data_has_it_in_a_folder_or_in_its_zip(tmp_path: Path) -> None:
         assert open_wordnet(path).senses("wolf") == ["wolf.n.01"]
 
 
-def folders(cache: Path) -> list[Path]:
-    """Of tables; locks lie beside them."""
-    return [path for path in cache.iterdir() if path.is_dir()]
-
-
 def test_where_there_is_none(tmp_path: Path) -> None:
     assert "data.noun" in refused(UsageError, "holds no WordNet", open_wordnet, tmp_path).fix
     refused(UsageError, "does not exist", open_wordnet, tmp_path / "nowhere")
-    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
-        archive.writestr("entries-a.json", "{}")
-    assert "unpack" in refused(UsageError, "holds no WordNet", open_wordnet, tmp_path / "release.zip").fix
 
 
-def test_files_that_are_damaged(tmp_path: Path, cache: Path) -> None:
-    paths = in_all_forms(tmp_path)
-    lines = paths["JSON lines"] / "oewn_lemmas.jsonl.gz"
-    lines.write_bytes(lines.read_bytes()[:-20])
-    (paths["JSON"] / "noun.all.json").write_text("{")
-    paths["WN-LMF"].write_bytes(paths["WN-LMF"].read_bytes()[:-20])
-    data = paths["database"] / "data.noun"
-    data.write_text(data.read_text().replace(" 01 wolf 0", " ff wolf 0"))
-    zipped = tmp_path / "wordnet.zip"
-    zipped.write_bytes(b"PK, cut off")
-    for path in (*paths.values(), zipped):
-        refused(StorageError, "is corrupt|cannot be read|is not JSON", open_wordnet, path)
-    assert folders(cache) == []
+@pytest.mark.parametrize("form", FORMS)
+def test_files_that_are_corrupt(tmp_path: Path, form: str) -> None:
+    path = in_all_forms(tmp_path)[form]
+    if form == "WN-LMF":
+        pytest.importorskip("wn")
+    if form == "database":
+        file = path / "data.noun"
+        file.write_text(file.read_text().replace(" 01 wolf 0", " ff wolf 0"))
+    else:
+        file = path if path.is_file() else path / "oewn_lemmas.jsonl.gz"
+        file.write_bytes(file.read_bytes()[:-20])
+    refused(StorageError, "is corrupt|is not a WordNet|is not JSON", open_wordnet, path)
 
 
-def test_synsets_that_are_named_and_not_there(tmp_path: Path) -> None:
-    folder = write_json(tmp_path / "json")
-    text = (folder / "noun.all.json").read_text()
-    (folder / "noun.all.json").write_text(text.replace('"pet-n": {', '"pets-n": {'))
-    refused(DataError, r"names a synset 'pet-n' that is not there", open_wordnet, folder)
-    folder = write_json_lines(tmp_path / "lines")
-    synsets = folder / "oewn_synsets.jsonl.gz"
-    synsets.write_bytes(synsets.read_bytes() * 2)
-    refused(DataError, "synset 'entity-n' occurs twice", open_wordnet, folder)
+def test_zips_and_synsets_that_are_corrupt(tmp_path: Path) -> None:
+    for content in (b"PK, cut off", b""):
+        (tmp_path / "wordnet.zip").write_bytes(content)
+        refused(StorageError, "is not", open_wordnet, tmp_path / "wordnet.zip")
+    synsets = write_json_lines(tmp_path / "lines") / "oewn_synsets.jsonl.gz"
+    whole = gzip.decompress(synsets.read_bytes())
+    synsets.write_bytes(gzip.compress(whole * 2))
+    refused(DataError, "synset 'entity-n' occurs twice", open_wordnet, synsets.parent)
+    synsets.write_bytes(gzip.compress(whole.replace(b'"pet-n", "p"', b'"pets-n", "p"')))
+    refused(DataError, "no synset 'pet-n', which others name", open_wordnet, synsets.parent)
+
+
+def test_lmf_that_does_not_list_members(tmp_path: Path) -> None:
+    pytest.importorskip("wn")
+    net = open_wordnet(write_lmf(tmp_path / "t.xml", members=False))
+    assert sorted(net.lemmas(net.senses("wolf")[0])) == ["wolf"]

@@ -4,19 +4,19 @@ from diptych.data.language.contract import (
     ADJECTIVE_TAGS,
     NOUN_TAGS,
     Language,
-    PartOfSpeech,
     Tagger,
     Word,
-    WordNet,
     is_word,
     words_of,
 )
+from diptych.data.language.wordnet import PartOfSpeech, Synset, WordNet
 
 __all__ = [
     "ADJECTIVE_TAGS",
     "NOUN_TAGS",
     "Language",
     "PartOfSpeech",
+    "Synset",
     "Tagger",
     "Word",
     "WordNet",

@@ -1,4 +1,4 @@
-"""The contracts: a tagger of words, a net of their meanings, and the language that has both.
+"""The contracts: a tagger of words, and the language that has one and a WordNet; what a word of a caption is.
 
 Tags are those of the Penn treebank (``NN``, ``JJ``, ``DT``, …), which the published perturbations speak of.
 """
@@ -11,18 +11,17 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from diptych.core.errors import UsageError
-
-PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
+from diptych.data.language.wordnet import WordNet
 
 NOUN_TAGS = frozenset({"NN", "NNS", "NNP", "NNPS"})
 ADJECTIVE_TAGS = frozenset({"JJ", "JJR", "JJS"})
 
 
 class Tagger(Protocol):
-    """Says which part of speech each word of a sentence is."""
+    """Finds the part of speech of each word of a sentence."""
 
     @property
     def name(self) -> str:
@@ -40,56 +39,23 @@ class Tagger(Protocol):
         """
 
 
-class WordNet(Protocol):
-    """Words, their senses (synsets), and how senses lie to each other. Source: Fellbaum, WordNet, 1998."""
-
-    @property
-    def name(self) -> str:
-        """Return what numbers that depend on it print."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Name by content."""
-
-    def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas that ``word`` may be a form of, likeliest first: ``dogs`` → ``dog``; none if unknown."""
-
-    def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas that NLTK looks ``word`` up by, in its order: itself first, nothing but WordNet's rules."""
-
-    def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """Return names of a lemma's synsets, its usual sense first; of all parts of speech by default."""
-
-    def lemmas(self, synset: str) -> Sequence[str]:
-        """Return the words of a synset, in its order, with blanks (``traffic light``)."""
-
-    def hypernyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that it is a kind of, directly."""
-
-    def hyponyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that are a kind of it, directly."""
-
-    def depth(self, synset: str) -> tuple[int, int]:
-        """Return the shortest and the longest way to a root, in steps; (0, 0) for a root."""
-
-
 @dataclass(frozen=True)
 class Language:
-    """What is at hand of a language."""
+    """The tagger and the WordNet that are there; None for what is not."""
 
-    name: str  # how it was asked for
-    tagger: Tagger | None = None  # parts of speech; None where there is none
-    wordnet: WordNet | None = None  # meanings; None where there is none
-    missing: str = "run: diptych data resources"  # what to do about a part that is None
+    name: str
+    tagger: Tagger | None = None
+    wordnet: WordNet | None = None
+    missing: str = "run: diptych data resources"  # how to get what is None
 
     def need_tagger(self, purpose: str) -> Tagger:
-        """Return the tagger."""
+        """Return the tagger, or raise a UsageError that says how to get one."""
         if self.tagger is None:
             raise UsageError(f"{purpose} needs a part-of-speech tagger, and none is there", self.missing)
         return self.tagger
 
     def need_wordnet(self, purpose: str) -> WordNet:
-        """Return the net of meanings."""
+        """Return the WordNet, or raise a UsageError that says how to get one."""
         if self.wordnet is None:
             raise UsageError(f"{purpose} needs a WordNet, and none is there", self.missing)
         return self.wordnet
@@ -98,13 +64,6 @@ class Language:
         """Return what numbers that depend on it print."""
         parts = [part.name for part in (self.tagger, self.wordnet) if part is not None]
         return f"{self.name}: {', '.join(parts) or 'nothing'}"
-
-
-# Words of a caption: runs of letters and digits, and where each stands.
-#
-# A word may hold apostrophes and hyphens between letters (``don't``, ``medium-sized``); what a vocabulary reads
-# as words (:mod:`diptych.data.vocabulary`) is never cut apart here. Vowel signs and accents that are characters
-# of their own belong to the letter before them, so words of every script are whole.
 
 
 class Word(NamedTuple):
@@ -116,7 +75,11 @@ class Word(NamedTuple):
 
 
 def words_of(text: str, *, marks: bool = False) -> list[Word]:
-    """Return the words of ``text`` in order."""
+    """Return the words of ``text`` in order: runs of letters and digits, whole in every script.
+
+    Apostrophes and hyphens between letters belong to a word (``don't``, ``medium-sized``). What a vocabulary reads
+    as words (:mod:`diptych.data.vocabulary`) is never cut apart here.
+    """
     return [
         Word(found.group(), found.start(), found.end())
         for found in _pattern().finditer(text)
@@ -131,14 +94,9 @@ def is_word(token: str) -> bool:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return a word or one other character. Python's ``\\w`` leaves out combining marks; they are added."""
-    ranges: list[list[int]] = []
-    for code in range(sys.maxunicode + 1):
-        if unicodedata.category(chr(code))[0] == "M":
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
-    combining = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    # Python's \w leaves out combining marks (vowel signs, accents), which belong to the letter before them.
+    combining = "".join(
+        chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"
+    )
     letters = rf"\w[\w{combining}]*"
     return re.compile(rf"{letters}(?:['’\-]{letters})*|[^\w\s]")

@@ -17,23 +17,24 @@ import json
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import MissingExtraError, StorageError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_bytes
+from diptych.core.reading import file_errors
 
 EXTRA = "language"
 """The extra that brings the library."""
 
 DOWNLOAD = "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
 """What brings the data."""
+
+TAGGER = "taggers/averaged_perceptron_tagger_eng"
 
 _MOST = 1 << 28  # the largest file that is read is a sixteenth of it
 
@@ -46,39 +47,28 @@ def how_to_get() -> str:
 def data_folders() -> list[Path]:
     """Return the folders that NLTK looks in: those of ``NLTK_DATA``, then its own where it is installed."""
     folders = os.environ.get("NLTK_DATA", "").split(os.pathsep)
-    with suppress(MissingExtraError):  # what was named can be read without it
-        # NLTK reads the variable when it is imported; it may have been set since.
+    if find_spec("nltk"):
         folders += require("nltk.data", EXTRA, "looking for NLTK's data").path
     return [Path(folder) for folder in dict.fromkeys(folders) if folder]
 
 
 def find_resource(folders: Sequence[Path], name: str) -> Path | None:
     """Return the folder or the zip file of a resource such as ``corpora/wordnet``; None where there is none."""
-    for folder in folders:
-        for path in (folder / name, folder / f"{name}.zip"):
-            if path.exists():
-                return path
-    return None
+    places = (path for folder in folders for path in (folder / name, folder / f"{name}.zip"))
+    return next((path for path in places if path.exists()), None)
 
 
 def read_member(resource: Path, name: str) -> bytes:
     """Return a file of a resource that :func:`find_resource` found."""
-    try:
+    with file_errors(resource / name, fix=f"get it again: {DOWNLOAD}", noun="NLTK data"):
         if resource.suffix != ".zip":
             return (resource / name).read_bytes()
         with zipfile.ZipFile(resource) as archive:
             member = archive.getinfo(f"{resource.stem}/{name}")
             if member.file_size > _MOST:
-                raise zipfile.BadZipFile(f"{member.file_size:,} bytes unpacked, more than {_MOST:,}")
+                raise ValueError(f"{member.file_size:,} bytes unpacked, more than {_MOST:,}")
             return archive.read(member)
-    # RuntimeError: a zip with a password, or packed in a way that Python does not know.
-    except (OSError, KeyError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-        raise StorageError(
-            f"{resource}: {name} cannot be read: {error}", f"get it again: {DOWNLOAD}"
-        ) from None
 
-
-TAGGER = "taggers/averaged_perceptron_tagger_eng"
 
 _PARTS = ("weights", "tagdict", "classes")
 # A change of how captions are read changes tags, and with this number everything that is kept of them.
@@ -97,21 +87,15 @@ class NltkTagger:
             wrong = f"holds no {TAGGER}" if Path(folder).exists() else "does not exist"
             raise UsageError(f"{folder} {wrong}", f"run: {DOWNLOAD}")
         self.path = found
-        self._contents = [
-            read_member(found, f"averaged_perceptron_tagger_eng.{part}.json") for part in _PARTS
-        ]
+        self._contents = [read_member(found, f"{found.stem}.{part}.json") for part in _PARTS]
         self.fingerprint = fingerprint(_READING, *map(fingerprint_bytes, self._contents))
         self.name = f"NLTK averaged perceptron {self.fingerprint[:8]}"
 
     @cached_property
     def _model(self) -> Any:
         perceptron = require("nltk.tag.perceptron", EXTRA, "tagging parts of speech with NLTK")
-        try:
+        with file_errors(self.path, fix=f"delete it and run: {DOWNLOAD}", noun="JSON"):
             weights, tagdict, classes = map(json.loads, self._contents)
-        except ValueError as error:
-            raise StorageError(
-                f"{self.path} is not JSON: {error}", f"delete it and run: {DOWNLOAD}"
-            ) from None
         # Set directly: NLTK itself refuses to read files outside its own data folders.
         model = perceptron.PerceptronTagger(load=False)
         model.model.weights, model.tagdict = weights, tagdict
@@ -120,20 +104,17 @@ class NltkTagger:
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return a Penn treebank tag for every token of every sentence."""
-        return [self._tags(tokens) for tokens in sentences]
+        read = [as_newspaper(tokens) for tokens in sentences]
+        tags = self.tag_as_given([pieces for pieces, _ in read])
+        return [[found[first] for first in firsts] for found, (_, firsts) in zip(tags, read, strict=True)]
 
     def tag_as_given(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the tags of tokens that are read as they stand, as NLTK's own ``pos_tag`` reads them."""
         return [[tag for _, tag in self._model.tag(list(tokens))] for tokens in sentences]
 
-    def _tags(self, tokens: Sequence[str]) -> list[str]:
-        pieces, firsts = as_newspaper(tokens)
-        tags = [tag for _, tag in self._model.tag(pieces)]
-        return [tags[first] for first in firsts]
-
 
 def as_newspaper(tokens: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Tokens as the tagger's training text has them."""
+    """Return tokens as the tagger's training text has them, and the place of each given one's first piece."""
     shouted = sum(map(len, tokens)) > 1 and not any(token != token.upper() for token in tokens)
     pieces: list[str] = []
     firsts: list[int] = []

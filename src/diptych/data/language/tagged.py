@@ -1,4 +1,4 @@
-"""The tags of many captions: each distinct one is tagged once, and what was tagged is kept in the cache."""
+"""The tags of many captions: each distinct one is tagged once, and the tags are kept in the cache."""
 
 from __future__ import annotations
 
@@ -23,6 +23,22 @@ _BLOCK = 256
 _WORTH_KEEPING = 1000
 
 
+@dataclass(frozen=True, eq=False)
+class Tags(Artifact, kind="tags"):
+    """All tags end to end as numbers, the names of the numbers, and where each caption's tags start."""
+
+    names: list[str]
+    codes: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, tags: Sequence[Sequence[str]]) -> Tags:
+        flat = [tag for of_caption in tags for tag in of_caption]
+        names, codes = np.unique(np.array(flat, dtype=object), return_inverse=True)
+        kind = np.uint8 if len(names) <= 256 else np.uint32
+        return cls(names.tolist(), codes.astype(kind), np.cumsum([0, *map(len, tags)], dtype=np.int64))
+
+
 def tag_captions(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
     """Return a Penn treebank tag for each word (``words_of``) of each caption; marks are read and left out.
 
@@ -35,7 +51,7 @@ def tag_captions(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
         # Python's tables of characters say what a word is, and grow from version to version.
         key = fingerprint(_VERSION, unidata_version, tagger.fingerprint, distinct)
         path = cache_root() / "tags" / f"{key}.npz"
-        kept = cached(path, Tags.open, lambda file: _kept(_tag(distinct, tagger)).save(file))
+        kept = cached(path, Tags.open, lambda file: Tags.of(_tag(distinct, tagger)).save(file))
         flat = [kept.names[code] for code in kept.codes.tolist()]
         tags = [flat[start:end] for start, end in pairwise(kept.starts.tolist())]
     row = {caption: number for number, caption in enumerate(distinct)}
@@ -52,21 +68,3 @@ def _tag(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
                 tags.append([tag for word, tag in zip(words, found, strict=True) if is_word(word)])
             bar.advance(len(block))
     return tags
-
-
-@dataclass(frozen=True, eq=False)
-class Tags(Artifact, kind="tags"):
-    """All tags end to end as numbers, what the numbers mean, and where each caption's tags start."""
-
-    names: list[str]
-    codes: np.ndarray
-    starts: np.ndarray
-
-
-def _kept(tags: Sequence[Sequence[str]]) -> Tags:
-    flat = [tag for of_caption in tags for tag in of_caption]
-    names = sorted(set(flat))
-    number = {name: code for code, name in enumerate(names)}
-    kind = np.uint8 if len(names) <= 256 else np.uint32
-    codes = np.fromiter((number[tag] for tag in flat), kind, len(flat))
-    return Tags(names, codes, np.cumsum([0, *map(len, tags)], dtype=np.int64))

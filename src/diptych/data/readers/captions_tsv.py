@@ -1,82 +1,213 @@
-"""Tables of captions and addresses (Conceptual Captions) with the pictures that somebody fetched of them.
+"""Tables of captions and addresses (Conceptual Captions) with the images that were fetched of them.
 
-Nothing is fetched here. A picture belongs to a line by its number (``7.jpg`` or ``000000007.jpg``, anywhere
-below the folder, counts lines from 0, as img2dataset names them) or by a column with its file. Addresses
-die, so pictures are missing: say so with ``missing=skip``, and they are counted. Ids, captions and
-addresses stay in files: a million pictures need no more memory than a thousand.
+Nothing is fetched here. An image belongs to a line by its number (``7.jpg`` or ``000000007.jpg``, anywhere below the
+folder, counts lines from 0, as img2dataset names them) or by a column with its file. Addresses die, so images are
+missing: say so with ``missing=skip``, and they are counted. pyarrow streams the tables; ids, captions and addresses
+stay in files.
 
 Source: Sharma et al., Conceptual Captions, ACL 2018; Changpinyo et al., Conceptual 12M, CVPR 2021.
 """
 
 from __future__ import annotations
 
+import csv
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.fingerprint import fingerprint
-from diptych.data.caption_tables import CaptionTable, Part, PictureOptions, TableIndexer, folder_state
+from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint, fingerprint_bytes
+from diptych.core.reading import file_errors, open_bytes
 from diptych.data.captions import check_shares, split_named
 from diptych.data.collection import Centric, Collection
 from diptych.data.columns import Column
-from diptych.data.images import FolderSource
+from diptych.data.images import FolderSource, check_inside, is_image_path
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.stored import Stored, StoredWriter, stored
+from diptych.data.stored import Indexer, LeaveOut, Stored, StoredWriter, stored
 
-_VERSION = 1
-_ENDINGS = (".tsv", ".tsv.gz")
+_VERSION = 2
+_BLOCK = 1 << 22  # bytes that are read at once; a longer line is refused
+_CAPTIONS = ("caption", "text", "title", "alt_text")
+_ADDRESSES = ("url", "image_url", "address")
+_FILES = ("path", "filepath", "file", "filename", "file_name", "image", "image_path", "image_file")
+_MISSING = "lines without picture left out"
+_UNNUMBERED = "pictures whose names are no numbers not used"
+
+Row = tuple[int, str, str, str]
+"""The number of a line, its caption, and address and file of its image, or empty."""
+
+
+def _arrow(module: str = "") -> Any:
+    return require(f"pyarrow{module}", "datasets", "reading tables of captions")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table, its columns (those that it does not have are empty), the split of all, and where its images are."""
+
+    file: Path
+    names: Sequence[str]  # of its columns; where empty its first line has them
+    caption: str
+    url: str
+    image: str
+    quoted: bool  # whether fields may be in quotation marks
+    split: str | None = None
+    folder: Path = Path()
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the lines, one at a time."""
+        arrow, line, columns = _arrow(".csv"), int(not self.names), (self.caption, self.url, self.image)
+        read = {"column_names": list(self.names) or None, "block_size": _BLOCK, "use_threads": False}
+        quotes = {"quote_char": '"' if self.quoted else False, "newlines_in_values": self.quoted}
+        parse = {"delimiter": _delimiter(self.file), "ignore_empty_lines": False, **quotes}
+        used = [name for name in columns if name]
+        convert = {"include_columns": used, "column_types": dict.fromkeys(used, _arrow().string())}
+        with (
+            file_errors(self.file, DataError, noun="a table with an image per line"),
+            open_bytes(self.file) as file,
+        ):
+            for batch in arrow.open_csv(
+                file, arrow.ReadOptions(**read), arrow.ParseOptions(**parse), arrow.ConvertOptions(**convert)
+            ):
+                values = [batch.column(name).to_pylist() if name else [""] * len(batch) for name in columns]
+                for caption, url, image in zip(*values, strict=True):
+                    line += 1
+                    yield line, caption, url, image
+
+
+def _delimiter(file: Path) -> str:
+    return "," if file.name.removesuffix(".gz").endswith(".csv") else "\t"
+
+
+def _table(file: Path, caption: str | None, image: str | None, quotes: bool | None) -> _Table:
+    """Look at a table's first line: headings, or a caption and an address."""
+    quoted = _delimiter(file) == "," if quotes is None else quotes
+    with file_errors(file, DataError), open_bytes(file) as handle:
+        line = handle.readline(_BLOCK).decode("utf-8-sig").strip("\r\n")
+    if not line.strip():
+        raise DataError(f"{file} is empty", "fetch it again")
+    mark = _delimiter(file)
+    fields = next(csv.reader([line], delimiter=mark), []) if quoted else line.split(mark)
+    addresses = [text.startswith(("http://", "https://")) for text in fields]
+    if sorted(addresses) == [False, True] and caption is None and image is None:
+        return _Table(file, ["caption", "url"][:: -1 if addresses[0] else 1], "caption", "url", "", quoted)
+    plain = {name.strip().lower(): name for name in reversed(fields)}
+    for given in (caption, image):
+        if given is not None and given not in fields:
+            raise UsageError(f"{file} has no column {given!r}", f"its columns: {', '.join(fields)}")
+    found = [
+        given or next((plain[name] for name in known if name in plain), "")
+        for given, known in ((caption, _CAPTIONS), (None, _ADDRESSES), (image, _FILES))
+    ]
+    if not found[0] or not any(found[1:]):
+        raise DataError(
+            f"{file} begins with {line[:80]!r}: neither a caption and an address nor headings",
+            "name the columns with --reader-option caption_column=… and image_column=…",
+        )
+    return _Table(file, (), found[0], found[1], found[2], quoted)
+
+
+def _names_below(root: Path, every: bool) -> Any:
+    """Return the images (or all files) below a folder, sorted, as an Arrow array of strings."""
+
+    def found() -> Iterator[str]:
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            with file_errors(root / folder, DataError), os.scandir(root / folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{folder}{entry.name}/")
+                    elif every or is_image_path(entry.name):
+                        yield f"{folder}{entry.name}"
+
+    return _arrow().array(found(), "string").sort()
+
+
+class _Indexer(Indexer):
+    """Goes through tables and writes the images that are there."""
+
+    def table(self, table: _Table, root: Path, names: Any, first_number: int) -> None:
+        """Write a table's lines; those of one image that follow each other are its captions."""
+        pairs = self._named(table) if table.image else self._numbered(table, names, first_number)
+        pairs = track(pairs, f"reading {table.file.name}", unit="lines")
+        for name, group in groupby(pairs, key=lambda pair: pair[0]):
+            rows = [row for _, row in group]
+            captions = self.captions((caption, f"{table.file}, line {line}") for line, caption, *_ in rows)
+            path = (table.folder / name).relative_to(root).as_posix()
+            self._writer.add(path, table.split or self.split_of(path), captions, [rows[0][0]], [rows[0][2]])
+
+    def _numbered(self, table: _Table, names: Any, first: int) -> Iterator[tuple[str, Row]]:
+        # Eighteen digits fit into 64 bits; a longer name is no place in a list.
+        digits = _arrow(".compute").extract_regex(names, r"^(?:.*/)?(?P<number>[0-9]{1,18})\.[^./]+$")
+        numbers = digits.filter(digits.is_valid()).field("number").cast("int64").to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        numbers, names = numbers[order], names.filter(digits.is_valid()).take(order)
+        others = len(digits) - len(numbers)
+        self._counts[_UNNUMBERED] += others
+        if not len(numbers):
+            raise DataError(
+                f"{table.folder} has no pictures that are called by a number ({others:,} others)",
+                "give their folder with --images, or the column of their files with image_column=NAME",
+            )
+        for at in np.flatnonzero(np.diff(numbers) == 0).tolist():
+            both = f"{names[at]} and {names[at + 1]}, both number {numbers[at]:,}"
+            raise DataError(f"{table.folder} has {both}", "remove one of them")
+        at, number = 0, first - 1
+        for number, row in enumerate(table.rows(), start=first):
+            if at < len(numbers) and numbers[at] < number:
+                break
+            if at < len(numbers) and numbers[at] == number:
+                yield str(names[at]), row
+                at += 1
+            else:
+                self.miss(_MISSING, f"{table.file}, line {row[0]} (picture {number:,} in {table.folder})")
+        if at < len(numbers):
+            raise DataError(
+                f"{table.folder / str(names[at])} belongs to no line: those of {table.file} count from {first:,} to "
+                f"{number:,}",
+                "name another beginning with --reader-option first_number=1, or give the table of these pictures",
+            )
+
+    def _named(self, table: _Table) -> Iterator[tuple[str, Row]]:
+        for row in table.rows():
+            line, *_, image = row
+            check_inside(image, f"{table.folder} ({table.file}, line {line})")
+            if image and (table.folder / image).is_file():
+                yield image, row
+            else:
+                self.miss(_MISSING, f"{table.file}, line {line} ({image or 'no file'} in {table.folder})")
+
+    def finish(self) -> None:
+        """Note what was left out, or refuse."""
+        missing, n_images = self._counts[_MISSING], self._writer.n_images
+        if not n_images or (missing and self._leave_out.missing == "error"):
+            raise DataError(
+                f"{missing:,} lines have no picture, {n_images:,} images have one; the first: {self._first}",
+                "fetch them, leave them out with --reader-option missing=skip, or check --images",
+            )
+        self.note(_MISSING, "empty captions left out", _UNNUMBERED)
 
 
 class _Records(Column[Mapping[str, Any]]):
-    """Line and address of each picture."""
+    """Line and address of each image."""
 
     def __init__(self, found: Stored) -> None:
         self._lines, self._addresses = found.places, found.texts("url")
         super().__init__(len(self._lines))
 
     def read(self, rows: range | np.ndarray) -> list[Mapping[str, Any]]:
-        """Return the records of these stored rows."""
         both = zip(self._lines.read(rows), self._addresses.read(rows), strict=True)
         return [{"line": line, "url": url} for (line,), url in both]
-
-
-def _tables(path: Path, options: Mapping[str, Any]) -> list[CaptionTable]:
-    if not path.is_dir():
-        return [CaptionTable.of(path, **options)]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
-    if not files:
-        raise DataError(f"{path} has no .tsv file", "give the table itself with --data")
-    return [CaptionTable.of(file, **options) for file in files]
-
-
-def _parts(tables: Sequence[CaptionTable], images: Path | None, split: str | None) -> list[Part]:
-    """Return each table with its split and its pictures' folder: the split's or the file's own, else the common one."""
-    top = tables[0].file.parent
-    root = images if images is not None else top / "images" if (top / "images").is_dir() else top
-    if not root.is_dir():
-        raise DataError(f"the image folder {root} does not exist", "check --images")
-    parts: list[Part] = []
-    for table in tables:
-        stem = table.file.name.removesuffix(".gz").rpartition(".")[0]
-        named = split if split is not None else split_named(stem)
-        own = (name for name in (stem, named) if name and (root / name).is_dir())
-        folder = next(own, None)
-        parts.append(Part(table, named, root, f"{folder}/" if folder else ""))
-    folders = Counter(part.prefix for part in parts if part.table.image < 0)
-    for part in parts:
-        if folders[part.prefix] > 1 and part.table.image < 0:
-            files = ", ".join(p.table.file.name for p in parts if p.prefix == part.prefix)
-            raise DataError(
-                f"{part.folder}: its pictures are numbered, and could be those of {files}",
-                f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
-            )
-    return parts
 
 
 def read_captions_tsv(
@@ -93,52 +224,67 @@ def read_captions_tsv(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read tables of captions and addresses with what was fetched of their pictures."""
+    """Read tables of captions and addresses with the images that were fetched of them."""
     if missing not in ("error", "skip"):
         raise UsageError(f"missing is {missing!r}", "error or skip")
     check_shares(validation, test)
     path = Path(path)
-    columns = {"caption_column": caption_column, "image_column": image_column, "quotes": quotes}
-    tables = _tables(path, columns)
-    parts = _parts(tables, None if images is None else Path(images), split)
-    options = PictureOptions(
-        first_number=first_number,
-        missing=missing,
-        validation=validation,
-        test=test,
-        skip_bad_captions=skip_bad_captions,
+    files = _tables_in(path) if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"{path} has no .tsv file", "give the table itself with --data")
+    top = files[0].parent
+    root = Path(images) if images is not None else top / "images" if (top / "images").is_dir() else top
+    if not root.is_dir():
+        raise DataError(f"the image folder {root} does not exist", "check --images")
+    tables = []
+    for file in files:
+        stem = file.name.removesuffix(".gz").rpartition(".")[0]
+        named = split if split is not None else split_named(stem)
+        # The folder of the file's name or of its split, else the common one.
+        folders = (root / name for name in (stem, named) if name and (root / name).is_dir())
+        table = _table(file, caption_column, image_column, quotes)
+        tables.append(replace(table, split=named, folder=next(folders, root)))
+    shared = Counter(table.folder for table in tables if not table.image)
+    for folder in (folder for folder, count in shared.items() if count > 1):
+        several = ", ".join(table.file.name for table in tables if table.folder == folder)
+        raise DataError(
+            f"{folder}: its pictures are numbered, and could be those of {several}",
+            f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
+        )
+    leave_out = LeaveOut(
+        missing=missing, validation=validation, test=test, skip_bad_captions=skip_bad_captions
     )
+    # A file that a column names need not end like an image.
+    names = [_names_below(table.folder, bool(table.image)) for table in tables]
 
     def write(writer: StoredWriter) -> None:
-        indexer = TableIndexer(options, writer)
-        for part in parts:
-            indexer.part(part)
+        indexer = _Indexer(leave_out, writer)
+        for table, below in zip(tables, names, strict=True):
+            indexer.table(table, root, below, first_number)
         indexer.finish()
 
-    states = [(str(part.table.file.resolve()), *_state(part.table.file), part.prefix) for part in parts]
-    shapes = [{**asdict(part.table), "file": "", "split": part.split} for part in parts]
-    root = parts[0].root
-    # A file that a column names need not end like a picture.
-    places = {part.folder: part.table.image >= 0 for part in parts}
-    held = [folder_state(folder, every) for folder, every in places.items()]
-    key = fingerprint("captions-tsv", _VERSION, asdict(options), states, shapes, held)
+    states = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    shapes = [{**asdict(table), "file": "", "folder": str(table.folder.resolve())} for table in tables]
+    held = [[fingerprint_bytes(part.to_pybytes()) for part in below.buffers() if part] for below in names]
+    key = fingerprint("captions-tsv", _VERSION, asdict(leave_out), first_number, states, shapes, held)
     found = stored(f"captions-tsv-{key}", write, 1, ["url"])
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     source = FolderSource(root, found.texts("image_ids"))
     return found.collection(name, source, _Records(found), centric_of(centric, name))
 
 
-def _state(file: Path) -> tuple[int, int]:
-    state = file.stat()
-    return state.st_size, state.st_mtime_ns
+def _tables_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.name.endswith((".tsv", ".tsv.gz")))
 
 
 def _recognises(path: Path) -> bool:
-    if path.is_dir():
-        return any(
-            CaptionTable.looks_like(file) for file in path.iterdir() if file.name.endswith(_ENDINGS[0])
-        )
-    return path.name.endswith(_ENDINGS[0]) and CaptionTable.looks_like(path)
+    for file in _tables_in(path) if path.is_dir() else [path] if path.name.endswith(".tsv") else []:
+        try:
+            if _table(file, None, None, None).url:
+                return True
+        except (DataError, UsageError):
+            continue
+    return False
 
 
 READERS.add(
@@ -148,7 +294,7 @@ READERS.add(
         _recognises,
         read_captions_tsv,
         {
-            "images": "folder of pictures (default: images/ beside the table)",
+            "images": "folder of pictures (default: images/ next to the table)",
             "image_column": "column with each picture's file (recognised; else pictures are numbered by line)",
             "caption_column": "column of captions (recognised)",
             "quotes": "fields may be in quotation marks (default: in .csv, not in .tsv)",

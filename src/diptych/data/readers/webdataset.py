@@ -1,43 +1,160 @@
 """Webdataset: tar shards of ``KEY.jpg`` with ``KEY.txt`` or ``KEY.json``, as img2dataset writes them.
 
-Shards are gone through once for where things are, and not unpacked; that is kept in the cache folder
-under the shards' names, sizes and times. Afterwards a picture is one read in the middle of a shard, in
-any order. Ids and captions stay in files too: a million pictures need no more memory than a thousand.
+Shards are gone through once for where things are, and not unpacked; that is kept in the cache folder under the
+shards' names, sizes and times. Ids and captions stay in files, too: a million images need no more memory than a
+thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
-from diptych.core.context import task
-from diptych.core.errors import DataError
+from diptych.core.context import track
+from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.captions import split_named
+from diptych.core.reading import file_errors, open_regular
+from diptych.data.captions import SPLIT_WORDS, check_shares, split_named
 from diptych.data.collection import Centric, Collection
+from diptych.data.images import MAX_BYTES, PICTURE_ENDINGS
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.shards import IndexOptions, Shard, ShardIndexer, ShardRecords, ShardSource, find_shards
-from diptych.data.shards.source import PLACES, holds_shards, is_pattern
-from diptych.data.stored import StoredWriter, stored
+from diptych.data.shards import (
+    IGNORED,
+    PLACES,
+    CutError,
+    Member,
+    Shard,
+    ShardRecords,
+    ShardSource,
+    find_shards,
+    is_pattern,
+    json_object,
+    read_members,
+)
+from diptych.data.stored import Indexer, LeaveOut, StoredWriter, stored
 
-_VERSION = 1
+_VERSION = 2
+_MAX_TEXT_BYTES = 1 << 20
+_TEXTS = ("txt", "json", "cls")  # captions, whatever else is known of a sample, its class
+_NO_PICTURE, _NO_CAPTION = "samples without picture left out", "samples without caption left out"
+_EMPTY, _CUT = "empty captions left out", "shards that are cut off used up to there"
+_AGAIN = "write the shard again"
 
 
-def _splits(shards: Sequence[Shard], split: str | None) -> list[str | None]:
-    """Return the split of each shard: as given, as its name says, or None where no name says one."""
-    if split is not None:
-        return [split] * len(shards)
-    named = [split_named(shard.name) for shard in shards]
-    if any(named) and not all(named):
-        silent, said = named.index(None), next(at for at, name in enumerate(named) if name)
-        raise DataError(
-            f"{shards[said].name} is of split {named[said]}, of {shards[silent].name} no split is known",
-            "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
+@dataclass(frozen=True, kw_only=True)
+class _Options(LeaveOut):
+    caption: str | None
+    caption_key: str
+    caption_lines: bool
+    picture: str | None
+    split: str | None
+    truncated: str
+
+
+class _Indexer(Indexer):
+    """Goes through shards and writes where everything is."""
+
+    def __init__(self, options: _Options, writer: StoredWriter) -> None:
+        super().__init__(options, writer)
+        self._options = options
+
+    def shard(self, number: int, shard: Shard, split: str | None) -> None:
+        """Write a shard's samples: members with one key that follow each other."""
+        with file_errors(shard.path, DataError):
+            opened = open_regular(shard.path)
+        with opened as handle:
+            members = read_members(shard.path, handle, self._counts)
+            try:
+                for key, group in groupby(members, key=lambda member: member.key):
+                    # The last group before a cut may lack members: it raises here.
+                    self._sample(number, shard, split, key, list(group), handle)
+            except CutError:
+                if self._options.truncated == "error":
+                    raise
+                self._counts[_CUT] += 1
+
+    def _sample(
+        self, number: int, shard: Shard, split: str | None, key: str, files: list[Member], handle: BinaryIO
+    ) -> None:
+        options, where = self._options, f"{shard.path}, sample {key!r} at byte {files[0].offset:,}"
+        pictures = PICTURE_ENDINGS if options.picture is None else {options.picture}
+        parts: dict[str, Member] = {}
+        for member in files:
+            if member.ending in pictures or member.ending in _TEXTS:
+                if member.ending in parts:
+                    raise DataError(f"{where}: .{member.ending} is there twice", _AGAIN)
+                parts[member.ending] = member
+        found = sorted(pictures & parts.keys())
+        if len(found) > 1:
+            fix = f"name one with --reader-option picture={found[0]}"
+            raise DataError(f"{where} has {len(found)} pictures: {', '.join(found)}", fix)
+        texts = {}
+        for ending in (ending for ending in _TEXTS if ending in parts):
+            if parts[ending].size > _MAX_TEXT_BYTES:
+                what = (
+                    f"{where}: its .{ending} has {parts[ending].size:,} bytes, more than {_MAX_TEXT_BYTES:,}"
+                )
+                raise DataError(what, _AGAIN)
+            handle.seek(parts[ending].offset)
+            texts[ending] = handle.read(parts[ending].size)
+        captions = self._captions(texts, where)
+        if not found or captions is None:
+            self.miss(_NO_CAPTION if found else _NO_PICTURE, where)
+            return
+        size = parts[found[0]].size
+        if size > MAX_BYTES:
+            raise DataError(
+                f"{where}: its picture has {size:,} bytes, more than the {MAX_BYTES:,} allowed", _AGAIN
+            )
+        place = [number]
+        for ending in (found[0], "json", "cls"):
+            place += [parts[ending].offset, parts[ending].size] if ending in parts else [0, 0]
+        name = f"{shard.name}/{key}"
+        self._writer.add(name, split or self.split_of(name), captions, place)
+
+    def _captions(self, texts: Mapping[str, bytes], where: str) -> list[str] | None:
+        """Return the captions of a sample, without bad ones where they are left out; None for none at all."""
+        options, record = self._options, json_object(texts.get("json", b"{}"), f"{where}: its .json")
+        found = None
+        if options.caption != "json" and "txt" in texts:
+            try:
+                text = texts["txt"].decode("utf-8-sig")
+                found = (
+                    [line for line in text.splitlines() if line.strip()] if options.caption_lines else [text]
+                )
+            except UnicodeDecodeError as error:
+                if not options.skip_bad_captions:
+                    fix = "leave it out with --reader-option skip_bad_captions=true"
+                    raise CaptionError(f"the caption of {where} is not UTF-8: {error}", fix) from None
+                self._counts[_EMPTY] += 1
+                found = []
+        elif options.caption != "txt":
+            value = record.get(options.caption_key)
+            value = [value] if isinstance(value, str) else value
+            if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+                found = value
+        return None if found is None else self.captions((text, f"the caption of {where}") for text in found)
+
+    def finish(self, n_shards: int) -> None:
+        """Note what was left out, or refuse."""
+        no_picture, no_caption, n_samples = (
+            self._counts[_NO_PICTURE],
+            self._counts[_NO_CAPTION],
+            self._writer.n_images,
         )
-    return named
+        if (no_picture or no_caption) and self._options.missing == "error":
+            raise DataError(
+                f"{no_picture:,} samples have no picture and {no_caption:,} no caption, {n_samples:,} have both; "
+                f"the first: {self._first}",
+                "leave them out with --reader-option missing=skip, or say where captions are with caption_key=NAME",
+            )
+        if not n_samples:
+            raise DataError(f"no sample with picture and caption in {n_shards:,} shards", "check the shards")
+        self.note(_NO_PICTURE, _NO_CAPTION, _EMPTY, _CUT, IGNORED)
 
 
 def read_webdataset(
@@ -57,11 +174,18 @@ def read_webdataset(
     """Read shards of a folder, or of a pattern such as ``shards/train-{000..012}.tar``.
 
     Args:
-        caption: where captions are, in ``txt`` or ``json`` files; in the first, else in the second, when
-            not given.
+        caption: where captions are, in ``txt`` or ``json`` files; by default in the first, else in the second.
     """
     path = Path(path)
-    options = IndexOptions(
+    for option, value, known in (
+        ("caption", caption, (None, "txt", "json")),
+        ("missing", missing, ("error", "skip")),
+        ("truncated", truncated, ("error", "skip")),
+    ):
+        if value not in known:
+            raise UsageError(f"{option} is {value!r}", f"one of {', '.join(filter(None, known))}")
+    check_shares(validation, test)
+    options = _Options(
         caption=caption,
         caption_key=caption_key,
         caption_lines=caption_lines,
@@ -73,39 +197,36 @@ def read_webdataset(
         truncated=truncated,
         skip_bad_captions=skip_bad_captions,
     )
-    options.check()
     shards = find_shards(path)
-    splits = _splits(shards, split)
+    splits = [split or split_named(shard.name) for shard in shards]
+    if any(splits) and not all(splits):
+        raise DataError(
+            f"of {shards[splits.index(None)].name} no split is known, of {sum(map(bool, splits)):,} others it is",
+            "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
+        )
     states = []
     for shard in shards:
-        try:
+        with file_errors(shard.path, DataError, "fetch the shard"):
             state = shard.path.stat()
-        except OSError as error:
-            raise DataError(f"{shard.path} cannot be read: {error.strerror}", "fetch the shard") from None
         states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
 
     def write(writer: StoredWriter) -> None:
-        indexer = ShardIndexer(options, writer)
-        with task("reading shards", len(shards), "shards") as bar:
-            for number, shard in enumerate(shards):
-                indexer.shard(number, shard, splits[number])
-                bar.advance()
+        indexer = _Indexer(options, writer)
+        for number, shard in enumerate(track(shards, "reading shards", unit="shards")):
+            indexer.shard(number, shard, splits[number])
         indexer.finish(len(shards))
 
     key = fingerprint("webdataset", _VERSION, asdict(options), states)
     columns = stored(f"webdataset-{key}", write, PLACES)
-    name = path.resolve().name if path.is_dir() else Path(shards[0].path.parent).resolve().name
-    return columns.collection(
-        name,
-        ShardSource(shards, columns.places),
-        ShardRecords(shards, columns.places, caption_key),
-        centric_of(centric, name),
-    )
+    name = (path if path.is_dir() else shards[0].path.parent).resolve().name
+    records = ShardRecords(shards, columns.places, caption_key)
+    return columns.collection(name, ShardSource(shards, columns.places), records, centric_of(centric, name))
 
 
 def _recognises(path: Path) -> bool:
     if path.is_dir():
-        return holds_shards(path)
+        folders = [path, *(path / name for name in SPLIT_WORDS)]
+        return any(next(folder.glob("[!.]*.tar"), None) is not None for folder in folders)
     return path.suffix == ".tar" or (is_pattern(path) and ".tar" in path.name)
 
 

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.data.language import PartOfSpeech
-from diptych.data.language.table_wordnet import IRREGULAR, TableWordNet, base_forms
-from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables, depths
+from diptych.data.language import PartOfSpeech, Synset, WordNet
+
+
+def net_above(above: Sequence[Sequence[int]]) -> WordNet:
+    names = [[str(other) for other in others] for others in above]
+    return WordNet("made", "content", [Synset(str(one), "noun", (), up) for one, up in enumerate(names)])
+
+
+def depths(above: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    net = net_above(above)
+    return [net.depth(str(one)) for one in range(len(above))]
 
 
 def all_ways(above: Sequence[Sequence[int]], thing: int) -> list[int]:
@@ -33,23 +40,20 @@ def hierarchies(draw: st.DrawFn) -> list[list[int]]:
 @given(hierarchies())
 def test_the_shortest_and_the_longest_of_all_ways(above: list[list[int]]) -> None:
     found = depths(above)
-    assert found.shape == (len(above), 2)
     for thing in range(len(above)):
         ways = all_ways(above, thing)
-        assert found[thing].tolist() == [min(ways), max(ways)]
+        assert found[thing] == (min(ways), max(ways))
 
 
 @pytest.mark.parametrize("above", [[[0]], [[1], [0]], [[1], [2], [0, 3], []]])
 def test_a_cycle_ends(above: list[list[int]]) -> None:
     found = depths(above)
-    assert np.all(found[:, 0] <= found[:, 1])
-    assert found.max() < len(above)
+    assert all(low <= high < len(above) for low, high in found)
 
 
 def test_a_chain_longer_than_the_stack() -> None:
     n = 20_000
-    found = depths([[row + 1] for row in range(n - 1)] + [[]])
-    assert found[0].tolist() == [n - 1, n - 1]
+    assert net_above([[row + 1] for row in range(n - 1)] + [[]]).depth("0") == (n - 1, n - 1)
 
 
 LEMMAS = {
@@ -60,8 +64,11 @@ LEMMAS = {
 }
 
 
-def found(word: str, part: PartOfSpeech) -> list[str]:
-    return base_forms(word, part, IRREGULAR[part], lambda lemma: lemma in LEMMAS[part].split())
+NET = WordNet(
+    "made",
+    "content",
+    [Synset(part, part, lemmas.split()) for part, lemmas in LEMMAS.items()],  # type: ignore[arg-type]
+)
 
 
 @pytest.mark.parametrize(
@@ -84,29 +91,33 @@ def found(word: str, part: PartOfSpeech) -> list[str]:
     ],
 )
 def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
-    assert found(word, part) == lemmas
+    assert NET.base_forms(word, part) == lemmas
 
 
-def net_of(*entries: Entry) -> TableWordNet:
+Entry = tuple[str, PartOfSpeech, list[str]]
+
+
+def net_of(*entries: Entry, forms: Mapping[str, Sequence[str]] | None = None) -> WordNet:
     """Its synsets are those that the entries name, each of its entry's part of speech."""
-    parts = {name: entry.part for entry in entries for name in entry.synsets}
-    records = Records("made", [Synset(name, part, ()) for name, part in parts.items()], list(entries))
-    return TableWordNet(WordNetTables.of(records), "content")
+    synsets = [
+        Synset(name, part, ()) for name, part in {n: part for _, part, of in entries for n in of}.items()
+    ]
+    parts: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
+    own = None if forms is None else {part: forms if part == "noun" else {} for part in parts}
+    return WordNet("made", "content", synsets, entries, own)
 
 
 def test_of_lemmas_that_differ_in_capitals_the_one_as_written_comes_first() -> None:
-    net = net_of(Entry("Turkey", "noun", ["country"]), Entry("turkey", "noun", ["bird", "flop"]))
+    net = net_of(("Turkey", "noun", ["country"]), ("turkey", "noun", ["bird", "flop"]))
     assert net.senses("turkey") == ["bird", "flop", "country"]
     assert net.senses("Turkey") == ["country", "bird", "flop"]
     assert net.senses("TURKEY", "noun") == ["bird", "flop", "country"]
 
 
 def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
-    child = Entry("child", "noun", ["child"]), Entry("ox", "noun", ["ox"])
-    without, own = net_of(*child), net_of(*child, Entry("ox", "noun", (), ("oxes",)))
-    assert (
-        list(without.morphy("children", "noun")) == list(without.base_forms("children", "noun")) == ["child"]
-    )
-    # What NLTK looks up is known to nothing but the WordNet itself.
-    assert list(own.morphy("children", "noun")) == [] != list(own.base_forms("children", "noun"))
-    assert list(own.morphy("oxes", "noun")) == list(own.base_forms("oxes", "noun")) == ["ox"]
+    entries: list[Entry] = [("child", "noun", ["child"]), ("ox", "noun", ["ox"])]
+    without, own = net_of(*entries), net_of(*entries, forms={"oxes": ["ox"]})
+    assert without.morphy("children", "noun") == without.base_forms("children", "noun") == ["child"]
+    # NLTK looks up nothing that the WordNet itself does not know.
+    assert (own.morphy("children", "noun"), own.base_forms("children", "noun")) == ([], ["child"])
+    assert own.morphy("oxes", "noun") == own.base_forms("oxes", "noun") == ["ox"]
