@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.commerce.category_to_image.loss import (
+from diptych.commerce.category_to_image.model import (
     CategoryProductLoss,
     category_product_loss,
     pair_losses,

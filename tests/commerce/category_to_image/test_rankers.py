@@ -27,7 +27,6 @@ from diptych.commerce.category_to_image.rankers import (
     BM25,
     RANKERS,
     Ranker,
-    features_part,
     product_embeddings,
     product_rows,
 )
@@ -50,9 +49,9 @@ TITLES = [
 
 def products_of(titles: list[str]) -> ProductFeatures:
     n, ids = len(titles), [f"p{row}" for row in range(len(titles))]
-    nothing, none, start = np.zeros((n, 2), np.float32), np.zeros(n, bool), np.zeros(n + 1, np.int64)
+    nothing, none = np.zeros((n, 2), np.float32), np.zeros(n, bool)
     titled = np.array([bool(title) for title in titles])
-    return ProductFeatures(ids, titles, None, nothing, nothing[:0], start, start[:0], none, titled, {})
+    return ProductFeatures(ids, titles, None, nothing, nothing[:0], csr_array((n, 0)), none, titled, {})
 
 
 def categories_of(texts: list[str]) -> CategoryFeatures:
@@ -140,12 +139,12 @@ def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by grid"):
         RANKERS["clip"](grid.products(shop, missing="none"))
     none = FeatureMaker.of(None, "lsa:5", learn_from=texts, cache=tmp_path)
-    with pytest.raises(UsageError, match="clip needs rows of pictures"):
+    with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by none"):
         RANKERS["clip"](none.products(shop))
 
 
 class Sums(Ranker):
-    """Titles' rows, and the first four numbers of all attributes' rows added up."""
+    """Titles' rows, and the first four numbers of the mean of all attributes' rows."""
 
     name = "sums"
 
@@ -160,9 +159,7 @@ class Sums(Ranker):
         return {"name": self.name}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
-        added = np.zeros((len(products), products.attribute_rows.shape[1]), dtype=np.float32)
-        owner = np.repeat(np.arange(len(products)), np.diff(products.attribute_start))
-        np.add.at(added, owner, products.attribute_rows[products.attribute_items])
+        added = products.attributes @ products.attribute_rows
         rows = np.hstack([np.asarray(products.title), added[:, :4]]).astype(np.float32)
         return csr_array(rows) if self.sparse else rows
 
@@ -214,7 +211,7 @@ def test_picking_by_a_ranker() -> None:
     best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
     assert np.array_equal(dense.products.reshape(-1, 5), best)
     with pytest.raises(MismatchError, match="not the same products"):
-        pick(Sums(), features_part(features, np.arange(59)), catalogue, categories)
+        pick(Sums(), features.part(np.arange(59)), catalogue, categories)
 
 
 def test_clip(maker: FeatureMaker, shop: Catalogue) -> None:

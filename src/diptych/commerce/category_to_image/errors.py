@@ -48,24 +48,22 @@ def count_errors(
     wrong = ~is_right & (found >= 0)
     c, c_p = asked[wrong], found[wrong]
     same = tree.root[c] == tree.root[c_p]
-    kinds = _histogram(kinship(tree, c, c_p))
+    depths, distances, kinds = (
+        Counter(values.tolist())
+        for values in ((tree.depth[c_p] - tree.depth[c])[same], tree.distance(c, c_p), kinship(tree, c, c_p))
+    )
     return {
         "asked": len(asked),
         "right": int(is_right.sum()),
         "nothing": int((found < 0).sum()),
+        "wrong": len(c),
         "same_tree": int(same.sum()),
         "other_tree": int((~same).sum()),
-        "depths": _histogram((tree.depth[c_p] - tree.depth[c])[same]),
-        "distances": _histogram(tree.distance(c, c_p)),
-        "kinds": {KINSHIPS[kind]: count for kind, count in kinds.items()},
-        "wrong": len(c),
         "same_tree_share": float(same.mean()) if len(c) else None,
+        "depths": dict(sorted(depths.items())),
+        "distances": dict(sorted(distances.items())),
+        "kinds": {KINSHIPS[kind]: count for kind, count in sorted(kinds.items())},
     }
-
-
-def _histogram(values: np.ndarray) -> dict[int, int]:
-    kinds, counts = np.unique(values, return_counts=True)
-    return dict(zip(kinds.tolist(), counts.tolist(), strict=True))
 
 
 def choose_examples(
@@ -86,12 +84,12 @@ def choose_examples(
     rows = np.flatnonzero((found >= 0) & (right != wrong))
     rows = rows[np.argsort(-score[rows], kind="stable")]
     groups = kinship(tree, asked[rows], found[rows]) if wrong else tree.root[asked[rows]]
-    turn = np.zeros(len(rows), dtype=np.int64)
-    for group in np.unique(groups):
-        turn[groups == group] = np.arange(int((groups == group).sum()))
-    last = wrong * (groups == KINSHIPS.index("other tree"))
-    chosen: np.ndarray = rows[np.lexsort((np.arange(len(rows)), last, turn))[:number]]
-    return chosen
+    seen = Counter[int]()
+    turns = []
+    for place, group in enumerate(groups.tolist()):
+        turns.append((seen[group], wrong and KINSHIPS[group] == "other tree", place))
+        seen[group] += 1
+    return rows[[place for *_, place in sorted(turns)[:number]]]
 
 
 def confused_siblings(

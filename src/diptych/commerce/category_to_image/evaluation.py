@@ -25,10 +25,10 @@ from diptych.commerce.catalogue import (
 from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.images import Missing
-from diptych.commerce.category_to_image.measuring import first_of, measure_ranker, score_rows
+from diptych.commerce.category_to_image.measuring import measure_ranker, score_rows
 from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.rankers import RANKERS, Ranker, features_of_nodes
+from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
 from diptych.commerce.category_to_image.results import (
     TRAINED,
     Cell,
@@ -142,15 +142,15 @@ class Work:
         """Train and measure."""
         began, spent = time.perf_counter(), time.process_time()
         judged, queries = self.judged[unit.setting], self.judged[unit.setting].nodes
-        features = features_of_nodes(self.categories, queries)
+        features = self.categories.part(queries)
         about = {**self.about, **({} if unit.seed is None else {"seed": unit.seed})}
         with _one_thread():
             ranker = self.given or self._ranker(unit)
             trained = time.perf_counter() - began
             scored = score_rows(ranker, self.tested, features, judged)
             result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
-            first, scores = first_of(scored, 1)
-            guess, _ = first_of(scored, 1, "i2t")
+            first, scores = scored.first(1)
+            guess, _ = scored.first(1, "i2t")
         seconds = {"seconds": time.perf_counter() - began, "seconds_of_training": trained}
         seconds["processor_seconds"] = time.process_time() - spent
         seen, place = self.seen.get((unit.setting, unit.seed)), first[:, 0]
@@ -243,7 +243,7 @@ def evaluate_models(
         judged_seed: of the categories drawn for test products in the setting ``all``.
         about: further metadata of the results.
     """
-    from diptych.commerce.category_to_image.training import Pairs, missing_pictures
+    from diptych.commerce.category_to_image.training import missing_pictures, trained_products
 
     check_replaceable(Path(out), EvaluationProtocol.marker())
     if published and options is not None:
@@ -267,7 +267,7 @@ def evaluate_models(
     def trainable(setting: str) -> None:
         assert train is not None
         for seed in seeds:
-            Pairs(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
+            trained_products(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
     if learns:
         chosen = _possible("setting", chosen, trainable, settings is not None, left_out)
