@@ -58,9 +58,7 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
     test = held_out(catalogue)
     model, rows = trained(shop, seed=1)
     judged = judge(test, "most-specific")
-    expected = measure_ranker(
-        model, maker.products(test, missing="none"), rows.part(judged.nodes), judged
-    )
+    expected = measure_ranker(model, maker.products(test, missing="none"), rows.part(judged.nodes), judged)
     cell = found.cells("most-specific", "clip-ita")[1]
     for name in CATEGORY_MEASURES:
         assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
@@ -210,7 +208,6 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
         (UsageError, "no seed", {"seeds": ()}),
         (UsageError, "no model", {"models": []}),
         (UsageError, "own options", {"published": True}),
-        (UsageError, "0 jobs", {"jobs": 0}),
     ):
         with pytest.raises(error, match=match):
             evaluated(*shop, folder, **said)

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.filling import calibrate as calibrate
     from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
     from diptych.commerce.category_to_image.filling import reliability_of as reliability_of
-    from diptych.commerce.category_to_image.model import category_product_loss as category_product_loss
     from diptych.commerce.category_to_image.measuring import measure_ranker as measure_ranker
     from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
+    from diptych.commerce.category_to_image.model import category_product_loss as category_product_loss
     from diptych.commerce.category_to_image.options import TrainOptions as TrainOptions
     from diptych.commerce.category_to_image.picking import Picks as Picks
     from diptych.commerce.category_to_image.picking import pick as pick

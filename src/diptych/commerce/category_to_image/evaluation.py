@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.catalogue import (
-    SETTINGS,
-    Catalogue,
-    CategoryText,
-    Judged,
-    Relevance,
-    category_texts,
-    judge,
-)
+from diptych.commerce.catalogue import SETTINGS, Catalogue, CategoryText, Judged, Relevance, judge
+from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.images import Missing
-from diptych.commerce.category_to_image.measuring import measure_ranker, score_rows
+from diptych.commerce.category_to_image.measuring import PRODUCT_MEASURES, measure_ranker, score_rows
 from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
 from diptych.commerce.category_to_image.results import (
+    RESULTS,
     TRAINED,
     Cell,
     EvaluationProtocol,
     ModelsEvaluation,
     modalities_of,
-    write_results,
+    setting_numbers,
 )
-from diptych.core.context import check_stop
+from diptych.core.context import check_stop, track
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
-from diptych.core.files import check_replaceable
+from diptych.core.files import check_replaceable, write_json
 from diptych.core.job import Job
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
@@ -62,31 +54,35 @@ def trained_options(model: str, setting: str, published: bool = False) -> TrainO
     return made(modalities=modalities, setting=setting)
 
 
-def chosen_settings(asked: Sequence[str] | None) -> list[str]:
+def chosen_settings(names: Sequence[str] | None) -> list[str]:
     """Return settings in the order of thesis Table 7.1; all of them by default."""
-    return _chosen("setting", _SETTINGS, asked)
+    return _chosen("setting", names, _SETTINGS)
 
 
-def _chosen(what: str, known: Sequence[str], asked: Sequence[str] | None, *more: str) -> list[str]:
-    """Return the names asked for in the order of ``known``, then ``more``; all that are known by default."""
-    if asked is not None and not asked:
+def _chosen(what: str, names: Sequence[str] | None, usual: Sequence[str], *more: str) -> list[str]:
+    known = (*usual, *more)
+    if names is not None and not names:
         raise UsageError(f"no {what} was asked for", f"for example {', '.join(known)}")
-    for name in asked or ():
-        if name not in (*known, *more):
-            raise UnknownNameError(what, name, (*known, *more))
-    return [name for name in (*known, *more) if name in (asked or known)]
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    return [name for name in known if name in (names or usual)]
 
 
 def _possible(
-    what: str, wanted: Iterable[str], check: Callable[[str], object], named: bool, left_out: dict[str, str]
+    what: str,
+    names: Iterable[str],
+    check: Callable[[str], object],
+    is_named: bool,
+    left_out: dict[str, str],
 ) -> list[str]:
     """Return the names that the data allow; why others are left out is added, of those asked for by name raised."""
     usable = []
-    for name in wanted:
+    for name in names:
         try:
             check(name)
         except (UsageError, MismatchError, DataError) as error:
-            if named:
+            if is_named:
                 raise
             left_out[name] = str(error.message)
         else:
@@ -96,16 +92,14 @@ def _possible(
     return usable
 
 
-def check_model(
-    model: str, products: ProductFeatures, categories: CategoryFeatures, learned: ProductFeatures | None
-) -> None:
-    """Refuse a model that these features do not allow."""
+def _check_model(model: str, products: ProductFeatures, learned: ProductFeatures | None) -> None:
     if model in RANKERS:
-        RANKERS[model](products).category_rows(categories)
+        RANKERS[model](products)
         return
     if learned is None:
-        fix = "make a split called train with --split-by product"
-        raise UsageError(f"{model} needs products to train on", fix)
+        raise UsageError(
+            f"{model} needs products to train on", "make a split called train with --split-by product"
+        )
     for one in modalities_of(model) or ():
         for part, what in ((products, "product"), (learned, "training product")):
             if not np.any(part.present(one)):
@@ -139,29 +133,43 @@ class Work:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> Cell:
-        """Train and measure."""
+        """Train and measure on one thread: the bits of PyTorch's sums depend on how many there are."""
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return self._run(unit)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _run(self, unit: Unit) -> Cell:
         began, spent = time.perf_counter(), time.process_time()
-        judged, queries = self.judged[unit.setting], self.judged[unit.setting].nodes
-        features = self.categories.part(queries)
+        ranker = self.given or self._ranker(unit)
+        trained = time.perf_counter() - began
+        judged = self.judged[unit.setting]
+        queries, features = judged.nodes, self.categories.part(judged.nodes)
         about = {**self.about, **({} if unit.seed is None else {"seed": unit.seed})}
-        with _one_thread():
-            ranker = self.given or self._ranker(unit)
-            trained = time.perf_counter() - began
-            scored = score_rows(ranker, self.tested, features, judged)
-            result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
-            first, scores = scored.first(1)
-            guess, _ = scored.first(1, "i2t")
-        seconds = {"seconds": time.perf_counter() - began, "seconds_of_training": trained}
-        seconds["processor_seconds"] = time.process_time() - spent
-        seen, place = self.seen.get((unit.setting, unit.seed)), first[:, 0]
-        return Cell.of(
-            result,
+        scored = score_rows(ranker, self.tested, features, judged)
+        result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
+        (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
+        seen, place, category = self.seen.get((unit.setting, unit.seed)), first[:, 0], guess[:, 0]
+        # Of products fewer measures are printed; a category is resampled by itself.
+        products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
+        per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
+        seconds = {
+            "seconds": time.perf_counter() - began,
+            "seconds_of_training": trained,
+            "processor_seconds": time.process_time() - spent,
+        }
+        return Cell(
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(queries), -1)),
             nodes=queries,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
             right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(queries)), np.maximum(place, 0)),
-            guess=np.where(guess[:, 0] < 0, -1, queries[guess[:, 0]]),
+            guess=np.where(category < 0, -1, queries[category]),
             seen=None if seen is None else seen[queries],
             about={
                 "ranker": ranker.describe(),
@@ -189,19 +197,6 @@ def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
     published = TrainOptions.published(modalities or (), unit.setting).model_dump()
     own = {"modalities": modalities, "setting": unit.setting, "seed": unit.seed, "query": protocol.query}
     return TrainOptions(**{**(published if protocol.published else protocol.options), **own})
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let PyTorch compute with one thread: the bits of its sums depend on how many there are."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _same(work: Work) -> Work:
@@ -245,86 +240,81 @@ def evaluate_models(
     """
     from diptych.commerce.category_to_image.training import missing_pictures, trained_products
 
-    check_replaceable(Path(out), EvaluationProtocol.marker())
+    out = Path(out)
+    check_replaceable(out, EvaluationProtocol.marker())
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
-    if jobs < 1:
-        raise UsageError(f"{jobs} jobs: at least one process is needed")
     if not seeds:
         raise UsageError("no seed was asked for", "for example 0, 1, 2")
-    parts = {"train": train, "validation": None if published else validation}
-    for name, other in (("validation", validation), ("test", test)):
+    parts = {"train": train, "validation": None if published else validation, "test": test}
+    for name, other in parts.items():
         if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
-            sizes = f"{len(other.tree):,} categories, the training products {len(train.tree):,}"
-            problem = f"the {name} products are of another category tree: it has {sizes}"
-            raise MismatchError(problem, "split one catalogue")
-    chosen, base = chosen_settings(settings), options or TrainOptions()
-    wanted = _chosen("model", _MODELS, models, MIXED) if given is None else [given[0].name]
+            problem = (
+                f"the {name} products are of another category tree: it has {len(other.tree):,} categories"
+            )
+            raise MismatchError(
+                f"{problem}, the training products {len(train.tree):,}", "split one catalogue"
+            )
+    chosen, base, how = chosen_settings(settings), options or TrainOptions(), bootstrap or Bootstrap()
+    names = _chosen("model", models, _MODELS, MIXED) if given is None else [given[0].name]
     texts = category_texts(test.tree, range(len(test.tree)), query)
-    learns = given is None and train is not None and any(name not in RANKERS for name in wanted)
+    learns = given is None and train is not None and not set(names) <= set(RANKERS)
     left_out: dict[str, str] = {}
 
-    def trainable(setting: str) -> None:
-        assert train is not None
-        for seed in seeds:
+    def check_setting(setting: str) -> None:
+        for seed in seeds if train is not None and learns else ():
             trained_products(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
-    if learns:
-        chosen = _possible("setting", chosen, trainable, settings is not None, left_out)
-    sets = {
-        name: (part, maker.products(part, missing=missing))
-        for name, part in parts.items()
-        if part is not None and learns
-    }
+    chosen = _possible("setting", chosen, check_setting, settings is not None, left_out)
+    learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
+    sets = {name: (part, maker.products(part, missing=missing)) for name, part in learned.items()}
     tested, categories = maker.products(test, missing=missing), maker.categories(texts)
     if given is None:
-        learned = sets["train"][1] if learns else None
-        check = partial(check_model, products=tested, categories=categories, learned=learned)
-        wanted = _possible("model", wanted, check, models is not None, left_out)
-    pictured = [tested.pictured, *(part.pictured for part in parts.values() if part is not None)]
-    set_ = {} if published or given else base.model_dump(mode="json", exclude=_OWN)
+        rows = sets["train"][1] if learns else None
+        names = _possible(
+            "model", names, lambda name: _check_model(name, tested, rows), models is not None, left_out
+        )
+    fingerprints = {name: "" if part is None else part.fingerprint for name, part in parts.items()}
+    pictured = [tested.pictured, *(part.pictured for part in parts.values() if part not in (None, test))]
     protocol = EvaluationProtocol(
-        **{name: "" if part is None else part.fingerprint for name, part in parts.items()},
-        test=test.fingerprint,
+        **fingerprints,
         encoders=maker.fingerprint,
         relevance=relevance,
         query=query,
         published=published,
-        options=set_,
+        options={} if published or given else base.model_dump(mode="json", exclude=_OWN),
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
         pictures="" if tested.image is None else missing_pictures(pictured),
     )
-    epochs = base.epochs if base.resample and not published else 0
     known: dict[tuple[str, int | None], np.ndarray] = {
         (setting, None): mask for setting, mask in (seen or {}).items()
     }
-    for setting, seed in product(chosen, (None, *seeds)):
-        if train is not None:
-            drawn = seeds[0] if seed is None else seed
-            known[setting, seed] = seen_nodes(train, setting, drawn, epochs=epochs)
+    for setting, seed in product(chosen, (None, *seeds)) if train is not None else ():
+        drawn, epochs = seeds[0] if seed is None else seed, base.epochs * (base.resample and not published)
+        known[setting, seed] = seen_nodes(train, setting, drawn, epochs=epochs)
     metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
     metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
     judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
-    ranker = given and given[0]
-    work = Work(protocol, tested, categories, judged, metadata, sets, known, ranker)
-    once = {model for model in wanted if given or model in RANKERS}
     units = [
         Unit(setting, model, seed)
-        for setting, model in product(chosen, wanted)
-        for seed in ((None,) if model in once else dict.fromkeys(seeds))
+        for setting, model in product(chosen, names)
+        for seed in ((None,) if given or model in RANKERS else dict.fromkeys(seeds))
     ]
-    job = Job(Path(out), protocol, Cell, noun="models")
-    keyed = {unit.key: unit for unit in units}
+    work = Work(protocol, tested, categories, judged, metadata, sets, known, given and given[0])
+    job, keyed = Job(out, protocol, Cell, noun="models"), {unit.key: unit for unit in units}
     job.run(keyed, Work.run, processes=jobs, setup=_same, setup_args=(work,))
     cells: dict[str, dict[str, list[Cell]]] = {}
     for key, unit in keyed.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
     notes = dict.fromkeys(note for part in (train, test) if part is not None for note in part.notes)
+    uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
+    sizes = [uses[name].format(len(part)) for name, part in learned.items()]
+    data = [f"dataset {test.name}", *sizes, f"{len(test):,} to find (fingerprint {test.fingerprint})"]
     shown = {
         "diptych": __version__,
-        "data": data_line(test, {name: part for name, (part, _) in sets.items()}),
-        "encoders": encoders_line(maker.describe()),
+        "data": "; ".join([*data, test.tree.describe()]),
+        "encoders": _encoders_line(maker.describe()),
         "features": maker.describe(),
         "left_out": left_out,
         "notes": [*notes, *(f"{name}: {why}" for name, why in left_out.items())],
@@ -332,26 +322,25 @@ def evaluate_models(
         "seeds": [] if given else [*dict.fromkeys(seeds)],
         "units": {key: list(unit) for key, unit in keyed.items()},
     }
-    write_results(Path(out), protocol, cells, judged, test, shown, bootstrap or Bootstrap())
+    numbers = {
+        "key": protocol.key,
+        "line": "; ".join([shown["data"], shown["encoders"], protocol.line(shown["seeds"])]),
+        "intervals": asdict(how),
+        "about": shown,
+        "settings": {
+            name: setting_numbers(of, judged[name], test, how)
+            for name, of in track(cells.items(), "numbers", len(cells), "settings")
+        },
+    }
+    write_json(out / RESULTS, numbers)
     return ModelsEvaluation.open(out)
 
 
-def data_line(test: Catalogue, learned: Mapping[str, Catalogue]) -> str:
-    """Return dataset, sizes and fingerprint, for protocols."""
-    uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
-    sizes = [uses[name].format(len(part)) for name, part in learned.items()]
-    found = f"{len(test):,} to find (fingerprint {test.fingerprint})"
-    return "; ".join([f"dataset {test.name}", *sizes, found, test.tree.describe()])
-
-
-def encoders_line(described: Mapping[str, Any]) -> str:
+def _encoders_line(described: Mapping[str, Any]) -> str:
     """Return what made the features, for protocols."""
     parts = []
     for side in ("image", "text"):
-        if one := described.get(side):
+        if one := described[side]:
             words = [str(one[key]) for key in ("kind", "source", "model", "width") if one.get(key)]
-            mark = f" ({one['fingerprint']})" if one.get("fingerprint") else ""
-            parts.append(f"{side} encoder {' '.join(dict.fromkeys(words))}{mark}")
-    if described.get("fingerprint"):
-        parts.append(f"features {described['fingerprint']}")
-    return ", ".join(parts) or "encoders unknown"
+            parts.append(f"{side} encoder {' '.join(dict.fromkeys(words))} ({one['fingerprint']})")
+    return ", ".join([*parts, f"features {described['fingerprint']}"])

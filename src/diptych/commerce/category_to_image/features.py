@@ -42,7 +42,9 @@ class ProductFeatures:
     image: np.ndarray | None  # (n, d_image) float32; None without an image encoder
     title: np.ndarray  # (n, d_text) float32 unit rows
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
-    attributes: csr_array  # (n, u) float32: 1 / count at a product's attributes, so that a product is their mean
+    attributes: (
+        csr_array  # (n, u) float32: 1 / count at a product's attributes, so that a product is their mean
+    )
     pictured: np.ndarray  # (n,) booleans: which products have an image
     titled: np.ndarray  # (n,) booleans: which have a title
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able

@@ -153,6 +153,4 @@ def measure_ranker(
     if rows.unranked:
         metadata["retrieved"] = "pairs of score 0 are not retrieved"
         return evaluate(rows, None, judged.truth, measures, about=metadata)
-    return evaluate(
-        rows.products, rows.categories, judged.truth, measures, similarity="dot", about=metadata
-    )
+    return evaluate(rows.products, rows.categories, judged.truth, measures, similarity="dot", about=metadata)

@@ -54,24 +54,21 @@ class Mixed(Ranker):
 
     @property
     def fingerprint(self) -> str:
-        """Of both models and the rule."""
         parts = self.trained.fingerprint, self.frozen.fingerprint
         return fingerprint(self.name, *parts, *self.weights, *self.scales[0], *self.scales[1])
 
     def describe(self) -> dict[str, Any]:
-        """Return both models and the rule."""
         weights = dict(zip(("never seen", "rarely seen", "often seen"), self.weights, strict=True))
         parts = {"trained": self.trained.describe(), "zero-shot": self.frozen.describe()}
         return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """Return (n, d) float32 rows: trained, zero-shot, and where there is which."""
+        # trained, zero-shot, and where there is which
         rows = self.trained.product_rows(products), self.frozen.product_rows(products)
         there = np.ones(len(products)), products.titled
         return np.column_stack([*rows, *there]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """Return (q, d) float32 rows."""
         trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
         share = np.array(self.weights)[_groups(self.counts, categories)]
         share[~frozen.any(axis=1)] = 1.0

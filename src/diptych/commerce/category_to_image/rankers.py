@@ -87,12 +87,10 @@ class BM25(Ranker):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of titles and settings."""
         ids, titles = zip(*self._place, strict=True)
         return fingerprint(self.name, fingerprint(iter(ids), iter(titles)), self.k1, self.b)
 
     def describe(self) -> dict[str, Any]:
-        """Return settings and sizes."""
         return {
             "name": self.name,
             "k1": self.k1,
@@ -106,7 +104,6 @@ class BM25(Ranker):
         }
 
     def product_rows(self, products: ProductFeatures) -> csr_array:
-        """Return (n, words) float32 weights of each title's words, of products that it was made for."""
         places = [self._place.get(one, -1) for one in zip(products.ids, products.titles, strict=True)]
         if -1 in places:
             raise MismatchError(
@@ -117,7 +114,6 @@ class BM25(Ranker):
         return self._rows[places]
 
     def category_rows(self, categories: CategoryFeatures) -> csr_array:
-        """Return (q, words) float32 counts of each category's words; an empty row where no title has any."""
         counts: csr_array = self._counter.transform(categories.texts)
         return counts
 
@@ -133,19 +129,15 @@ class ZeroShot(Ranker):
 
     @property
     def fingerprint(self) -> str:
-        """Of the encoder."""
         return fingerprint(self.name, self._encoder["fingerprint"])
 
     def describe(self) -> dict[str, Any]:
-        """Return the encoder's description."""
         return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """Return (n, d) float32 embeddings of products."""
         return self._rows(products, products.image if self.side == "image" else products.title, "products")
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """Return (q, d) float32 embeddings of the categories' texts."""
         rows = categories.dual if self.side == "image" else categories.text
         return self._rows(categories, rows, "categories")
 

@@ -119,18 +119,15 @@ class TrainedModel(
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """``clip-`` and the letters of the modalities."""
         return self.options.model
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of weights, layout and encoders."""
         share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
         weights = weights_fingerprint(self.model.state_dict())
         return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
 
     def describe(self) -> dict[str, Any]:
-        """Return name, options, encoders, fingerprint and the record of the training."""
         return {
             "name": self.name,
             "fingerprint": self.fingerprint,
@@ -140,14 +137,12 @@ class TrainedModel(
         }
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """(n, width) float32 unit rows."""
         check_encoders(self.encoders, products.about, self.options.modalities)
         inputs = ProductInputs(products, self.options)
         made = self._in_blocks(len(products), lambda rows: self.model.products(*inputs.batch(rows)))
         return self._with_frozen(made, products.title, products.titled)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """(q, width) float32 unit rows."""
         check_encoders(self.encoders, categories.about, ("title",))
         given = categories.text
         made = self._in_blocks(len(given), lambda rows: self.model.categories(tensor_of(given[rows])))
@@ -179,12 +174,13 @@ class TrainedModel(
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the weights into the model that the options describe."""
         tensors = load_tensors(folder / _WEIGHTS, _AGAIN)
         if weights_fingerprint(tensors) != read_json(folder / _FINGERPRINT):
             raise MismatchError(f"{folder}: weights are not those of its {_FINGERPRINT}", _AGAIN)
         options = TrainOptions.read(content["options"], "options", StorageError)
-        text, inputs = (int(tensors[f"{side}_head.first.weight"].shape[1]) for side in ("category", "product"))
+        text, inputs = (
+            int(tensors[f"{side}_head.first.weight"].shape[1]) for side in ("category", "product")
+        )
         widths: dict[Modality, int] = {one: text for one in options.modalities if one != "image"}
         model = untrained_model(options, {**widths, "image": inputs - sum(widths.values())}, text)
         try:
