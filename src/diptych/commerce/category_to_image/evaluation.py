@@ -315,7 +315,6 @@ def evaluate_models(
         "diptych": __version__,
         "data": "; ".join([*data, test.tree.describe()]),
         "encoders": _encoders_line(maker.describe()),
-        "features": maker.describe(),
         "left_out": left_out,
         "notes": [*notes, *(f"{name}: {why}" for name, why in left_out.items())],
         **(about or {}),

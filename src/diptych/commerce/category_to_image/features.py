@@ -199,16 +199,10 @@ class FeatureMaker:
         counts = np.array([len(texts) for texts in given], dtype=np.int64)
         shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
         start, shape = np.concatenate([[0], np.cumsum(counts)]), (len(catalogue), len(places))
-        absent = int((~catalogue.pictured).sum())
         about = {
             **self.describe(),
             "catalogue": catalogue.fingerprint,
-            "products": len(catalogue),
-            "without_picture": 0 if images is None else absent,
-            "unreadable_pictures": 0 if images is None else int((~pictured).sum()) - absent,
-            "without_title": int((~titled).sum()),
-            "without_attributes": int((counts == 0).sum()),
-            "distinct_attributes": len(places),
+            "unreadable_pictures": 0 if images is None else int((catalogue.pictured & ~pictured).sum()),
         }
         return ProductFeatures(
             ids=catalogue.ids,
@@ -237,7 +231,7 @@ class FeatureMaker:
         image = self.image
         kept = None
         if image is not None:
-            kept = {name: getattr(image, name) for name in ("source", "options", "fingerprint")}
+            kept = {"source": image.source, "options": dict(image.options), "fingerprint": image.fingerprint}
         return SavedEncoders(kept).save(folder, also=lambda inside: self.text.save(inside / "text"))
 
     @classmethod

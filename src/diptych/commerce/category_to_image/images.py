@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,25 +87,6 @@ def _histogram(pixels: np.ndarray) -> np.ndarray:
     return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
 
 
-class Grid:
-    """Colours and edges on a grid, with the methods that a dual encoder has for images."""
-
-    takes, width = "pictures", GRID_WIDTH
-    fingerprint = fingerprint("grid", 1, GRID_WIDTH)
-
-    def describe(self) -> dict[str, Any]:
-        model = "colours and edges on an 8 × 8 grid: a stand-in without weights"
-        return {"model": model, "width": self.width, "fingerprint": self.fingerprint}
-
-    def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        from diptych.encoders.inputs import as_picture
-
-        return describe_grid(as_picture(item, position))
-
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
-        return np.stack(prepared)
-
-
 class BackboneOptions(Preprocessing):
     """Options of a backbone; of its preprocessing those that are not given are as timm has them for the network."""
 
@@ -141,110 +121,112 @@ def _backbone_options(name: str, given: Mapping[str, Any]) -> BackboneOptions:
     return options.model_copy(update={"weights": str(Path(options.weights).expanduser().resolve())})
 
 
-class Backbone:
-    """The pooled features of a frozen timm network, with the methods that a dual encoder has for images."""
-
-    takes = "pictures"
-
-    def __init__(self, name: str, options: BackboneOptions) -> None:
-        from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-        from diptych.encoders.inputs import pick_device
-
-        self.weights = options.weights
-        config = ImageTowerConfig(
-            backbone=name,
-            backbone_options=options.timm,
-            weights=options.weights,
-            pretrained=options.weights is None,
-            preprocessing=Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields))),
-        )
-        try:
-            self.tower = ImageTower(config, 2)  # the width of a head that is not used
-        except (MismatchError, StorageError) as error:
-            raise type(error)(error.message, "check the image options weights and timm") from error
-        self.tower.eval().requires_grad_(False).to(pick_device(None))
-        self.width = self.tower.feature_width
-
-    @cached_property
-    def fingerprint(self) -> str:
-        from diptych.encoders.inputs import weights_fingerprint
-
-        config = self.tower.config
-        seen = config.preprocessing.model_dump(mode="json")
-        weights = weights_fingerprint(self.tower.backbone.state_dict())
-        return fingerprint("backbone", weights, config.backbone, config.backbone_options, seen)
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "weights": self.weights or "timm's own",
-            "width": self.width,
-            **self.tower.describe(),
-            "timm": self.tower.config.backbone_options,
-            "fingerprint": self.fingerprint,
-        }
-
-    def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        return self.tower.prepare(item, position)
-
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
-        import torch
-
-        device = next(self.tower.parameters()).device
-        with torch.inference_mode():
-            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
-            features = self.tower.features(pixels)
-        return unit_rows(features.float().cpu().numpy(), "image", positions)
-
-
 @dataclass(frozen=True, eq=False)
 class ImageEncoder:
     """A frozen encoder of images, and what opens it again."""
 
     kind: Literal["grid", "backbone", "rows", "dual"]
     source: str
-    encoder: Grid | Backbone | DualEncoder
-    options: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str
+    width: int
+    prepare: Callable[[Any, str], Any]  # from an item and its name to what is encoded; in threads
+    encode: Callable[[Sequence[Any], Sequence[str]], np.ndarray]  # a batch and its names to (n, width) rows
+    about: Mapping[str, Any]  # metadata, JSON-able
+    takes: str = "pictures"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: GivenRows | None = None  # embeddings made elsewhere, by image id
     texts: TargetModel | None = None  # its text side, whose embeddings can be compared with those of images
-
-    @property
-    def fingerprint(self) -> str:
-        return self.encoder.fingerprint
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata of numbers made of its embeddings, JSON-able."""
-        return {"kind": self.kind, "source": self.source, **self.encoder.describe()}
+        own = {"width": self.width, "fingerprint": self.fingerprint, **self.about}
+        return {"kind": self.kind, "source": self.source, **own}
 
 
 def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) -> ImageEncoder:
     """Open ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
     name, _, rest = source.partition(":")
     if name == "backbone":
-        if not rest:
-            raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
-        chosen = _backbone_options(rest, options or {})
-        kept = chosen.model_dump(mode="json", exclude_none=True)
-        return ImageEncoder("backbone", source, Backbone(rest, chosen), kept)
+        return _open_backbone(source, rest, options or {})
     Options.read(dict(options or {}), f"image options of {source}")
     if source == "grid":
-        return ImageEncoder("grid", "grid", Grid())
+        from diptych.encoders.inputs import as_picture
+
+        about = {"model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
+        return ImageEncoder(
+            *("grid", source, fingerprint("grid", 1, GRID_WIDTH), GRID_WIDTH),
+            prepare=lambda item, name: describe_grid(as_picture(item, name)),
+            encode=lambda prepared, names: np.stack(prepared),
+            about=about,
+        )
     from diptych.encoders.targets.kinds.dual import DualTexts
 
     source = rooted(source)
     encoder = DualEncoder.load(source)
-    if isinstance(encoder, GivenRows):
-        return ImageEncoder("rows", source, encoder)
-    return ImageEncoder("dual", source, encoder, texts=DualTexts(encoder, source))
+    given = encoder if isinstance(encoder, GivenRows) else None
+    return ImageEncoder(
+        *("dual" if given is None else "rows", source, encoder.fingerprint, encoder.width),
+        prepare=encoder.prepared,
+        encode=encoder.encode_prepared,
+        about=encoder.describe(),
+        takes=encoder.takes,
+        given=given,
+        texts=DualTexts(encoder, source) if given is None else None,
+    )
+
+
+def _open_backbone(source: str, name: str, given: Mapping[str, Any]) -> ImageEncoder:
+    """Return the pooled features of a frozen timm network."""
+    import torch
+
+    from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+    from diptych.encoders.inputs import pick_device, weights_fingerprint
+
+    if not name:
+        raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
+    options, device = _backbone_options(name, given), pick_device(None)
+    preprocessing = Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields)))
+    config = ImageTowerConfig(
+        backbone=name,
+        backbone_options=options.timm,
+        weights=options.weights,
+        pretrained=options.weights is None,
+        preprocessing=preprocessing,
+    )
+    try:
+        tower = ImageTower(config, 2)  # the width of a head that is not used
+    except (MismatchError, StorageError) as error:
+        raise type(error)(error.message, "check the image options weights and timm") from error
+    tower.eval().requires_grad_(False).to(device)
+    weights = weights_fingerprint(tower.backbone.state_dict())
+
+    def encode(prepared: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
+            return unit_rows(tower.features(pixels).cpu().numpy(), "image", names)
+
+    seen = preprocessing.model_dump(mode="json")
+    return ImageEncoder(
+        "backbone",
+        source,
+        fingerprint("backbone", weights, name, options.timm, seen),
+        tower.feature_width,
+        tower.prepare,
+        encode,
+        {"weights": options.weights or "timm's own", **tower.describe(), "timm": options.timm},
+        options=options.model_dump(mode="json", exclude_none=True),
+    )
 
 
 def image_rows(
-    image: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
+    encoder: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (n, width) float32 embeddings of products' images, memory-mapped, and (n,) which products have one.
 
     They are stored under the fingerprint of the image's bytes: another split, or a shop with new products, computes
     what is new. Zeros stand for an image that is not there or cannot be read, unless ``missing`` is an error.
     """
-    collection, encoder, n = catalogue.collection, image.encoder, len(catalogue)
+    collection, n = catalogue.collection, len(catalogue)
     if encoder.takes != collection.holds:
         problem = f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}"
         raise MismatchError(problem, "choose another image encoder")
@@ -260,7 +242,7 @@ def image_rows(
         row = int(catalogue.picture_rows[product])
         if row < 0:
             return NO_PICTURE
-        if isinstance(encoder, GivenRows):
+        if encoder.given is not None:
             return collection.image_ids[row]
         try:
             return collection.source.content(int(collection.source_rows[row]))
@@ -271,7 +253,7 @@ def image_rows(
     def prepared(product: int) -> Any:
         try:
             item = collection.item(int(catalogue.picture_rows[product]))
-            return encoder.prepared(item, catalogue.ids[product])
+            return encoder.prepare(item, catalogue.ids[product])
         except ImageError as error:
             return _warn(catalogue, product, error)
 
@@ -279,9 +261,9 @@ def image_rows(
         absent = keys[places] == text_keys([NO_PICTURE])[0]
         yield np.flatnonzero(absent), np.zeros((int(absent.sum()), encoder.width), dtype=np.float32)
         there = np.flatnonzero(~absent)
-        if isinstance(encoder, GivenRows):
+        if encoder.given is not None:
             part = collection.subset(catalogue.picture_rows[places[there]])
-            yield there, next(encoder.blocks(part, "image", [range(len(there))]))
+            yield there, next(encoder.given.blocks(part, "image", [range(len(there))]))
             return
         ahead = read_ahead(prepared, places[there].tolist())
         for batch in batched(zip(there, ahead, strict=True), _BATCH):
@@ -289,7 +271,7 @@ def image_rows(
             good = [at for at, (_, item) in enumerate(batch) if item is not None]
             if good:
                 names = [catalogue.ids[places[batch[at][0]]] for at in good]
-                rows[good] = encoder.encode_prepared([batch[at][1] for at in good], names)
+                rows[good] = encoder.encode([batch[at][1] for at in good], names)
             yield np.array([number for number, _ in batch]), rows
 
     keys = text_keys(track(read_ahead(content, range(n)), "reading images", n, "images"))

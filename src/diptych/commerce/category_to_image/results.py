@@ -175,7 +175,6 @@ def setting_numbers(
             "errors": _errors(test, of),
             "siblings": _siblings(test, judged, of),
             "examples": _examples(test, of[0], relevant),
-            "seconds": [one.about["seconds"] for one in of],
         }
         for name, entry in own.items():
             by_model.setdefault(name, {})[model] = entry
@@ -282,7 +281,6 @@ def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[st
                     "title": str(test.titles[product]),
                     "score": float(cell.score[row]),
                     "relevant": int(relevant[row]),
-                    "seen": None if cell.seen is None else bool(cell.seen[row]),
                 }
             )
     return shown

@@ -292,22 +292,19 @@ def _check(
         if list(rows.ids) != list(products.ids):
             problem = f"features of {len(rows):,} products, {len(products):,} in the catalogue"
             raise MismatchError(f"{problem}, or in another order", "make the features of this very catalogue")
-        if products.tree.fingerprint != catalogue.tree.fingerprint:
-            raise MismatchError("the validation products are of another category tree", "split one catalogue")
-    if len(categories) != len(catalogue.tree):
-        raise MismatchError(
-            f"rows of {len(categories):,} categories, the tree has {len(catalogue.tree):,}",
-            "give the rows of all nodes, in node order",
-        )
+        if len(categories) != len(products.tree) or products.tree.fingerprint != catalogue.tree.fingerprint:
+            problem = f"rows of {len(categories):,} categories, the tree has {len(products.tree):,}"
+            raise MismatchError(problem, "split one catalogue, and give the rows of all nodes, in node order")
     check_encoders(encoders_of(features.about, ("title",)), categories.about, ("title",))
     for one in options.modalities:
         if not np.any(features.present(one)):
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
+    attributes = list(map(str, range(len(features.attribute_rows))))
     for kind, names, embeddings in (
         ("image", features.ids, features.image if "image" in options.modalities else None),
         ("title", features.ids, features.title),
-        ("attribute", range(len(features.attribute_rows)), features.attribute_rows),
+        ("attribute", attributes, features.attribute_rows),
         ("category", categories.texts, categories.text),
     ):
         if embeddings is not None:
-            Embeddings([str(name) for name in names], embeddings, "", "", kind, {}).check_finite()
+            Embeddings(names, embeddings, "", "", kind, {}).check_finite()
