@@ -262,8 +262,9 @@ def evaluate_models(
     left_out: dict[str, str] = {}
 
     def check_setting(setting: str) -> None:
-        for seed in seeds if train is not None and learns else ():
-            trained_products(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
+        for part, seed in product([train] if learns else [], seeds):
+            assert part is not None
+            trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
     chosen = _possible("setting", chosen, check_setting, settings is not None, left_out)
     learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
@@ -290,9 +291,11 @@ def evaluate_models(
     known: dict[tuple[str, int | None], np.ndarray] = {
         (setting, None): mask for setting, mask in (seen or {}).items()
     }
-    for setting, seed in product(chosen, (None, *seeds)) if train is not None else ():
-        drawn, epochs = seeds[0] if seed is None else seed, base.epochs * (base.resample and not published)
-        known[setting, seed] = seen_nodes(train, setting, drawn, epochs=epochs)
+    epochs = base.epochs if base.resample and not published else 0
+    for setting, seed in product(chosen, (None, *seeds)):
+        if train is not None:
+            drawn = seeds[0] if seed is None else seed
+            known[setting, seed] = seen_nodes(train, setting, drawn, epochs=epochs)
     metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
     metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
     judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}

@@ -181,11 +181,7 @@ class FeatureMaker:
     def products(self, catalogue: Catalogue, *, missing: Missing = "error") -> ProductFeatures:
         """Return embeddings of a catalogue's products; what was computed before is not computed again.
 
-        Args:
-            missing: ``none`` lets products have no image that can be read.
-
-        Raises:
-            ImageError: an image is missing or cannot be read.
+        An image that is missing or cannot be read is an ImageError, or with ``missing="none"`` a row of zeros.
         """
         from scipy.sparse import csr_array
 

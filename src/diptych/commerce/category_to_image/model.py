@@ -201,7 +201,7 @@ def category_product_loss(
         problem = f"categories are {tuple(categories.shape)}, products {tuple(products.shape)}"
         raise UsageError(problem, "give (pairs, width) rows of both")
     scores = normalize(categories, dim=1) @ normalize(products, dim=1).T
-    return CategoryProductLoss(temperature, False, balance, duplicates)(scores, same, margins)
+    return CategoryProductLoss(temperature, False, balance, duplicates).forward(scores, same, margins)
 
 
 class CategoryProductLoss(Tempered):

@@ -125,7 +125,8 @@ class ProductTask(TrainingTask):
         """(products,) int64: the category of each pair in this epoch."""
         options = self.options
         drawn = epoch if options.resample else None
-        return targets_of(self.catalogue, options.setting, options.seed, drawn)[self.products]
+        labels: np.ndarray = targets_of(self.catalogue, options.setting, options.seed, drawn)[self.products]
+        return labels
 
     def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
         labels = self.labels(epoch)
@@ -230,12 +231,6 @@ def train(
         categories: of all nodes of its tree, in node order.
         out: a folder in which a stopped or killed training is resumed; nothing is kept without it.
         validation: products by whose mAP@10 the best epoch is chosen; without them it is the last.
-
-    Raises:
-        MismatchError: what is given does not belong together, or ``out`` holds another training.
-        DataError: there are no two categories to tell apart, or no product has a modality of the model.
-        NumericalError: an embedding is not finite; the message names it.
-        Interrupted: a stop was asked for.
     """
     _check(catalogue, features, categories, options, validation)
     encoders = encoders_of(features.about, options.modalities)
