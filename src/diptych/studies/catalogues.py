@@ -20,7 +20,7 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
 from diptych.commerce.category_to_image.errors import count_errors
-from diptych.commerce.category_to_image.evaluation import evaluate_models
+from diptych.commerce.category_to_image.evaluation import evaluate_models, why_not
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.options import TrainOptions
@@ -104,7 +104,8 @@ class CatalogueRows(Source):
             cache=plan.features,
             image_options=features,
         )
-        left_out = {row.name: why for row in rows if (why := self._why_not(row.options["model"]))}
+        test = self.catalogue.split("test")
+        left_out = {row.name: why for row in rows if (why := why_not(row.options["model"], self.maker, test))}
         usable = [row.options for row in rows if row.name not in left_out]
         self.grid = {
             "models": [options["model"] for options in usable],
@@ -121,21 +122,6 @@ class CatalogueRows(Source):
         shared = plan.folder.resolve().parent / f"{plan.study.paper.key}.catalogues"
         self.folder = shared / f"{safe_name(self.catalogue.name)}-{key[:_KEY]}"
         return left_out
-
-    def _why_not(self, model: str) -> str:
-        """Return why a model cannot be had with these products and encoders; empty where it can."""
-        images, products = self.maker.image, self.catalogue.split("test")
-        if model == "clip":
-            fix = "give one with --set features.image=MODEL"
-            reads_texts = images is not None and images.texts is not None
-            return "" if reads_texts else f"needs an encoder of pictures that reads texts too: {fix}"
-        has = {
-            "image": images is not None and bool(products.pictured.any()),
-            "title": any(title.strip() for title in products.titles),
-            "attributes": any(text.strip() for given in products.attributes for text in given),
-        }
-        lacks = [one for one in modalities_of(model) or ("title",) if not has[one]]
-        return f"needs {' and '.join(lacks)}, which no product has" if lacks else ""
 
     @cached_property
     def evaluation(self) -> ModelsEvaluation:

@@ -164,7 +164,7 @@ def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folde
         evaluated(*shop, folder / "other", models=["clip"])
     bare = shop[0].subset(range(len(shop[0])))
     bare = replace(bare, attributes=[() if name == "train" else ("red",) for name in bare.splits])
-    with pytest.raises(UsageError, match="attributes, which no training product has"):
+    with pytest.raises(UsageError, match="clip-ta needs attributes, which no product has"):
         evaluated(bare, shop[1], folder / "bare", models=["clip-ta"], settings=["most-specific"], seeds=(0,))
 
 

@@ -92,18 +92,20 @@ def _possible(
     return usable
 
 
-def _check_model(model: str, products: ProductFeatures, learned: ProductFeatures | None) -> None:
-    if model in RANKERS:
-        RANKERS[model](products)
-        return
-    if learned is None:
-        raise UsageError(
-            f"{model} needs products to train on", "make a split called train with --split-by product"
-        )
-    for one in modalities_of(model) or ():
-        for part, what in ((products, "product"), (learned, "training product")):
-            if not np.any(part.present(one)):
-                raise UsageError(f"{model} needs {one}, which no {what} has", f"leave out {model}")
+def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
+    """Return why a model cannot be had of these products and encoders; empty where it can."""
+    if model == "clip" and (maker.image is None or maker.image.texts is None):
+        return "needs an image encoder that reads texts too, a dual encoder"
+    for part in parts:
+        has = {
+            "image": maker.image is not None and bool(part.pictured.any()),
+            "title": any(title.strip() for title in part.titles),
+            "attributes": any(text.strip() for given in part.attributes for text in given),
+        }
+        usual = ("image",) if model == "clip" else ("title",)
+        if lacks := [one for one in modalities_of(model) or usual if not has[one]]:
+            return f"needs {' and '.join(lacks)}, which no product has"
+    return ""
 
 
 class Unit(NamedTuple):
@@ -258,7 +260,6 @@ def evaluate_models(
     chosen, base, how = chosen_settings(settings), options or TrainOptions(), bootstrap or Bootstrap()
     names = _chosen("model", models, _MODELS, MIXED) if given is None else [given[0].name]
     texts = category_texts(test.tree, range(len(test.tree)), query)
-    learns = given is None and train is not None and not set(names) <= set(RANKERS)
     left_out: dict[str, str] = {}
 
     def check_setting(setting: str) -> None:
@@ -266,15 +267,21 @@ def evaluate_models(
             assert part is not None
             trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
+    def check_model(model: str) -> None:
+        if model not in RANKERS and train is None:
+            fix = "make a split called train with --split-by product"
+            raise UsageError(f"{model} needs products to train on", fix)
+        used = [test] if model in RANKERS or train is None else [test, train]
+        if why := why_not(model, maker, *used):
+            raise UsageError(f"{model} {why}", f"leave out {model}")
+
+    if given is None:
+        names = _possible("model", names, check_model, models is not None, left_out)
+    learns = given is None and train is not None and not set(names) <= set(RANKERS)
     chosen = _possible("setting", chosen, check_setting, settings is not None, left_out)
     learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
     sets = {name: (part, maker.products(part, missing=missing)) for name, part in learned.items()}
     tested, categories = maker.products(test, missing=missing), maker.categories(texts)
-    if given is None:
-        rows = sets["train"][1] if learns else None
-        names = _possible(
-            "model", names, lambda name: _check_model(name, tested, rows), models is not None, left_out
-        )
     fingerprints = {name: "" if part is None else part.fingerprint for name, part in parts.items()}
     pictured = [tested.pictured, *(part.pictured for part in parts.values() if part not in (None, test))]
     protocol = EvaluationProtocol(
