@@ -173,7 +173,7 @@ class CatalogueRows(Source):
 
 
 def split_products(collection: Collection, options: MeasureOptions) -> Catalogue:
-    """Return products and their tree, split as asked; by product where their own test split is wanted and missing."""
+    """Return products and their tree, split as ``options`` say; by product where they have no test split."""
     catalogue = catalogue_of(collection, attribute_form=options.attributes)
     if options.split in (None, "category") and not {"train", "test"} <= set(catalogue.split_sizes):
         catalogue = assign_splits(catalogue, "product")
@@ -211,9 +211,9 @@ class OfCatalogue(Measuring):
         per_category: dict[str, np.ndarray] = {}
         if self.table in ("retrieved", "seen"):
             (cell,) = run.cells.values()
-            asked = np.full(len(nodes), True) if run.group is None else cell.seen == (run.group == "seen")
-            nodes, measures = nodes[asked], cell.result.per_query["t2i"]
-            per_category = {column: measures[name][asked] for name, column in _COLUMNS.items()}
+            group = np.full(len(nodes), True) if run.group is None else cell.seen == (run.group == "seen")
+            nodes, measures = nodes[group], cell.result.per_query["t2i"]
+            per_category = {column: measures[name][group] for name, column in _COLUMNS.items()}
             values = {name: 100.0 * float(one.mean()) for name, one in per_category.items() if len(nodes)}
             if run.group is not None and values:
                 values["categories"] = float(len(nodes))

@@ -205,8 +205,8 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
     for error, match, said in (
         (UnknownNameError, "clip-x", {"models": ["clip-x"]}),
         (UnknownNameError, "setting", {"settings": ["some"]}),
-        (UsageError, "no seed", {"seeds": ()}),
-        (UsageError, "no model", {"models": []}),
+        (UsageError, "no seed is given", {"seeds": ()}),
+        (UsageError, "no model is given", {"models": []}),
         (UsageError, "own options", {"published": True}),
     ):
         with pytest.raises(error, match=match):

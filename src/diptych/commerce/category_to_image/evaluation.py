@@ -62,7 +62,7 @@ def chosen_settings(names: Sequence[str] | None) -> list[str]:
 def _chosen(what: str, names: Sequence[str] | None, usual: Sequence[str], *more: str) -> list[str]:
     known = (*usual, *more)
     if names is not None and not names:
-        raise UsageError(f"no {what} was asked for", f"for example {', '.join(known)}")
+        raise UsageError(f"no {what} is given", f"for example {', '.join(known)}")
     for name in names or ():
         if name not in known:
             raise UnknownNameError(what, name, known)
@@ -76,7 +76,7 @@ def _possible(
     is_named: bool,
     left_out: dict[str, str],
 ) -> list[str]:
-    """Return the names that the data allow; why others are left out is added, of those asked for by name raised."""
+    """Return the names that the data allow; why others are left out is added, of those that are named raised."""
     usable = []
     for name in names:
         try:
@@ -123,7 +123,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What units need; each process gets a copy."""
+    """All that units need; each process gets a copy."""
 
     protocol: EvaluationProtocol
     tested: ProductFeatures
@@ -135,17 +135,7 @@ class Work:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> Cell:
-        """Train and measure on one thread: the bits of PyTorch's sums depend on how many there are."""
-        import torch
-
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return self._run(unit)
-        finally:
-            torch.set_num_threads(threads)
-
-    def _run(self, unit: Unit) -> Cell:
+        """Train and measure."""
         began, spent = time.perf_counter(), time.process_time()
         ranker = self.given or self._ranker(unit)
         trained = time.perf_counter() - began
@@ -201,7 +191,11 @@ def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
     return TrainOptions(**{**(published if protocol.published else protocol.options), **own})
 
 
-def _same(work: Work) -> Work:
+def _on_one_thread(work: Work) -> Work:
+    """Return the work of a process; the bits of PyTorch's sums depend on how many threads there are."""
+    import torch
+
+    torch.set_num_threads(1)
     return work
 
 
@@ -235,11 +229,13 @@ def evaluate_models(
     Args:
         train: None where nothing is trained.
         seeds: of training.
-        given: a model that was trained before and its description; it alone is measured.
+        given: a model that was trained before and its description; no other is measured.
         seen: per setting, (nodes,) booleans: categories that the given model was trained on, where that is known.
         judged_seed: of the categories drawn for test products in the setting ``all``.
         about: further metadata of the results.
     """
+    import torch
+
     from diptych.commerce.category_to_image.training import missing_pictures, trained_products
 
     out = Path(out)
@@ -247,7 +243,7 @@ def evaluate_models(
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
     if not seeds:
-        raise UsageError("no seed was asked for", "for example 0, 1, 2")
+        raise UsageError("no seed is given", "for example 0, 1, 2")
     parts = {"train": train, "validation": None if published else validation, "test": test}
     for name, other in parts.items():
         if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
@@ -313,7 +309,11 @@ def evaluate_models(
     ]
     work = Work(protocol, tested, categories, judged, metadata, sets, known, given and given[0])
     job, keyed = Job(out, protocol, Cell, noun="models"), {unit.key: unit for unit in units}
-    job.run(keyed, Work.run, processes=jobs, setup=_same, setup_args=(work,))
+    threads = torch.get_num_threads()
+    try:
+        job.run(keyed, Work.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
+    finally:
+        torch.set_num_threads(threads)
     cells: dict[str, dict[str, list[Cell]]] = {}
     for key, unit in keyed.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))

@@ -130,7 +130,7 @@ def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path
 
 @dataclass(frozen=True)
 class SavedEncoders(Artifact, kind="category_encoders", version=2, recreate="diptych categories train"):
-    """Source, options and fingerprint of an image encoder, if any; the text encoder lies beside it."""
+    """Source, options and fingerprint of an image encoder, if any; the text encoder lies in ``text/``."""
 
     image: dict[str, Any] | None
 
@@ -139,7 +139,7 @@ class SavedEncoders(Artifact, kind="category_encoders", version=2, recreate="dip
 class FeatureMaker:
     """Frozen encoders and the folder of their embeddings; make one with :meth:`of`, :meth:`open` a saved one."""
 
-    image: ImageEncoder | None  # None for models of texts alone
+    image: ImageEncoder | None  # None for models of texts
     text: TargetModel  # of titles, attributes and categories
     root: Path  # embeddings are stored here under the fingerprints of encoder and content
 

@@ -34,9 +34,9 @@ _HELD_OUT = 0.2  # share of categories, and of the other products
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
-    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category alone.
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
 
-    A product without a title has an average zero-shot score; a text without an embedding has trained scores alone.
+    A product without a title has an average zero-shot score; a text without an embedding has trained scores.
 
     Attributes:
         counts: training products by category text.

@@ -45,7 +45,7 @@ class Ranker(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return JSON-able metadata, printed beside its numbers."""
+        """Return JSON-able metadata, printed with its numbers."""
 
     @abstractmethod
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:

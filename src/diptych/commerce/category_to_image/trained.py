@@ -109,7 +109,7 @@ class TrainedModel(
 
     With a share z of zero-shot (``options.share_of_zero_shot``), embeddings of titles and category texts stand behind
     the trained rows, √z and √(1 − z) times: inner products are 1 − z times the trained cosine and z times the text
-    encoder's own. Of a product without a title there is the trained row alone, of unit length.
+    encoder's own. Of a product without a title there is the trained row, of unit length.
     """
 
     model: CategoryProductModel

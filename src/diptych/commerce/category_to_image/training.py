@@ -69,7 +69,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
 def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Return all of 0, …, n − 1 once, in an order of the epoch's own, ``size`` at a time.
 
-    A last batch of a single pair, which has nothing to be told apart from, is part of the one before.
+    A last batch of a single pair, which has no negative, is part of the one before.
     """
     order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
     ends = list(range(size, n, size))
