@@ -136,14 +136,14 @@ def learn_mixed(
 
 
 def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
-    """Return the better of 0 and 1, or a weight between that gains more than a standard error; (weights, q)."""
+    """Return the better of 0 and 1, or a weight between that gains more than two standard errors; (weights, q)."""
     q = values.shape[1]
     if q < least:
         return default
     means = values.mean(axis=1)
     end, best = 0 if means[0] >= means[-1] else len(WEIGHTS) - 1, int(means.argmax())
     gain = values[best] - values[end]
-    is_better = q > 1 and gain.mean() > gain.std() / np.sqrt(q - 1)
+    is_better = q > 1 and gain.mean() > 2 * gain.std() / np.sqrt(q - 1)
     return WEIGHTS[best if is_better else end]
 
 

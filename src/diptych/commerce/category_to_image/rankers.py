@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _BLOCK = 16_384
+_K1, _B = 1.5, 0.75  # of BM25
 
 
 class Ranker(ABC):
@@ -67,11 +68,8 @@ class BM25(Ranker):
     name = "bm25"
     unmatched: Literal["ranked", "unranked"] = "unranked"
 
-    def __init__(self, products: ProductFeatures, *, k1: float = 1.5, b: float = 0.75) -> None:
+    def __init__(self, products: ProductFeatures) -> None:
         text = require("sklearn.feature_extraction.text", "commerce", "BM25")
-        if k1 < 0 or not 0 <= b <= 1:
-            raise UsageError(f"BM25 with k1 {k1} and b {b}", "give k1 of at least 0 and b in [0, 1]")
-        self.k1, self.b = k1, b
         words = folded_by("plural")
         if not any(words(title) for title in products.titles):
             raise DataError(f"no word in the titles of {len(products):,} products", "BM25 needs titles")
@@ -80,7 +78,7 @@ class BM25(Ranker):
         n, length = rows.shape[0], np.asarray(rows.sum(axis=1)).ravel()
         seen = np.bincount(rows.indices, minlength=rows.shape[1])
         idf = np.log1p((n - seen + 0.5) / (seen + 0.5))
-        norm = k1 * (1 - b + b * length / length.mean())
+        norm = _K1 * (1 - _B + _B * length / length.mean())
         rows.data *= idf[rows.indices] / (rows.data + np.repeat(norm, np.diff(rows.indptr)))
         self._rows = rows.astype(np.float32)
         self._place = {pair: row for row, pair in enumerate(zip(products.ids, products.titles, strict=True))}
@@ -88,13 +86,13 @@ class BM25(Ranker):
     @cached_property
     def fingerprint(self) -> str:
         ids, titles = zip(*self._place, strict=True)
-        return fingerprint(self.name, fingerprint(iter(ids), iter(titles)), self.k1, self.b)
+        return fingerprint(self.name, fingerprint(iter(ids), iter(titles)), _K1, _B)
 
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "k1": self.k1,
-            "b": self.b,
+            "k1": _K1,
+            "b": _B,
             "idf": "lucene: ln(1 + (N - df + 0.5) / (df + 0.5))",
             "words": "lower case, hyphens and apostrophes closed, plurals folded, no word dropped",
             "statistics": f"of the titles of the {len(self._place):,} products that are ordered",
