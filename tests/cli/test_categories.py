@@ -118,7 +118,7 @@ def test_products_that_may_be_in_the_wrong_place(
 ) -> None:
     _, run = trained
     file = tmp_path / "doubtful.csv"
-    done = diptych(f"categories fill {run} --check --candidates all --threshold 0.2 --out {file}")
+    done = diptych(f"categories fill {run} --check --candidates all --threshold 0.05 --out {file}")
     with open(file, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     said = read_json(tmp_path / "doubtful.summary.json")

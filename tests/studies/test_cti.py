@@ -171,7 +171,7 @@ def test_a_row_without_its_encoder_is_left_out(shop: Path, tmp_path: Path) -> No
     rows, without = ("bm25-all", "clip-all", "clip-i-all"), choices(shop, **{"features.image": None})
     results = run(TABLE_7_1, tmp_path, shop, *rows, chosen=without)
     assert [entry.row for entry in results.entries] == ["bm25-all"]
-    assert "features.image=MODEL" in results.left_out["clip-all"]
+    assert "a dual encoder" in results.left_out["clip-all"]
     assert results.left_out["clip-i-all"] == "needs image, which no product has"
     assert Results.open(tmp_path / TABLE_7_1.name / "results.json").left_out == results.left_out
 
@@ -216,7 +216,7 @@ def test_products_are_split_or_refused(tmp_path: Path, shop: Path, scenes_folder
         ({"setting": "paper", "values": {"train.epochs": 3}}, UsageError, "as the thesis says"),
         ({"setting": "published", "values": {"train.epochs": 3}}, UsageError, "as the thesis says"),
         ({"data": None, "setting": "data"}, DataError, "no products given"),
-        ({}, UsageError, r"no row of cti\.table-7\.1 can be run: clip-all needs an encoder"),
+        ({}, UsageError, r"no row of cti\.table-7\.1 can be run: clip-all needs an image encoder"),
     ],
 )
 def test_what_cannot_be(shop: Path, tmp_path: Path, changed: Any, error: type[Exception], said: str) -> None:

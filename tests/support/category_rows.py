@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
@@ -80,14 +81,20 @@ def made_shop(
         image=(noisy(looks[place]) * pictured[:, None]).astype(np.float32),
         title=(_unit(noisy(directions[place])) * titled[:, None]).astype(np.float32),
         attribute_rows=_unit(chance.standard_normal((9, text))).astype(np.float32),
-        attribute_start=start,
-        attribute_items=chance.integers(0, 9, start[-1]),
+        attributes=bags_of(chance.integers(0, 9, start[-1]), start, 9),
         pictured=pictured,
         titled=titled,
         about=ABOUT,
     )
     texts = [path[-1] for path in tree.paths]
     return catalogue, products, CategoryFeatures(texts, _unit(directions).astype(np.float32), None, ABOUT)
+
+
+def bags_of(items: np.ndarray, start: np.ndarray, distinct: int) -> csr_array:
+    """The shares of each product's attributes: product i has ``items[start[i]:start[i + 1]]``."""
+    counts = np.diff(start)
+    shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    return csr_array((shares, items, start), shape=(len(counts), distinct))
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

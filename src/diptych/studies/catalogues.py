@@ -20,7 +20,7 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
 from diptych.commerce.category_to_image.errors import count_errors
-from diptych.commerce.category_to_image.evaluation import evaluate_models
+from diptych.commerce.category_to_image.evaluation import evaluate_models, why_not
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.options import TrainOptions
@@ -104,7 +104,8 @@ class CatalogueRows(Source):
             cache=plan.features,
             image_options=features,
         )
-        left_out = {row.name: why for row in rows if (why := self._why_not(row.options["model"]))}
+        test = self.catalogue.split("test")
+        left_out = {row.name: why for row in rows if (why := why_not(row.options["model"], self.maker, test))}
         usable = [row.options for row in rows if row.name not in left_out]
         self.grid = {
             "models": [options["model"] for options in usable],
@@ -121,21 +122,6 @@ class CatalogueRows(Source):
         shared = plan.folder.resolve().parent / f"{plan.study.paper.key}.catalogues"
         self.folder = shared / f"{safe_name(self.catalogue.name)}-{key[:_KEY]}"
         return left_out
-
-    def _why_not(self, model: str) -> str:
-        """Return why a model cannot be had with these products and encoders; empty where it can."""
-        images, products = self.maker.image, self.catalogue.split("test")
-        if model == "clip":
-            fix = "give one with --set features.image=MODEL"
-            reads_texts = images is not None and images.texts is not None
-            return "" if reads_texts else f"needs an encoder of pictures that reads texts too: {fix}"
-        has = {
-            "image": images is not None and bool(products.pictured.any()),
-            "title": any(title.strip() for title in products.titles),
-            "attributes": any(text.strip() for given in products.attributes for text in given),
-        }
-        lacks = [one for one in modalities_of(model) or ("title",) if not has[one]]
-        return f"needs {' and '.join(lacks)}, which no product has" if lacks else ""
 
     @cached_property
     def evaluation(self) -> ModelsEvaluation:
@@ -187,7 +173,7 @@ class CatalogueRows(Source):
 
 
 def split_products(collection: Collection, options: MeasureOptions) -> Catalogue:
-    """Return products and their tree, split as asked; by product where their own test split is wanted and missing."""
+    """Return products and their tree, split as ``options`` say; by product where they have no test split."""
     catalogue = catalogue_of(collection, attribute_form=options.attributes)
     if options.split in (None, "category") and not {"train", "test"} <= set(catalogue.split_sizes):
         catalogue = assign_splits(catalogue, "product")
@@ -225,9 +211,9 @@ class OfCatalogue(Measuring):
         per_category: dict[str, np.ndarray] = {}
         if self.table in ("retrieved", "seen"):
             (cell,) = run.cells.values()
-            asked = np.full(len(nodes), True) if run.group is None else cell.seen == (run.group == "seen")
-            nodes, measures = nodes[asked], cell.result.per_query["t2i"]
-            per_category = {column: measures[name][asked] for name, column in _COLUMNS.items()}
+            group = np.full(len(nodes), True) if run.group is None else cell.seen == (run.group == "seen")
+            nodes, measures = nodes[group], cell.result.per_query["t2i"]
+            per_category = {column: measures[name][group] for name, column in _COLUMNS.items()}
             values = {name: 100.0 * float(one.mean()) for name, one in per_category.items() if len(nodes)}
             if run.group is not None and values:
                 values["categories"] = float(len(nodes))

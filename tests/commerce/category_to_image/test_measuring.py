@@ -13,7 +13,6 @@ from diptych.commerce.category_to_image.features import CategoryFeatures, Produc
 from diptych.commerce.category_to_image.measuring import (
     CATEGORY_MEASURES,
     NDCG,
-    first_of,
     measure_ranker,
     score_rows,
 )
@@ -54,9 +53,8 @@ class Given(Ranker):
 def features_of(n: int) -> ProductFeatures:
     nothing = np.zeros((n, 1), dtype=np.float32)
     none = np.zeros(n, dtype=bool)
-    start = np.zeros(n + 1, dtype=np.int64)
     ids = [f"p{row}" for row in range(n)]
-    return ProductFeatures(ids, ids, None, nothing, nothing[:0], start, start[:0], none, none, {})
+    return ProductFeatures(ids, ids, None, nothing, nothing[:0], csr_array((n, 0)), none, none, {})
 
 
 def categories_of(q: int) -> CategoryFeatures:
@@ -131,8 +129,8 @@ def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1, 0, 0, 0, 1, 0])
     assert "not retrieved" in result.protocol_line()
     scored = score_rows(ranker, *given)
-    assert first_of(scored, 3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
-    assert first_of(scored, 1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
+    assert scored.first(3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
+    assert scored.first(1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
     # By the plain tie rule, products without a word would give category 1 a share of a hit.
     tied = Given(ranker.products, ranker.categories, "ranked")
     assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
@@ -149,10 +147,10 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     values = measure_ranker(ranker, *given).per_query["t2i"]
     # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
     assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
-    rows, found = first_of(score_rows(ranker, *given), 5)
+    rows, found = score_rows(ranker, *given).first(5)
     assert rows.tolist() == [[5, 3, 2, 0, -1], [5, 3, 2, 0, -1], [-1] * 5]
     assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
-    guess, _ = first_of(score_rows(ranker, *given), 1, "i2t")
+    guess, _ = score_rows(ranker, *given).first(1, "i2t")
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
     nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]

@@ -20,14 +20,12 @@ from diptych.commerce.category_to_image.model import (
     CategoryProductModel,
     Normalise,
     ProjectionHead,
-    mean_pooled,
 )
 from diptych.core.errors import MismatchError
 
 
-def bags_of(counts: list[int], width: int = 3, seed: int = 0, scale: float = 1.0) -> Bags:
-    chance = np.random.default_rng(seed)
-    rows = torch.from_numpy(scale * chance.standard_normal((sum(counts), width)))
+def bags_of(counts: list[int], scale: float = 1.0) -> Bags:
+    rows = torch.from_numpy(scale * np.random.default_rng(0).standard_normal((sum(counts), 3)))
     return Bags(rows, torch.tensor(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)))
 
 
@@ -43,159 +41,117 @@ def slow_pooled(bags: Bags, query: list[float]) -> np.ndarray:
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
-def test_mean_and_attention_agree_with_a_loop(counts: list[int]) -> None:
+def test_attention_agrees_with_a_loop_and_begins_as_the_mean(counts: list[int]) -> None:
     bags, attention = bags_of(counts), AttentionPooling(3).double()
-    np.testing.assert_allclose(mean_pooled(bags), slow_pooled(bags, [0.0] * 3), atol=1e-12)
-    torch.testing.assert_close(attention(bags), mean_pooled(bags))  # before training it is the mean
-    attention.query.data = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    expected = slow_pooled(bags, attention.query.tolist())
-    np.testing.assert_allclose(attention(bags).detach(), expected, atol=1e-12)
+    for query in ([0.0, 0.0, 0.0], [1.0, -2.0, 0.5]):
+        attention.query.data = torch.tensor(query, dtype=torch.float64)
+        np.testing.assert_allclose(attention(bags).detach(), slow_pooled(bags, query), atol=1e-12)
 
 
-def test_weights_sum_to_one_and_do_not_overflow() -> None:
-    bags, attention = bags_of([3, 0, 2, 1], scale=1e4), AttentionPooling(3).double()
+def test_attention_does_not_overflow_and_its_gradient_is_that_of_finite_differences() -> None:
+    large, attention = bags_of([3, 0, 2, 1], scale=1e4), AttentionPooling(3).double()
     attention.query.data.fill_(50.0)
-    weights = attention.weights(bags)
-    sums = torch.zeros(4, dtype=torch.float64).index_add(0, bags.owner, weights)
-    np.testing.assert_allclose(sums.detach(), [1, 0, 1, 1])
-    attention(bags).sum().backward()
+    pooled = attention(large)
+    pooled.sum().backward()
+    assert torch.isfinite(pooled).all()
     assert torch.isfinite(attention.query.grad).all()
+    assert torch.equal(pooled[3], large.rows[5])  # of one attribute the mean is itself
 
+    def pooled_by(query: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(attention, {"query": query}, (bags_of([3, 1, 0, 2]),))
 
-def test_the_gradient_of_the_query_against_finite_differences() -> None:
-    bags, attention = bags_of([3, 1, 0, 2]), AttentionPooling(3).double()
-
-    def pooled(query: torch.Tensor) -> torch.Tensor:
-        attention.query.data = query.detach()
-        return torch.func.functional_call(attention, {"query": query}, (bags,))
-
-    assert torch.autograd.gradcheck(
-        pooled, torch.tensor([0.3, -0.1, 0.7], dtype=torch.float64, requires_grad=True)
-    )
-
-
-def slow_head(head: ProjectionHead, x: np.ndarray) -> np.ndarray:
-    """The same head by its formula."""
-    state = {name: value.numpy() for name, value in head.state_dict().items()}
-
-    def linear(name: str, x: np.ndarray) -> np.ndarray:
-        return x @ state[f"{name}.weight"].T + state[f"{name}.bias"]
-
-    def norm(name: str, x: np.ndarray) -> np.ndarray:
-        spread = np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-        return (x - x.mean(axis=1, keepdims=True)) / spread * state[f"{name}.weight"] + state[f"{name}.bias"]
-
-    def gelu(x: np.ndarray) -> np.ndarray:
-        return x * ndtr(x)
-
-    for name in ("first", "second"):
-        x, layer = linear(name, x), f"{name}_norm"
-        x = gelu(norm(layer, x)) if head.normalise == "before" else norm(layer, gelu(x))
-    return linear("output", x)
+    query = torch.tensor([0.3, -0.1, 0.7], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(pooled_by, query)
 
 
 def at_random(model: Any) -> Any:
     chance = torch.Generator().manual_seed(1)
     for value in model.double().parameters():
         value.data = torch.randn(value.shape, generator=chance, dtype=torch.float64)
-    return model
+    return model.eval()
 
 
 @pytest.mark.parametrize("normalise", ["before", "after"])
 def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
-    head = at_random(ProjectionHead(5, 4, 3, normalise))
-    rows = np.random.default_rng(0).standard_normal((6, 5))
-    np.testing.assert_allclose(
-        head(torch.from_numpy(rows)).detach().numpy(), slow_head(head, rows), rtol=1e-10
-    )
+    head, x = at_random(ProjectionHead(5, 4, 3, normalise)), np.random.default_rng(0).standard_normal((6, 5))
+    linear = [one for one in head.modules() if isinstance(one, torch.nn.Linear)]
+    norms = [one for one in head.modules() if isinstance(one, torch.nn.LayerNorm)]
+
+    def slow(layer: Any, x: np.ndarray) -> np.ndarray:
+        return x @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+
+    def slow_norm(layer: Any, x: np.ndarray) -> np.ndarray:
+        spread = np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+        scaled = (x - x.mean(axis=1, keepdims=True)) / spread
+        return scaled * layer.weight.detach().numpy() + layer.bias.detach().numpy()
+
+    expected = x
+    for layer, norm in zip(linear[:2], norms, strict=True):
+        expected = slow(layer, expected)
+        before = slow_norm(norm, expected) if normalise == "before" else expected
+        activated = before * ndtr(before)
+        expected = activated if normalise == "before" else slow_norm(norm, activated)
+    found = head(torch.from_numpy(x)).detach().numpy()
+    np.testing.assert_allclose(found, slow(linear[2], expected), rtol=1e-10)
 
 
-def test_dropout_is_after_each_hidden_layer() -> None:
-    head = at_random(ProjectionHead(5, 4, 3, "before"))
-    rows = torch.ones(2, 5, dtype=torch.float64)
-    calls: list[tuple[int, int]] = []
-
-    def keep(n: int, width: int) -> torch.Tensor:
-        calls.append((n, width))
-        return torch.full((n, width), len(calls) - 1.0, dtype=torch.float64)  # all dropped, then all kept
-
-    dropped = head.second_norm(head.second.bias.expand(2, 4))
-    expected = head.output(torch.nn.functional.gelu(dropped))
-    torch.testing.assert_close(head(rows, keep=keep), expected)
-    assert calls == [(2, 4), (2, 4)]
+def test_dropout_is_after_each_hidden_layer_and_only_in_training() -> None:
+    head, rows = at_random(ProjectionHead(5, 400, 3, dropout=0.25)), torch.ones(2, 5, dtype=torch.float64)
+    assert torch.equal(head(rows), head(rows))
+    head.train()
+    assert [type(one).__name__ for one in head.rest][2::4] == ["Dropout", "Dropout"]
+    assert not torch.equal(head(rows), head(rows))
 
 
 WIDTHS: dict[Modality, int] = {"image": 5, "title": 3, "attributes": 3}
-
 SUBSETS = [some for size in (1, 2, 3) for some in combinations(MODALITIES, size)]
 
 
 def random_model(
-    modalities: tuple[Modality, ...], attributes: Literal["mean", "attention"]
+    modalities: tuple[Modality, ...], attributes: Literal["mean", "attention"] = "mean"
 ) -> CategoryProductModel:
     widths = {one: WIDTHS[one] for one in modalities}
     return at_random(CategoryProductModel(widths, 4, hidden=6, width=2, attributes=attributes))
 
 
-def random_rows(n: int = 6) -> dict[Modality, torch.Tensor | Bags]:
+def random_rows(n: int = 6) -> dict[Modality, torch.Tensor]:
     chance = torch.Generator().manual_seed(4)
-
-    def rows(m: int, width: int) -> torch.Tensor:
-        return torch.randn(m, width, generator=chance, dtype=torch.float64)
-
     return {
-        "image": rows(n, 5),
-        "title": rows(n, 3),
-        "attributes": Bags(rows(4, 3), torch.tensor([0, 1, 1, 3, 3, 4, 4])),
+        one: torch.randn(n, width, generator=chance, dtype=torch.float64) for one, width in WIDTHS.items()
     }
 
 
 @pytest.mark.parametrize("modalities", SUBSETS, ids="-".join)
 def test_any_subset_gives_unit_rows(modalities: tuple[Modality, ...]) -> None:
-    model = random_model(modalities, "mean")
+    model = random_model(modalities)
     p, c = model(random_rows(), torch.ones(2, 4, dtype=torch.float64))
     torch.testing.assert_close(p.norm(dim=1), torch.ones(6, dtype=torch.float64))
     torch.testing.assert_close(c.norm(dim=1), torch.ones(2, dtype=torch.float64))
     assert model.product_head.first.in_features == sum(WIDTHS[one] for one in modalities)
 
 
-def plain_products(model: CategoryProductModel, rows: Any, pictured: list[bool]) -> torch.Tensor:
-    """Eq. 7.6 product by product: image, title and attributes end to end, a learned row for what is missing."""
-    joined = []
-    for product, has_image in enumerate(pictured):
-        begin, end = rows["attributes"].start[product : product + 2].tolist()
-        own = Bags(rows["attributes"].rows[begin:end], torch.tensor([0, end - begin]))
-        pooled = mean_pooled(own) if model.attention is None else model.attention(own)
-        image = rows["image"][product] if has_image else model.missing["image"]
-        attributes = pooled[0] if end > begin else model.missing["attributes"]
-        joined.append(torch.cat([image, rows["title"][product], attributes]))
-    return torch.nn.functional.normalize(model.product_head(torch.stack(joined)), dim=1)
-
-
-@pytest.mark.parametrize("attributes", ["mean", "attention"])
-def test_products_and_their_gradients_by_the_formula(attributes: Literal["mean", "attention"]) -> None:
-    """The learned rows have their gradient by another way than the formula is written."""
-    model, rows = random_model(MODALITIES, attributes), random_rows()
-    if model.attention is not None:
-        model.attention.query.data.fill_(0.3)
-    pictured = [True, False, True, False, False, True]
-    present = {"image": torch.tensor(pictured)}
-    weights = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(6, 2)
-    (model.products(rows, present) * weights).sum().backward()
-    found = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
-    model.zero_grad()
-    plain = plain_products(model, rows, pictured)
-    torch.testing.assert_close(plain, model.products(rows, present))
-    (plain * weights).sum().backward()
-    for name, value in model.named_parameters():
-        if value.grad is not None:
-            torch.testing.assert_close(found[name], value.grad)
-    assert found["missing.image"].abs().max() > 0
-    assert found["missing.attributes"].abs().max() > 0
+def test_products_by_the_formula() -> None:
+    """Eq. 7.6: image, title and attributes end to end; a learned shift of the first layer for what is missing."""
+    model, rows = random_model(MODALITIES, "attention"), random_rows()
+    bags = Bags(rows["attributes"][:4], torch.tensor([0, 1, 1, 3, 3, 4, 4]))
+    present = {
+        "image": torch.tensor([True, False, True, False, False, True]),
+        "attributes": bags.start.diff() > 0,
+    }
+    found = model.products({**rows, "attributes": bags}, present)
+    image = rows["image"] * present["image"][:, None]
+    assert model.attention is not None
+    joined = torch.cat([image, rows["title"], model.attention(bags)], dim=1)
+    lacks = torch.stack([~present["image"], torch.zeros(6, dtype=torch.bool), ~present["attributes"]], dim=1)
+    hidden = model.product_head.first(joined) + lacks.double() @ model.missing
+    torch.testing.assert_close(found, torch.nn.functional.normalize(model.product_head.rest(hidden), dim=1))
+    found.sum().backward()
+    assert model.missing.grad is not None
+    assert model.missing.grad.abs().amax(dim=1).bool().tolist() == [True, False, True]
 
 
 def test_what_lies_in_the_place_of_a_missing_row_does_not_count() -> None:
-    model, rows = random_model(MODALITIES, "mean"), random_rows()
+    model, rows = random_model(MODALITIES), random_rows()
     present = {one: torch.zeros(6, dtype=torch.bool) for one in MODALITIES}
     with torch.no_grad():
         nothing = model.products(rows, present)
@@ -206,7 +162,7 @@ def test_what_lies_in_the_place_of_a_missing_row_does_not_count() -> None:
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
-    model = random_model(("image", "title"), "mean")
+    model = random_model(("image", "title"))
     with pytest.raises(MismatchError, match="no title rows"):
         model.products({"image": torch.ones(1, 5)})
     with pytest.raises(MismatchError, match="image rows are 4 wide, the model takes 5"):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
@@ -18,7 +19,7 @@ from diptych.commerce.category_to_image.features import CategoryFeatures, Featur
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.trained import TrainedModel
-from diptych.commerce.category_to_image.training import StepDropout, batches_of, train
+from diptych.commerce.category_to_image.training import batches_of, train
 from diptych.core.context import stop_when
 from diptych.core.errors import (
     DataError,
@@ -36,17 +37,6 @@ def test_an_epoch_has_every_pair_once_and_no_batch_of_one(n: int, size: int, epo
     assert sorted(np.concatenate(batches).tolist()) == list(range(n))
     assert min(map(len, batches)) > 1
     assert max(map(len, batches)) <= size + 1
-
-
-def test_dropout_belongs_to_the_step_and_keeps_the_mean() -> None:
-    first, again, other = (StepDropout(0.25, 0, 2, step) for step in (7, 7, 8))
-    one = first(400, 101)
-    assert one.dtype == torch.float32
-    assert one.unique().tolist() == pytest.approx([0, 4 / 3])
-    assert float(one.mean()) == pytest.approx(1, abs=0.02)
-    assert torch.equal(one, again(400, 101))
-    assert not torch.equal(one, other(400, 101))
-    assert not torch.equal(one, first(400, 101))  # the next layer drops others
 
 
 SMALL = TrainOptions(hidden=12, width=6, epochs=3, batch_size=10, learning_rate=5e-3)
@@ -144,11 +134,7 @@ def test_what_does_not_belong_together() -> None:
     bare = replace(features, pictured=np.zeros(60, bool))
     one = catalogue.subset(np.flatnonzero(catalogue.place == catalogue.place[0]))
     rows = [catalogue.ids.index(name) for name in one.ids]
-    start, items = np.zeros(len(rows) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    kept = {name: getattr(features, name)[rows] for name in ("image", "title", "pictured", "titled")}
-    some = replace(
-        features, ids=one.ids, titles=one.titles, attribute_start=start, attribute_items=items, **kept
-    )
+    some = features.part(np.array(rows))
     titles = SMALL.model_copy(update={"modalities": ("image", "title")})
     fewer = catalogue.subset(range(59))
     for shop, options, error, match in (
@@ -169,8 +155,7 @@ def test_rows_are_unit_rows_whatever_a_product_lacks(product_head: TrainedModel)
         features,
         pictured=np.zeros(60, bool),
         titled=np.zeros(60, bool),
-        attribute_start=np.zeros(61, np.int64),
-        attribute_items=np.zeros(0, np.int64),
+        attributes=csr_array(features.attributes.shape, dtype=np.float32),
     )
     made = [product_head.product_rows(one) for one in (features, bare)]
     for rows in (*made, product_head.category_rows(categories)):

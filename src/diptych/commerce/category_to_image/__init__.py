@@ -17,9 +17,8 @@ __getattr__, __dir__ = lazy_names(
         ".evaluation": "evaluate_models",
         ".features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
         ".filling": "Calibration Filler calibrate candidate_nodes reliability_of",
-        ".loss": "category_product_loss",
         ".measuring": "measure_ranker",
-        ".model": "CategoryProductModel",
+        ".model": "CategoryProductModel category_product_loss",
         ".options": "TrainOptions",
         ".picking": "Picks pick",
         ".rankers": "RANKERS Ranker",
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.filling import calibrate as calibrate
     from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
     from diptych.commerce.category_to_image.filling import reliability_of as reliability_of
-    from diptych.commerce.category_to_image.loss import category_product_loss as category_product_loss
     from diptych.commerce.category_to_image.measuring import measure_ranker as measure_ranker
     from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
+    from diptych.commerce.category_to_image.model import category_product_loss as category_product_loss
     from diptych.commerce.category_to_image.options import TrainOptions as TrainOptions
     from diptych.commerce.category_to_image.picking import Picks as Picks
     from diptych.commerce.category_to_image.picking import pick as pick

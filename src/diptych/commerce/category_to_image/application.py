@@ -235,7 +235,7 @@ def known_products(run: CategoryRun, catalogue: Catalogue) -> np.ndarray:
     has = {
         "image": features.pictured,
         "title": features.titled,
-        "attributes": features.attribute_start[1:] > features.attribute_start[:-1],
+        "attributes": features.present("attributes"),
     }
     known: np.ndarray = np.logical_or.reduce([has[one] for one in read])
     return known

@@ -14,27 +14,27 @@ KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)
 """Relations of the category that was found to the query; ``same tree`` is any further kin. Roots are no siblings."""
 
 
-def kinship(tree: CategoryTree, asked: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return (n,) int64 numbers of :data:`KINSHIPS`: the relation of ``found`` to ``asked``, both (n,) nodes."""
-    shared = tree.common(asked, found)
+def kinship(tree: CategoryTree, queries: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return (n,) int64 numbers of :data:`KINSHIPS`: the relation of ``found`` to ``queries``, both (n,) nodes."""
+    shared = tree.common(queries, found)
     conditions = {
-        "same": asked == found,
+        "same": queries == found,
         "other tree": shared == 0,
         "ancestor": shared == tree.depth[found],
-        "descendant": shared == tree.depth[asked],
-        "sibling": (tree.parent[asked] == tree.parent[found]) & (tree.parent[asked] >= 0),
+        "descendant": shared == tree.depth[queries],
+        "sibling": (tree.parent[queries] == tree.parent[found]) & (tree.parent[queries] >= 0),
     }
     numbers = [KINSHIPS.index(name) for name in conditions]
     return np.select([*conditions.values()], numbers, KINSHIPS.index("same tree")).astype(np.int64)
 
 
 def count_errors(
-    tree: CategoryTree, asked: np.ndarray, found: np.ndarray, right: np.ndarray | None = None
+    tree: CategoryTree, queries: np.ndarray, found: np.ndarray, right: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Count how the first products of query categories go wrong (thesis Table 7.2, Figure 7.2).
 
     Args:
-        asked: (q,) query nodes c.
+        queries: (q,) nodes c.
         found: (q,) node c_p of each one's first product, -1 where no product was found.
         right: (q,) booleans; without it the first product is right where c_p is c, as in the thesis. By paths it may
             be right although its own category is another.
@@ -44,33 +44,31 @@ def count_errors(
         ``other_tree``, and ``kinds`` by kinship; ``depths``: of errors in the same tree, counts by
         depth(c_p) - depth(c); ``distances``: of all errors, counts by edges, trees joined above their roots.
     """
-    is_right = asked == found if right is None else right
+    is_right = queries == found if right is None else right
     wrong = ~is_right & (found >= 0)
-    c, c_p = asked[wrong], found[wrong]
+    c, c_p = queries[wrong], found[wrong]
     same = tree.root[c] == tree.root[c_p]
-    kinds = _histogram(kinship(tree, c, c_p))
+    depths, distances, kinds = (
+        Counter(values.tolist())
+        for values in ((tree.depth[c_p] - tree.depth[c])[same], tree.distance(c, c_p), kinship(tree, c, c_p))
+    )
     return {
-        "asked": len(asked),
+        "asked": len(queries),
         "right": int(is_right.sum()),
         "nothing": int((found < 0).sum()),
+        "wrong": len(c),
         "same_tree": int(same.sum()),
         "other_tree": int((~same).sum()),
-        "depths": _histogram((tree.depth[c_p] - tree.depth[c])[same]),
-        "distances": _histogram(tree.distance(c, c_p)),
-        "kinds": {KINSHIPS[kind]: count for kind, count in kinds.items()},
-        "wrong": len(c),
         "same_tree_share": float(same.mean()) if len(c) else None,
+        "depths": dict(sorted(depths.items())),
+        "distances": dict(sorted(distances.items())),
+        "kinds": {KINSHIPS[kind]: count for kind, count in sorted(kinds.items())},
     }
-
-
-def _histogram(values: np.ndarray) -> dict[int, int]:
-    kinds, counts = np.unique(values, return_counts=True)
-    return dict(zip(kinds.tolist(), counts.tolist(), strict=True))
 
 
 def choose_examples(
     tree: CategoryTree,
-    asked: np.ndarray,
+    queries: np.ndarray,
     found: np.ndarray,
     right: np.ndarray,
     score: np.ndarray,
@@ -85,13 +83,13 @@ def choose_examples(
     """
     rows = np.flatnonzero((found >= 0) & (right != wrong))
     rows = rows[np.argsort(-score[rows], kind="stable")]
-    groups = kinship(tree, asked[rows], found[rows]) if wrong else tree.root[asked[rows]]
-    turn = np.zeros(len(rows), dtype=np.int64)
-    for group in np.unique(groups):
-        turn[groups == group] = np.arange(int((groups == group).sum()))
-    last = wrong * (groups == KINSHIPS.index("other tree"))
-    chosen: np.ndarray = rows[np.lexsort((np.arange(len(rows)), last, turn))[:number]]
-    return chosen
+    groups = kinship(tree, queries[rows], found[rows]) if wrong else tree.root[queries[rows]]
+    seen = Counter[int]()
+    turns = []
+    for place, group in enumerate(groups.tolist()):
+        turns.append((seen[group], wrong and KINSHIPS[group] == "other tree", place))
+        seen[group] += 1
+    return rows[[place for *_, place in sorted(turns)[:number]]]
 
 
 def confused_siblings(

@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.catalogue import (
-    SETTINGS,
-    Catalogue,
-    CategoryText,
-    Judged,
-    Relevance,
-    category_texts,
-    judge,
-)
+from diptych.commerce.catalogue import SETTINGS, Catalogue, CategoryText, Judged, Relevance, judge
+from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.images import Missing
-from diptych.commerce.category_to_image.measuring import first_of, measure_ranker, score_rows
+from diptych.commerce.category_to_image.measuring import PRODUCT_MEASURES, measure_ranker, score_rows
 from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.rankers import RANKERS, Ranker, features_of_nodes
+from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
 from diptych.commerce.category_to_image.results import (
+    RESULTS,
     TRAINED,
     Cell,
     EvaluationProtocol,
     ModelsEvaluation,
     modalities_of,
-    write_results,
+    setting_numbers,
 )
-from diptych.core.context import check_stop
+from diptych.core.context import check_stop, track
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
-from diptych.core.files import check_replaceable
+from diptych.core.files import check_replaceable, write_json
 from diptych.core.job import Job
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
@@ -62,31 +54,35 @@ def trained_options(model: str, setting: str, published: bool = False) -> TrainO
     return made(modalities=modalities, setting=setting)
 
 
-def chosen_settings(asked: Sequence[str] | None) -> list[str]:
+def chosen_settings(names: Sequence[str] | None) -> list[str]:
     """Return settings in the order of thesis Table 7.1; all of them by default."""
-    return _chosen("setting", _SETTINGS, asked)
+    return _chosen("setting", names, _SETTINGS)
 
 
-def _chosen(what: str, known: Sequence[str], asked: Sequence[str] | None, *more: str) -> list[str]:
-    """Return the names asked for in the order of ``known``, then ``more``; all that are known by default."""
-    if asked is not None and not asked:
-        raise UsageError(f"no {what} was asked for", f"for example {', '.join(known)}")
-    for name in asked or ():
-        if name not in (*known, *more):
-            raise UnknownNameError(what, name, (*known, *more))
-    return [name for name in (*known, *more) if name in (asked or known)]
+def _chosen(what: str, names: Sequence[str] | None, usual: Sequence[str], *more: str) -> list[str]:
+    known = (*usual, *more)
+    if names is not None and not names:
+        raise UsageError(f"no {what} is given", f"for example {', '.join(known)}")
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    return [name for name in known if name in (names or usual)]
 
 
 def _possible(
-    what: str, wanted: Iterable[str], check: Callable[[str], object], named: bool, left_out: dict[str, str]
+    what: str,
+    names: Iterable[str],
+    check: Callable[[str], object],
+    is_named: bool,
+    left_out: dict[str, str],
 ) -> list[str]:
-    """Return the names that the data allow; why others are left out is added, of those asked for by name raised."""
+    """Return the names that the data allow; why others are left out is added, of those that are named raised."""
     usable = []
-    for name in wanted:
+    for name in names:
         try:
             check(name)
         except (UsageError, MismatchError, DataError) as error:
-            if named:
+            if is_named:
                 raise
             left_out[name] = str(error.message)
         else:
@@ -96,20 +92,20 @@ def _possible(
     return usable
 
 
-def check_model(
-    model: str, products: ProductFeatures, categories: CategoryFeatures, learned: ProductFeatures | None
-) -> None:
-    """Refuse a model that these features do not allow."""
-    if model in RANKERS:
-        RANKERS[model](products).category_rows(categories)
-        return
-    if learned is None:
-        fix = "make a split called train with --split-by product"
-        raise UsageError(f"{model} needs products to train on", fix)
-    for one in modalities_of(model) or ():
-        for part, what in ((products, "product"), (learned, "training product")):
-            if not np.any(part.present(one)):
-                raise UsageError(f"{model} needs {one}, which no {what} has", f"leave out {model}")
+def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
+    """Return why a model cannot be had of these products and encoders; empty where it can."""
+    if model == "clip" and (maker.image is None or maker.image.texts is None):
+        return "needs an image encoder that reads texts too, a dual encoder"
+    for part in parts:
+        has = {
+            "image": maker.image is not None and bool(part.pictured.any()),
+            "title": any(title.strip() for title in part.titles),
+            "attributes": any(text.strip() for given in part.attributes for text in given),
+        }
+        usual = ("image",) if model == "clip" else ("title",)
+        if lacks := [one for one in modalities_of(model) or usual if not has[one]]:
+            return f"needs {' and '.join(lacks)}, which no product has"
+    return ""
 
 
 class Unit(NamedTuple):
@@ -127,7 +123,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What units need; each process gets a copy."""
+    """All that units need; each process gets a copy."""
 
     protocol: EvaluationProtocol
     tested: ProductFeatures
@@ -141,27 +137,31 @@ class Work:
     def run(self, unit: Unit) -> Cell:
         """Train and measure."""
         began, spent = time.perf_counter(), time.process_time()
-        judged, queries = self.judged[unit.setting], self.judged[unit.setting].nodes
-        features = features_of_nodes(self.categories, queries)
+        ranker = self.given or self._ranker(unit)
+        trained = time.perf_counter() - began
+        judged = self.judged[unit.setting]
+        queries, features = judged.nodes, self.categories.part(judged.nodes)
         about = {**self.about, **({} if unit.seed is None else {"seed": unit.seed})}
-        with _one_thread():
-            ranker = self.given or self._ranker(unit)
-            trained = time.perf_counter() - began
-            scored = score_rows(ranker, self.tested, features, judged)
-            result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
-            first, scores = first_of(scored, 1)
-            guess, _ = first_of(scored, 1, "i2t")
-        seconds = {"seconds": time.perf_counter() - began, "seconds_of_training": trained}
-        seconds["processor_seconds"] = time.process_time() - spent
-        seen, place = self.seen.get((unit.setting, unit.seed)), first[:, 0]
-        return Cell.of(
-            result,
+        scored = score_rows(ranker, self.tested, features, judged)
+        result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
+        (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
+        seen, place, category = self.seen.get((unit.setting, unit.seed)), first[:, 0], guess[:, 0]
+        # Of products fewer measures are printed; a category is resampled by itself.
+        products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
+        per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
+        seconds = {
+            "seconds": time.perf_counter() - began,
+            "seconds_of_training": trained,
+            "processor_seconds": time.process_time() - spent,
+        }
+        return Cell(
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(queries), -1)),
             nodes=queries,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
             right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(queries)), np.maximum(place, 0)),
-            guess=np.where(guess[:, 0] < 0, -1, queries[guess[:, 0]]),
+            guess=np.where(category < 0, -1, queries[category]),
             seen=None if seen is None else seen[queries],
             about={
                 "ranker": ranker.describe(),
@@ -191,20 +191,11 @@ def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
     return TrainOptions(**{**(published if protocol.published else protocol.options), **own})
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let PyTorch compute with one thread: the bits of its sums depend on how many there are."""
+def _on_one_thread(work: Work) -> Work:
+    """Return the work of a process; the bits of PyTorch's sums depend on how many threads there are."""
     import torch
 
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _same(work: Work) -> Work:
     return work
 
 
@@ -238,67 +229,72 @@ def evaluate_models(
     Args:
         train: None where nothing is trained.
         seeds: of training.
-        given: a model that was trained before and its description; it alone is measured.
+        given: a model that was trained before and its description; no other is measured.
         seen: per setting, (nodes,) booleans: categories that the given model was trained on, where that is known.
         judged_seed: of the categories drawn for test products in the setting ``all``.
         about: further metadata of the results.
     """
-    from diptych.commerce.category_to_image.training import Pairs, missing_pictures
+    import torch
 
-    check_replaceable(Path(out), EvaluationProtocol.marker())
+    from diptych.commerce.category_to_image.training import missing_pictures, trained_products
+
+    out = Path(out)
+    check_replaceable(out, EvaluationProtocol.marker())
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
-    if jobs < 1:
-        raise UsageError(f"{jobs} jobs: at least one process is needed")
     if not seeds:
-        raise UsageError("no seed was asked for", "for example 0, 1, 2")
-    parts = {"train": train, "validation": None if published else validation}
-    for name, other in (("validation", validation), ("test", test)):
+        raise UsageError("no seed is given", "for example 0, 1, 2")
+    parts = {"train": train, "validation": None if published else validation, "test": test}
+    for name, other in parts.items():
         if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
-            sizes = f"{len(other.tree):,} categories, the training products {len(train.tree):,}"
-            problem = f"the {name} products are of another category tree: it has {sizes}"
-            raise MismatchError(problem, "split one catalogue")
-    chosen, base = chosen_settings(settings), options or TrainOptions()
-    wanted = _chosen("model", _MODELS, models, MIXED) if given is None else [given[0].name]
+            problem = (
+                f"the {name} products are of another category tree: it has {len(other.tree):,} categories"
+            )
+            raise MismatchError(
+                f"{problem}, the training products {len(train.tree):,}", "split one catalogue"
+            )
+    chosen, base, how = chosen_settings(settings), options or TrainOptions(), bootstrap or Bootstrap()
+    names = _chosen("model", models, _MODELS, MIXED) if given is None else [given[0].name]
     texts = category_texts(test.tree, range(len(test.tree)), query)
-    learns = given is None and train is not None and any(name not in RANKERS for name in wanted)
     left_out: dict[str, str] = {}
 
-    def trainable(setting: str) -> None:
-        assert train is not None
-        for seed in seeds:
-            Pairs(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
+    def check_setting(setting: str) -> None:
+        for part, seed in product([train] if learns else [], seeds):
+            assert part is not None
+            trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
-    if learns:
-        chosen = _possible("setting", chosen, trainable, settings is not None, left_out)
-    sets = {
-        name: (part, maker.products(part, missing=missing))
-        for name, part in parts.items()
-        if part is not None and learns
-    }
-    tested, categories = maker.products(test, missing=missing), maker.categories(texts)
+    def check_model(model: str) -> None:
+        if model not in RANKERS and train is None:
+            fix = "make a split called train with --split-by product"
+            raise UsageError(f"{model} needs products to train on", fix)
+        used = [test] if model in RANKERS or train is None else [test, train]
+        if why := why_not(model, maker, *used):
+            raise UsageError(f"{model} {why}", f"leave out {model}")
+
     if given is None:
-        learned = sets["train"][1] if learns else None
-        check = partial(check_model, products=tested, categories=categories, learned=learned)
-        wanted = _possible("model", wanted, check, models is not None, left_out)
-    pictured = [tested.pictured, *(part.pictured for part in parts.values() if part is not None)]
-    set_ = {} if published or given else base.model_dump(mode="json", exclude=_OWN)
+        names = _possible("model", names, check_model, models is not None, left_out)
+    learns = given is None and train is not None and not set(names) <= set(RANKERS)
+    chosen = _possible("setting", chosen, check_setting, settings is not None, left_out)
+    learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
+    sets = {name: (part, maker.products(part, missing=missing)) for name, part in learned.items()}
+    tested, categories = maker.products(test, missing=missing), maker.categories(texts)
+    fingerprints = {name: "" if part is None else part.fingerprint for name, part in parts.items()}
+    pictured = [tested.pictured, *(part.pictured for part in parts.values() if part not in (None, test))]
     protocol = EvaluationProtocol(
-        **{name: "" if part is None else part.fingerprint for name, part in parts.items()},
-        test=test.fingerprint,
+        **fingerprints,
         encoders=maker.fingerprint,
         relevance=relevance,
         query=query,
         published=published,
-        options=set_,
+        options={} if published or given else base.model_dump(mode="json", exclude=_OWN),
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
         pictures="" if tested.image is None else missing_pictures(pictured),
     )
-    epochs = base.epochs if base.resample and not published else 0
     known: dict[tuple[str, int | None], np.ndarray] = {
         (setting, None): mask for setting, mask in (seen or {}).items()
     }
+    epochs = base.epochs if base.resample and not published else 0
     for setting, seed in product(chosen, (None, *seeds)):
         if train is not None:
             drawn = seeds[0] if seed is None else seed
@@ -306,52 +302,54 @@ def evaluate_models(
     metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
     metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
     judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
-    ranker = given and given[0]
-    work = Work(protocol, tested, categories, judged, metadata, sets, known, ranker)
-    once = {model for model in wanted if given or model in RANKERS}
     units = [
         Unit(setting, model, seed)
-        for setting, model in product(chosen, wanted)
-        for seed in ((None,) if model in once else dict.fromkeys(seeds))
+        for setting, model in product(chosen, names)
+        for seed in ((None,) if given or model in RANKERS else dict.fromkeys(seeds))
     ]
-    job = Job(Path(out), protocol, Cell, noun="models")
-    keyed = {unit.key: unit for unit in units}
-    job.run(keyed, Work.run, processes=jobs, setup=_same, setup_args=(work,))
+    work = Work(protocol, tested, categories, judged, metadata, sets, known, given and given[0])
+    job, keyed = Job(out, protocol, Cell, noun="models"), {unit.key: unit for unit in units}
+    threads = torch.get_num_threads()
+    try:
+        job.run(keyed, Work.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
+    finally:
+        torch.set_num_threads(threads)
     cells: dict[str, dict[str, list[Cell]]] = {}
     for key, unit in keyed.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
     notes = dict.fromkeys(note for part in (train, test) if part is not None for note in part.notes)
+    uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
+    sizes = [uses[name].format(len(part)) for name, part in learned.items()]
+    data = [f"dataset {test.name}", *sizes, f"{len(test):,} to find (fingerprint {test.fingerprint})"]
     shown = {
         "diptych": __version__,
-        "data": data_line(test, {name: part for name, (part, _) in sets.items()}),
-        "encoders": encoders_line(maker.describe()),
-        "features": maker.describe(),
+        "data": "; ".join([*data, test.tree.describe()]),
+        "encoders": _encoders_line(maker.describe()),
         "left_out": left_out,
         "notes": [*notes, *(f"{name}: {why}" for name, why in left_out.items())],
         **(about or {}),
         "seeds": [] if given else [*dict.fromkeys(seeds)],
         "units": {key: list(unit) for key, unit in keyed.items()},
     }
-    write_results(Path(out), protocol, cells, judged, test, shown, bootstrap or Bootstrap())
+    numbers = {
+        "key": protocol.key,
+        "line": "; ".join([shown["data"], shown["encoders"], protocol.line(shown["seeds"])]),
+        "intervals": asdict(how),
+        "about": shown,
+        "settings": {
+            name: setting_numbers(of, judged[name], test, how)
+            for name, of in track(cells.items(), "numbers", len(cells), "settings")
+        },
+    }
+    write_json(out / RESULTS, numbers)
     return ModelsEvaluation.open(out)
 
 
-def data_line(test: Catalogue, learned: Mapping[str, Catalogue]) -> str:
-    """Return dataset, sizes and fingerprint, for protocols."""
-    uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
-    sizes = [uses[name].format(len(part)) for name, part in learned.items()]
-    found = f"{len(test):,} to find (fingerprint {test.fingerprint})"
-    return "; ".join([f"dataset {test.name}", *sizes, found, test.tree.describe()])
-
-
-def encoders_line(described: Mapping[str, Any]) -> str:
+def _encoders_line(described: Mapping[str, Any]) -> str:
     """Return what made the features, for protocols."""
     parts = []
     for side in ("image", "text"):
-        if one := described.get(side):
+        if one := described[side]:
             words = [str(one[key]) for key in ("kind", "source", "model", "width") if one.get(key)]
-            mark = f" ({one['fingerprint']})" if one.get("fingerprint") else ""
-            parts.append(f"{side} encoder {' '.join(dict.fromkeys(words))}{mark}")
-    if described.get("fingerprint"):
-        parts.append(f"features {described['fingerprint']}")
-    return ", ".join(parts) or "encoders unknown"
+            parts.append(f"{side} encoder {' '.join(dict.fromkeys(words))} ({one['fingerprint']})")
+    return ", ".join([*parts, f"features {described['fingerprint']}"])

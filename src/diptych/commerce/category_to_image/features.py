@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.category_to_image.images import (
-    ImageEncoder,
-    Missing,
-    Precision,
-    image_rows,
-    open_image_encoder,
-)
+from diptych.commerce.category_to_image.images import ImageEncoder, Missing, image_rows, open_image_encoder
 from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import cache_root
@@ -26,13 +19,11 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached
 from diptych.core.options import Options, parameter, parse_values
 from diptych.core.reading import opening
-from diptych.encoders.targets import (
-    TargetModel,
-    TargetOptions,
-    make_target_model,
-    open_target_model,
-)
+from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model, open_target_model
 from diptych.encoders.targets.contract import TargetHeader, stored_rows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
@@ -51,8 +42,9 @@ class ProductFeatures:
     image: np.ndarray | None  # (n, d_image) float32; None without an image encoder
     title: np.ndarray  # (n, d_text) float32 unit rows
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
-    attribute_start: np.ndarray  # (n + 1,) int64: product i has attribute_items[start[i]:start[i + 1]]
-    attribute_items: np.ndarray  # (m,) int64 rows of attribute_rows
+    attributes: (
+        csr_array  # (n, u) float32: 1 / count at a product's attributes, so that a product is their mean
+    )
     pictured: np.ndarray  # (n,) booleans: which products have an image
     titled: np.ndarray  # (n,) booleans: which have a title
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able
@@ -69,8 +61,18 @@ class ProductFeatures:
         """(n,) booleans: which products have this modality."""
         if modality == "image":
             return self.pictured if self.image is not None else np.zeros(len(self), dtype=bool)
-        has: np.ndarray = self.titled if modality == "title" else np.diff(self.attribute_start) > 0
+        has: np.ndarray = self.titled if modality == "title" else np.diff(self.attributes.indptr) > 0
         return has
+
+    def part(self, rows: np.ndarray) -> ProductFeatures:
+        """Return the features of some products."""
+        return replace(
+            self,
+            ids=[self.ids[row] for row in rows.tolist()],
+            titles=[self.titles[row] for row in rows.tolist()],
+            image=None if self.image is None else self.image[rows],
+            **{name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured", "titled")},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,13 @@ class CategoryFeatures:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def part(self, nodes: np.ndarray) -> CategoryFeatures:
+        """Return the features of some categories."""
+        dual = None if self.dual is None else self.dual[nodes]
+        return replace(
+            self, texts=[self.texts[node] for node in nodes.tolist()], text=self.text[nodes], dual=dual
+        )
+
 
 def learning_texts(catalogue: Catalogue) -> list[str]:
     """Return what ``lsa`` learns from: each product's title with its attributes, and each category's name once."""
@@ -96,24 +105,22 @@ def learning_texts(catalogue: Catalogue) -> list[str]:
     return [*(text for text in products if text), *names]
 
 
-def open_text_encoder(
-    source: str, learn_from: Sequence[str] = (), *, root: Path, precision: Precision = "float32"
-) -> TargetModel:
+def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path) -> TargetModel:
     """Open ``lsa``, ``lsa:WIDTH``, ``sentence``, ``sentence:NAME``, or the text side of a dual encoder."""
     name, _, rest = source.partition(":")
     if name == "sentence":
-        model = {"model": rest} if rest else {}
-        return make_target_model(TargetOptions(kind="sentence", precision=precision, **model), [])
+        return make_target_model(TargetOptions(kind="sentence", **({"model": rest} if rest else {})), [])
     if name != "lsa":
-        return make_target_model(TargetOptions(kind="dual", model=source, precision=precision), [])
+        return make_target_model(TargetOptions(kind="dual", model=source), [])
     from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
     if rest and not (rest.isdecimal() and int(rest) >= 1):
         raise UsageError(f"lsa of width {rest!r}", f"give lsa:WIDTH, e.g. lsa:{_LSA_WIDTH}")
     width, texts = int(rest or _LSA_WIDTH), [text for text in learn_from if text.strip()]
     if not texts:
-        fix = "give learn_from: titles, attributes, category names"
-        raise UsageError("lsa without texts to learn from", fix)
+        raise UsageError(
+            "lsa without texts to learn from", "give learn_from: titles, attributes, category names"
+        )
 
     def learn(folder: Path) -> None:
         LatentSemanticAnalysis.learn(texts, width, or_less=True, tokens=_TOKENS).save(folder)
@@ -122,8 +129,8 @@ def open_text_encoder(
 
 
 @dataclass(frozen=True)
-class SavedEncoders(Artifact, kind="category_encoders", recreate="diptych categories train"):
-    """Source, options, precision and fingerprint of an image encoder, if any; the text encoder lies beside it."""
+class SavedEncoders(Artifact, kind="category_encoders", version=2, recreate="diptych categories train"):
+    """Source, options and fingerprint of an image encoder, if any; the text encoder lies in ``text/``."""
 
     image: dict[str, Any] | None
 
@@ -132,7 +139,7 @@ class SavedEncoders(Artifact, kind="category_encoders", recreate="diptych catego
 class FeatureMaker:
     """Frozen encoders and the folder of their embeddings; make one with :meth:`of`, :meth:`open` a saved one."""
 
-    image: ImageEncoder | None  # None for models of texts alone
+    image: ImageEncoder | None  # None for models of texts
     text: TargetModel  # of titles, attributes and categories
     root: Path  # embeddings are stored here under the fingerprints of encoder and content
 
@@ -144,7 +151,6 @@ class FeatureMaker:
         *,
         learn_from: Sequence[str] = (),
         cache: Path | str | None = None,
-        precision: Precision = "float32",
         image_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open encoders by name.
@@ -154,14 +160,13 @@ class FeatureMaker:
             text: ``lsa``, ``sentence:NAME``, or what ``DualEncoder.load`` takes.
             learn_from: texts that ``lsa`` learns from, see :func:`learning_texts`.
             cache: where embeddings are stored; Diptych's cache when not given.
-            precision: ``float32``, or ``bfloat16`` arithmetic of a backbone and of a sentence encoder.
             image_options: of a backbone.
         """
         root = Path(cache or cache_root()) / "catalogue"
-        images = None if image is None else open_image_encoder(image, image_options, precision)
+        images = None if image is None else open_image_encoder(image, image_options)
         if images is not None and images.texts is not None and image == text:
             return cls(images, images.texts, root)  # one encoder is loaded once
-        return cls(images, open_text_encoder(text, learn_from, root=root, precision=precision), root)
+        return cls(images, open_text_encoder(text, learn_from, root=root), root)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -170,45 +175,38 @@ class FeatureMaker:
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata of numbers made of its embeddings: ``image``, ``text``, ``fingerprint``; JSON-able."""
-        return {
-            "image": None if self.image is None else self.image.describe(),
-            "text": self.text.describe(),
-            "fingerprint": self.fingerprint,
-        }
+        image = None if self.image is None else self.image.describe()
+        return {"image": image, "text": self.text.describe(), "fingerprint": self.fingerprint}
 
     def products(self, catalogue: Catalogue, *, missing: Missing = "error") -> ProductFeatures:
         """Return embeddings of a catalogue's products; what was computed before is not computed again.
 
-        Args:
-            missing: ``none`` lets products have no image that can be read.
-
-        Raises:
-            ImageError: an image is missing or cannot be read.
+        An image that is missing or cannot be read is an ImageError, or with ``missing="none"`` a row of zeros.
         """
+        from scipy.sparse import csr_array
+
         images, pictured = None, catalogue.pictured
         if self.image is not None:
             images, pictured = image_rows(self.image, catalogue, self.root / "pictures", missing)
-        without = 0 if images is None else int((~catalogue.pictured).sum())
         titled = np.array([bool(title.strip()) for title in catalogue.titles], dtype=bool)
-        distinct, start, items = _distinct(catalogue.attributes)
+        given = [[text for text in texts if text.strip()] for texts in catalogue.attributes]
+        places: dict[str, int] = {}  # each attribute text once, in the order of first appearance
+        items = [places.setdefault(text, len(places)) for texts in given for text in texts]
+        counts = np.array([len(texts) for texts in given], dtype=np.int64)
+        shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+        start, shape = np.concatenate([[0], np.cumsum(counts)]), (len(catalogue), len(places))
         about = {
             **self.describe(),
             "catalogue": catalogue.fingerprint,
-            "products": len(catalogue),
-            "without_picture": without,
-            "unreadable_pictures": 0 if images is None else int((~pictured).sum()) - without,
-            "without_title": int((~titled).sum()),
-            "without_attributes": int((np.diff(start) == 0).sum()),
-            "distinct_attributes": len(distinct),
+            "unreadable_pictures": 0 if images is None else int((catalogue.pictured & ~pictured).sum()),
         }
         return ProductFeatures(
             ids=catalogue.ids,
             titles=catalogue.titles,
             image=images,
             title=self._text_rows(self.text, catalogue.titles, "titles"),
-            attribute_rows=self._text_rows(self.text, distinct, "attributes"),
-            attribute_start=start,
-            attribute_items=items,
+            attribute_rows=self._text_rows(self.text, list(places), "attributes"),
+            attributes=csr_array((shares, np.array(items, dtype=np.int64), start), shape=shape),
             pictured=pictured,
             titled=titled,
             about=about,
@@ -229,7 +227,7 @@ class FeatureMaker:
         image = self.image
         kept = None
         if image is not None:
-            kept = {name: getattr(image, name) for name in ("source", "options", "precision", "fingerprint")}
+            kept = {"source": image.source, "options": dict(image.options), "fingerprint": image.fingerprint}
         return SavedEncoders(kept).save(folder, also=lambda inside: self.text.save(inside / "text"))
 
     @classmethod
@@ -237,19 +235,19 @@ class FeatureMaker:
     def open(cls, folder: Path | str, *, cache: Path | str | None = None) -> Self:
         """Open what :meth:`save` wrote; MismatchError where an encoder's weights are others by now."""
         folder = Path(folder)
-        saved, image, own = SavedEncoders.open(folder).image, None, None
+        saved, image, text = SavedEncoders.open(folder).image, None, None
         if saved is not None:
-            image = open_image_encoder(saved["source"], saved["options"], saved["precision"])
-            own = image.texts
+            image = open_image_encoder(saved["source"], saved["options"])
             if image.fingerprint != saved["fingerprint"]:
                 raise MismatchError(
                     f"the image encoder {saved['source']} of {folder} was {saved['fingerprint']} when it was "
                     f"saved and is {image.fingerprint} now",
                     "put its old weights back, or train again with the new ones",
                 )
-        if own is None or own.fingerprint != TargetHeader.open(folder / "text").fingerprint:
-            own = open_target_model(folder / "text")
-        return cls(image, own, Path(cache or cache_root()) / "catalogue")
+            text = image.texts
+        if text is None or text.fingerprint != TargetHeader.open(folder / "text").fingerprint:
+            text = open_target_model(folder / "text")
+        return cls(image, text, Path(cache or cache_root()) / "catalogue")
 
 
 class EncoderSpec(Options):
@@ -269,21 +267,9 @@ class EncoderSpec(Options):
         """Return the encoders; what learns from texts learns from the training products."""
         learns = self.text_encoder.partition(":")[0] == "lsa"
         learned = catalogue.split("train") if "train" in catalogue.split_sizes else catalogue
-        options = parse_values(self.image_option, "--image-option")
         return FeatureMaker.of(
             self.image_encoder if "image" in modalities and self.image_encoder != "none" else None,
             self.text_encoder,
             learn_from=learning_texts(learned) if learns else (),
-            image_options=options or None,
+            image_options=parse_values(self.image_option, "--image-option"),
         )
-
-
-def _distinct(attributes: Sequence[tuple[str, ...]]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return each attribute text once, in the order of first appearance, and which product has which."""
-    places: dict[str, int] = {}
-    start = np.zeros(len(attributes) + 1, dtype=np.int64)
-    items = array("q")
-    for product, given in enumerate(attributes):
-        items.extend(places.setdefault(text, len(places)) for text in given if text.strip())
-        start[product + 1] = len(items)
-    return list(places), start, np.array(items, dtype=np.int64)

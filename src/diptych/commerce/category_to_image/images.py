@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Precision = Literal["float32", "bfloat16"]
 Missing = Literal["error", "none"]  # a product without an image that can be read: refused, or a row of zeros
 
 GRID_WIDTH = 8 * 8 * (3 + 8) + 4**3  # of 8 × 8 cells a colour and 8 orientations, and 4 shades per channel
@@ -90,28 +87,6 @@ def _histogram(pixels: np.ndarray) -> np.ndarray:
     return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
 
 
-class Grid:
-    """Colours and edges on a grid, with the methods that a dual encoder has for images."""
-
-    takes, width = "pictures", GRID_WIDTH
-    fingerprint = fingerprint("grid", 1, GRID_WIDTH)
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "model": "colours and edges on an 8 × 8 grid: a stand-in without weights",
-            "width": self.width,
-            "fingerprint": self.fingerprint,
-        }
-
-    def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        from diptych.encoders.inputs import as_picture
-
-        return describe_grid(as_picture(item, position))
-
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
-        return np.stack(prepared)
-
-
 class BackboneOptions(Preprocessing):
     """Options of a backbone; of its preprocessing those that are not given are as timm has them for the network."""
 
@@ -123,95 +98,27 @@ class BackboneOptions(Preprocessing):
     def _numbers(cls, value: Any) -> Any:
         return value.split(",") if isinstance(value, str) else value
 
-    @field_validator("weights")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        return None if value is None else str(Path(value).expanduser().resolve())
 
-    @classmethod
-    def of(cls, name: str, given: Mapping[str, Any]) -> Self:
-        """Return the options of timm's network ``name``; what a command gives has texts for numbers."""
-        import timm
-        from timm.data import resolve_data_config
+def _backbone_options(name: str, given: Mapping[str, Any]) -> BackboneOptions:
+    import timm
+    from timm.data import resolve_data_config
 
-        if not timm.is_model(name):
-            raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
-        pretrained = timm.get_pretrained_cfg(name)
-        own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
-        size = own["input_size"][1]
-        kept = {"size": size, "resize": int(size / own["crop_pct"])}
-        kept |= {key: own[key] for key in ("interpolation", "mean", "std")}
-        kept |= {"resize": given["size"]} if "size" in given else {}
-        kept |= {key: value for key, value in given.items() if not key.startswith("timm.")}
-        inner = {key.removeprefix("timm."): given[key] for key in given if key.startswith("timm.")}
-        if inner:
-            kept["timm"] = {**kept.get("timm", {}), **inner}
-        options = cls.read(kept, f"image options of backbone:{name}")
-        if options.resize < options.size:
-            raise UsageError(
-                f"images resized to {options.resize} and cut to {options.size} pixels",
-                "give resize of at least size",
-            )
+    if not timm.is_model(name):
+        raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
+    pretrained = timm.get_pretrained_cfg(name)
+    own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
+    size = own["input_size"][1]
+    chosen: dict[str, Any] = {key: own[key] for key in ("interpolation", "mean", "std")}
+    chosen |= {"size": size, "resize": given.get("size", int(size / own["crop_pct"])), "timm": {}}
+    chosen |= {key: value for key, value in given.items() if not key.startswith("timm.")}
+    chosen["timm"] |= {key[5:]: value for key, value in given.items() if key.startswith("timm.")}
+    options = BackboneOptions.read(chosen, f"image options of backbone:{name}")
+    if options.resize < options.size:
+        problem = f"images resized to {options.resize} and cut to {options.size} pixels"
+        raise UsageError(problem, "give resize of at least size")
+    if options.weights is None:
         return options
-
-
-class Backbone:
-    """The pooled features of a frozen timm network, with the methods that a dual encoder has for images."""
-
-    takes = "pictures"
-
-    def __init__(self, name: str, options: BackboneOptions, precision: Precision = "float32") -> None:
-        from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-        from diptych.encoders.inputs import pick_device
-
-        self.weights, self.precision = options.weights, precision
-        config = ImageTowerConfig(
-            backbone=name,
-            backbone_options=options.timm,
-            weights=options.weights,
-            pretrained=options.weights is None,
-            preprocessing=Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields))),
-        )
-        try:
-            self.tower = ImageTower(config, 2)  # the width of a head that is not used
-        except (MismatchError, StorageError) as error:
-            raise type(error)(error.message, "check the image options weights and timm") from error
-        self.tower.eval().requires_grad_(False).to(pick_device(None))
-        self.width = self.tower.feature_width
-
-    @cached_property
-    def fingerprint(self) -> str:
-        from diptych.encoders.inputs import weights_fingerprint
-
-        config = self.tower.config
-        weights = weights_fingerprint(self.tower.backbone.state_dict())
-        seen = config.preprocessing.model_dump(mode="json")
-        return fingerprint(
-            "backbone", weights, config.backbone, config.backbone_options, seen, self.precision
-        )
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "weights": self.weights or "timm's own",
-            "width": self.width,
-            **self.tower.describe(),
-            "timm": self.tower.config.backbone_options,
-            "precision": self.precision,
-            "fingerprint": self.fingerprint,
-        }
-
-    def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        return self.tower.prepare(item, position)
-
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
-        import torch
-
-        device = next(self.tower.parameters()).device
-        with torch.inference_mode():
-            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
-            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
-                features = self.tower.features(pixels)
-        return unit_rows(features.float().cpu().numpy(), "image", positions)
+    return options.model_copy(update={"weights": str(Path(options.weights).expanduser().resolve())})
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,124 +127,165 @@ class ImageEncoder:
 
     kind: Literal["grid", "backbone", "rows", "dual"]
     source: str
-    encoder: Grid | Backbone | DualEncoder
-    options: dict[str, Any] = field(default_factory=dict)
-    precision: Precision = "float32"
+    fingerprint: str
+    width: int
+    prepare: Callable[[Any, str], Any]  # from an item and its name to what is encoded; in threads
+    encode: Callable[[Sequence[Any], Sequence[str]], np.ndarray]  # a batch and its names to (n, width) rows
+    about: Mapping[str, Any]  # metadata, JSON-able
+    takes: str = "pictures"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: GivenRows | None = None  # embeddings made elsewhere, by image id
     texts: TargetModel | None = None  # its text side, whose embeddings can be compared with those of images
-
-    @property
-    def fingerprint(self) -> str:
-        return self.encoder.fingerprint
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata of numbers made of its embeddings, JSON-able."""
-        return {"kind": self.kind, "source": self.source, **self.encoder.describe()}
+        own = {"width": self.width, "fingerprint": self.fingerprint, **self.about}
+        return {"kind": self.kind, "source": self.source, **own}
 
 
-def open_image_encoder(
-    source: str, options: Mapping[str, Any] | None = None, precision: Precision = "float32"
-) -> ImageEncoder:
+def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) -> ImageEncoder:
     """Open ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
     name, _, rest = source.partition(":")
-    given = dict(options or {})
     if name == "backbone":
-        if not rest:
-            raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
-        chosen = BackboneOptions.of(rest, given)
-        kept = chosen.model_dump(mode="json", exclude_none=True)
-        return ImageEncoder("backbone", source, Backbone(rest, chosen, precision), kept, precision)
-    Options.read(given, f"image options of {source}")
-    if name == "grid":
-        if rest:
-            raise UsageError(f"grid takes nothing behind it, got {rest!r}", "give grid alone")
-        return ImageEncoder("grid", "grid", Grid())
+        return _open_backbone(source, rest, options or {})
+    Options.read(dict(options or {}), f"image options of {source}")
+    if source == "grid":
+        from diptych.encoders.inputs import as_picture
+
+        about = {"model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
+        return ImageEncoder(
+            *("grid", source, fingerprint("grid", 1, GRID_WIDTH), GRID_WIDTH),
+            prepare=lambda item, name: describe_grid(as_picture(item, name)),
+            encode=lambda prepared, names: np.stack(prepared),
+            about=about,
+        )
     from diptych.encoders.targets.kinds.dual import DualTexts
 
-    if precision != "float32":
-        raise UsageError(f"precision {precision} with a dual encoder", "leave it out: its rows are float32")
-    encoder = DualEncoder.load(rooted(source))
-    if isinstance(encoder, GivenRows):
-        return ImageEncoder("rows", rooted(source), encoder)
-    return ImageEncoder("dual", rooted(source), encoder, texts=DualTexts(encoder, rooted(source)))
+    source = rooted(source)
+    encoder = DualEncoder.load(source)
+    given = encoder if isinstance(encoder, GivenRows) else None
+    return ImageEncoder(
+        *("dual" if given is None else "rows", source, encoder.fingerprint, encoder.width),
+        prepare=encoder.prepared,
+        encode=encoder.encode_prepared,
+        about=encoder.describe(),
+        takes=encoder.takes,
+        given=given,
+        texts=DualTexts(encoder, source) if given is None else None,
+    )
+
+
+def _open_backbone(source: str, name: str, given: Mapping[str, Any]) -> ImageEncoder:
+    """Return the pooled features of a frozen timm network."""
+    import torch
+
+    from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+    from diptych.encoders.inputs import pick_device, weights_fingerprint
+
+    if not name:
+        raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
+    options, device = _backbone_options(name, given), pick_device(None)
+    preprocessing = Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields)))
+    config = ImageTowerConfig(
+        backbone=name,
+        backbone_options=options.timm,
+        weights=options.weights,
+        pretrained=options.weights is None,
+        preprocessing=preprocessing,
+    )
+    try:
+        tower = ImageTower(config, 2)  # the width of a head that is not used
+    except (MismatchError, StorageError) as error:
+        raise type(error)(error.message, "check the image options weights and timm") from error
+    tower.eval().requires_grad_(False).to(device)
+    weights = weights_fingerprint(tower.backbone.state_dict())
+
+    def encode(prepared: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
+            return unit_rows(tower.features(pixels).cpu().numpy(), "image", names)
+
+    seen = preprocessing.model_dump(mode="json")
+    return ImageEncoder(
+        "backbone",
+        source,
+        fingerprint("backbone", weights, name, options.timm, seen),
+        tower.feature_width,
+        tower.prepare,
+        encode,
+        {"weights": options.weights or "timm's own", **tower.describe(), "timm": options.timm},
+        options=options.model_dump(mode="json", exclude_none=True),
+    )
 
 
 def image_rows(
-    image: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
+    encoder: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (n, width) float32 embeddings of products' images, memory-mapped, and (n,) which products have one.
 
     They are stored under the fingerprint of the image's bytes: another split, or a shop with new products, computes
-    what is new. With ``missing="none"`` zeros stand for an image that is not there or cannot be read.
+    what is new. Zeros stand for an image that is not there or cannot be read, unless ``missing`` is an error.
     """
-    collection, encoder, n = catalogue.collection, image.encoder, len(catalogue)
+    collection, n = catalogue.collection, len(catalogue)
     if encoder.takes != collection.holds:
-        raise MismatchError(
-            f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}",
-            "choose another image encoder",
-        )
-    absent = np.flatnonzero(~catalogue.pictured)
-    if missing == "error" and len(absent):
-        raise ImageError(
-            f"{len(absent):,} of the {n:,} products of {catalogue.name} have no picture, "
-            f"{catalogue.ids[absent[0]]!r} the first",
-            "leave them out, or say that products may have none (missing='none')",
-        )
+        problem = f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}"
+        raise MismatchError(problem, "choose another image encoder")
+    refusal = "leave them out, or let products have none (missing='none')"
+    if missing == "error" and not catalogue.pictured.all():
+        absent = np.flatnonzero(~catalogue.pictured)
+        problem = f"{len(absent):,} of the {n:,} products of {catalogue.name} have no picture"
+        raise ImageError(f"{problem}, {catalogue.ids[absent[0]]!r} the first", refusal)
+    if not n:
+        return np.empty((0, encoder.width), dtype=np.float32), np.empty(0, dtype=bool)
 
-    def read(product: int, what: Callable[[int], T], otherwise: T) -> T:
-        try:
-            return what(int(catalogue.picture_rows[product]))
-        except ImageError as error:
-            refused = _unusable(catalogue, product, error.message)
-            if missing == "error":
-                raise refused from None
-            logger.warning("%s", refused.message)
-            return otherwise
-
-    def content(row: int) -> str:
+    def content(product: int) -> str:
+        row = int(catalogue.picture_rows[product])
         if row < 0:
             return NO_PICTURE
-        if isinstance(encoder, GivenRows):
+        if encoder.given is not None:
             return collection.image_ids[row]
-        return collection.source.content(int(collection.source_rows[row]))
+        try:
+            return collection.source.content(int(collection.source_rows[row]))
+        except ImageError as error:
+            _warn(catalogue, product, error)
+            return NO_PICTURE
 
     def prepared(product: int) -> Any:
-        name = catalogue.ids[product]
-        return read(product, lambda row: encoder.prepared(collection.item(row), name), None)
+        try:
+            item = collection.item(int(catalogue.picture_rows[product]))
+            return encoder.prepare(item, catalogue.ids[product])
+        except ImageError as error:
+            return _warn(catalogue, product, error)
 
     def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        there = keys[places] != text_keys([NO_PICTURE])[0]
-        yield np.flatnonzero(~there), np.zeros((int((~there).sum()), encoder.width), dtype=np.float32)
-        wanted = np.flatnonzero(there)
-        if isinstance(encoder, GivenRows):
-            part = collection.subset(catalogue.picture_rows[places[wanted]])
-            yield wanted, next(encoder.blocks(part, "image", [range(len(wanted))]))
+        absent = keys[places] == text_keys([NO_PICTURE])[0]
+        yield np.flatnonzero(absent), np.zeros((int(absent.sum()), encoder.width), dtype=np.float32)
+        there = np.flatnonzero(~absent)
+        if encoder.given is not None:
+            part = collection.subset(catalogue.picture_rows[places[there]])
+            yield there, next(encoder.given.blocks(part, "image", [range(len(there))]))
             return
-        ahead = read_ahead(prepared, places[wanted].tolist())
-        for batch in batched(zip(wanted, ahead, strict=True), _BATCH):
+        ahead = read_ahead(prepared, places[there].tolist())
+        for batch in batched(zip(there, ahead, strict=True), _BATCH):
             rows = np.zeros((len(batch), encoder.width), dtype=np.float32)
             good = [at for at, (_, item) in enumerate(batch) if item is not None]
             if good:
                 names = [catalogue.ids[places[batch[at][0]]] for at in good]
-                rows[good] = encoder.encode_prepared([batch[at][1] for at in good], names)
+                rows[good] = encoder.encode([batch[at][1] for at in good], names)
             yield np.array([number for number, _ in batch]), rows
 
-    if not n:
-        return np.empty((0, encoder.width), dtype=np.float32), np.empty(0, dtype=bool)
-    contents = read_ahead(lambda product: read(product, content, NO_PICTURE), range(n))
-    keys = text_keys(track(contents, "reading images", n, "images"))
+    keys = text_keys(track(read_ahead(content, range(n)), "reading images", n, "images"))
     folder = root / encoder.fingerprint
     rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding images", unit="images")
     has = np.empty(n, dtype=bool)
     for start in range(0, n, _BLOCK):
         has[start : start + _BLOCK] = rows[start : start + _BLOCK].any(axis=1)
         release_pages(rows)
-    if missing == "error" and not has.all():  # zeros of an earlier call that went on without them
-        raise _unusable(catalogue, int(np.flatnonzero(~has)[0]), "it could not be read")
+    if missing == "error" and not has.all():
+        unreadable = catalogue.ids[int(np.flatnonzero(~has)[0])]
+        raise ImageError(f"the picture of product {unreadable!r} cannot be read", f"replace it; {refusal}")
     return rows, has
 
 
-def _unusable(catalogue: Catalogue, product: int, why: str) -> ImageError:
-    return ImageError(
-        f"the picture of product {catalogue.ids[product]!r} cannot be used: {why}",
-        "replace the file, or say that products may have no picture (missing='none')",
-    )
+def _warn(catalogue: Catalogue, product: int, error: ImageError) -> None:
+    logger.warning("the picture of product %r cannot be read: %s", catalogue.ids[product], error.message)

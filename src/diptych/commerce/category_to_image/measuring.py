@@ -18,6 +18,7 @@ from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import AnyMeasure, Measure
 from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
+from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ LEADERBOARD = ("mAP", "P@10", "MRR", "nDCG@10")
 
 PRODUCT_MEASURES = ("R@1", "R@5", "MRR")
 """Measures of product queries: R@1 is the share of products that would be put in the right place."""
+
+_APART = -2.0  # what a row of zeros scores, below every cosine
 
 
 def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
@@ -61,8 +64,7 @@ class Scored:
 
     products: np.ndarray | csr_array  # (n, d) of judged.products
     categories: np.ndarray | csr_array  # (q, d) of judged.nodes
-    names: tuple[Sequence[str], Sequence[str]]  # of products and categories, for messages
-    unranked: bool  # a score of exactly 0 means that a product is not retrieved
+    unranked: bool  # products that score 0, or whose row or query is zeros, are not retrieved
     truth: GroundTruth
     similarity = "dot"
     usual_ties = "expected"
@@ -70,26 +72,27 @@ class Scored:
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
-        sides = _zeros_last(self.products, self.categories)
-        ranks = ranks_of(rows_source(*sides, "dot", *self.names), self.truth, every=every)
+        ranks = ranks_of(rows_source(self.products, self.categories, "dot"), self.truth, every=every)
         return {way: _retrieved(one) for way, one in ranks.items()}
 
+    def first(self, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
+        """Return the first k of every query, ties to the lower row.
 
-def _zeros_last(products: Any, categories: Any) -> tuple[Any, Any]:
-    """Return dense rows to which rows of zeros score -2 or less, below every cosine; sparse ones as they are.
-
-    A row of zeros is of a product or a text that an encoder has nothing of. Sparse weights are never below 0.
-    """
-    if not isinstance(products, np.ndarray):
-        return products, categories
-    empty, none = (-2.0 * ~rows.any(axis=1) for rows in (products, categories))
-    left = np.column_stack([products, empty, np.ones(len(products))])
-    right = np.column_stack([categories, np.ones(len(categories)), none])
-    return left.astype(np.float32), right.astype(np.float32)
+        Returns:
+            (queries, min(k, gallery)) int64 rows of the gallery, -1 where less is retrieved, and float64 scores.
+        """
+        queries, gallery = self.categories, self.products
+        if side == "i2t":
+            queries, gallery = gallery, queries
+        if not isinstance(gallery, np.ndarray):
+            return sparse_top_k(queries, gallery, k)
+        rows, scores = top_k(queries, gallery, k)
+        found = _is_found(scores) if self.unranked else np.ones(scores.shape, dtype=bool)
+        return np.where(found, rows, -1), np.where(found, scores, 0.0)
 
 
 def _is_found(scores: np.ndarray) -> np.ndarray:
-    found: np.ndarray = (scores != 0) & (scores > -2)
+    found: np.ndarray = (scores != 0) & (scores > _APART)
     return found
 
 
@@ -112,33 +115,16 @@ def score_rows(
     if len(judged.products) and int(judged.products.max()) >= len(products):
         sizes = f"product {int(judged.products.max())} was judged, {len(products)} products have features"
         raise DataError(sizes, "give the features of the whole catalogue that was judged")
-    rows = ranker.product_rows(products)
-    rows = rows if len(judged.products) == len(products) else rows[judged.products]
-    names = [products.ids[row] for row in judged.products.tolist()], categories.texts
-    is_unranked = ranker.unmatched == "unranked"
-    return Scored(rows, ranker.category_rows(categories), names, is_unranked, judged.truth)
-
-
-def first_of(scored: Scored, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k of every query, ties to the lower row.
-
-    Returns:
-        (queries, min(k, gallery)) int64 rows of the gallery, -1 where less is retrieved, and float64 scores.
-    """
-    gallery, queries = sides = scored.products, scored.categories
-    if scored.unranked:
-        gallery, queries = _zeros_last(*sides)
-    if side == "i2t":
-        gallery, queries = queries, gallery
-    if not isinstance(gallery, np.ndarray):
-        from diptych.metrics.sparse_products import sparse_top_k
-
-        return sparse_top_k(queries, gallery, k)
-    rows, scores = top_k(queries, gallery, k)
-    if scored.unranked:
-        found = _is_found(scores)
-        rows, scores = np.where(found, rows, -1), np.where(found, scores, 0.0)
-    return rows, scores
+    rows, queries, unranked = (
+        ranker.product_rows(products)[judged.products],
+        ranker.category_rows(categories),
+        ranker.unmatched == "unranked",
+    )
+    if unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
+        empty, none = (_APART * ~side.any(axis=1) for side in (rows, queries))
+        rows = np.column_stack([rows, empty, np.ones(len(rows))]).astype(np.float32)
+        queries = np.column_stack([queries, np.ones(len(queries)), none]).astype(np.float32)
+    return Scored(rows, queries, unranked, judged.truth)
 
 
 def measure_ranker(
@@ -167,6 +153,4 @@ def measure_ranker(
     if rows.unranked:
         metadata["retrieved"] = "pairs of score 0 are not retrieved"
         return evaluate(rows, None, judged.truth, measures, about=metadata)
-    ids, texts = rows.names
-    options: dict[str, Any] = {"similarity": "dot", "image_ids": ids, "text_ids": texts, "about": metadata}
-    return evaluate(rows.products, rows.categories, judged.truth, measures, **options)
+    return evaluate(rows.products, rows.categories, judged.truth, measures, similarity="dot", about=metadata)

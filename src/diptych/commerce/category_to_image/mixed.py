@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,7 @@ from diptych.commerce.catalogue.making import assign_splits
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.measuring import measure_ranker
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.rankers import (
-    Ranker,
-    SentenceRanker,
-    features_of_nodes,
-    features_part,
-)
+from diptych.commerce.category_to_image.rankers import Ranker, SentenceRanker
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
 
@@ -39,59 +34,54 @@ _HELD_OUT = 0.2  # share of categories, and of the other products
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
-    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category alone.
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
 
-    A product without a title has an average zero-shot score; a text without an embedding has trained scores alone.
+    A product without a title has an average zero-shot score; a text without an embedding has trained scores.
 
     Attributes:
-        weights: w of categories that training never saw, saw rarely and saw often.
         counts: training products by category text.
+        weights: w of categories that training never saw, saw rarely and saw often.
         scales: mean and standard deviation of trained and of zero-shot scores.
     """
 
     trained: Ranker
     frozen: Ranker
-    weights: tuple[float, float, float]
     counts: Mapping[str, int]
-    scales: tuple[tuple[float, float], tuple[float, float]]
-    about: Mapping[str, Any]
+    weights: tuple[float, float, float] = (0.0, 1.0, 1.0)
+    scales: tuple[tuple[float, float], tuple[float, float]] = ((0, 1), (0, 1))
+    about: Mapping[str, Any] = field(default_factory=dict)
     name = MIXED
 
     @property
     def fingerprint(self) -> str:
-        """Of both models and the rule."""
         parts = self.trained.fingerprint, self.frozen.fingerprint
         return fingerprint(self.name, *parts, *self.weights, *self.scales[0], *self.scales[1])
 
     def describe(self) -> dict[str, Any]:
-        """Return both models and the rule."""
         weights = dict(zip(("never seen", "rarely seen", "often seen"), self.weights, strict=True))
         parts = {"trained": self.trained.describe(), "zero-shot": self.frozen.describe()}
         return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """Return (n, d) float32 rows: trained, zero-shot, and where there is which."""
+        # trained, zero-shot, and where there is which
         rows = self.trained.product_rows(products), self.frozen.product_rows(products)
         there = np.ones(len(products)), products.titled
         return np.column_stack([*rows, *there]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """Return (q, d) float32 rows."""
-        trained, frozen = (one.category_rows(categories) for one in (self.trained, self.frozen))
-        assert isinstance(frozen, np.ndarray)
-        share = np.array([self.weights[group_of(self.counts.get(text, 0))] for text in categories.texts])
+        trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
+        share = np.array(self.weights)[_groups(self.counts, categories)]
         share[~frozen.any(axis=1)] = 1.0
         (mean, sd), (zero_mean, zero_sd) = self.scales
         mine, theirs = share / sd, (1 - share) / zero_sd
-        shifts = -mean * mine, -zero_mean * theirs
-        return np.column_stack([mine[:, None] * trained, theirs[:, None] * frozen, *shifts]).astype(
-            np.float32
-        )
+        parts = mine[:, None] * trained, theirs[:, None] * frozen, -mean * mine, -zero_mean * theirs
+        return np.column_stack(parts).astype(np.float32)
 
 
-def group_of(count: int) -> int:
-    """Return 0 for a category that training never saw, 1 for one that it saw rarely, 2 for often."""
-    return (count > 0) + (count >= OFTEN)
+def _groups(counts: Mapping[str, int], categories: CategoryFeatures) -> np.ndarray:
+    """Return (q,) 0 for a category that training never saw, 1 for one that it saw rarely, 2 for often."""
+    seen = np.array([counts.get(text, 0) for text in categories.texts])
+    return (seen > 0) + (seen >= OFTEN).astype(np.int64)
 
 
 def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
@@ -115,7 +105,7 @@ def learn_mixed(
 
     frozen = SentenceRanker(features)
     model = fit(train, features, categories, options, validation=validation)
-    final = Mixed(model, frozen, (0.0, 1.0, 1.0), _counts(train, categories, options), ((0, 1), (0, 1)), {})
+    final = Mixed(model, frozen, _counts(train, categories, options))
     try:
         shares, seed = {"train": 1 - _HELD_OUT, "test": _HELD_OUT}, options.seed
         parted = assign_splits(train, "product", shares=shares, seed=seed)
@@ -123,43 +113,37 @@ def learn_mixed(
         is_learned = np.array(assign_splits(parted, "category", seed=seed, **held_out).splits) == "train"
         learned, left = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
         rest, others = train.subset(learned), train.subset(left)
-        inner = fit(rest, features_part(features, learned), categories, options, validation=validation)
+        inner = fit(rest, features.part(learned), categories, options, validation=validation)
         judged = judge(others, options.setting, "label", seed)
     except DataError as error:
         return replace(final, about={"rule": f"not learned: {error.message}"})
-    given, queries = features_part(features, left), features_of_nodes(categories, judged.nodes)
+    given, queries = features.part(left), categories.part(judged.nodes)
     counts = _counts(rest, categories, options)
-    trial = replace(
-        final,
-        trained=inner,
-        counts=counts,
-        scales=(_scale(inner, given, queries), _scale(frozen, given, queries)),
-    )
+    scales = (_scale(inner, given, queries), _scale(frozen, given, queries))
+    trial = Mixed(inner, frozen, counts, scales=scales)
     values = [
         measure_ranker(replace(trial, weights=(w, w, w)), given, queries, judged, measures=[_CHOOSES])
         for w in WEIGHTS
     ]
     per_category = np.array([one.per_query["t2i"][_CHOOSES] for one in values])
-    group = np.array([group_of(counts.get(text, 0)) for text in queries.texts])
-    sizes = np.bincount(group, minlength=3).tolist()
-
-    def weight(rows: np.ndarray, default: float, least: int = 1) -> float:
-        return _weight(per_category[:, rows]) if rows.sum() >= least else default
-
-    seen = weight(group > 0, 1.0)
-    rarely, often = (weight(group == one, seen, _ENOUGH) for one in (1, 2))
+    group = _groups(counts, queries)
+    seen = _weight(per_category[:, group > 0], 1.0)
+    rarely, often = (_weight(per_category[:, group == one], seen, _ENOUGH) for one in (1, 2))
     never = per_category[-1, group == 0].sum() > per_category[0, group == 0].sum()  # of few, no mixture holds
-    weights = (float(never), rarely, often)
+    sizes = np.bincount(group, minlength=3).tolist()
     about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
-    return replace(final, weights=weights, scales=trial.scales, about=about)
+    return replace(final, weights=(float(never), rarely, often), scales=scales, about=about)
 
 
-def _weight(values: np.ndarray) -> float:
-    """Return the better of 0 and 1, or a weight between that gains more than a standard error; (weights, q)."""
-    means, q = values.mean(axis=1), values.shape[1]
+def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
+    """Return the better of 0 and 1, or a weight between that gains more than two standard errors; (weights, q)."""
+    q = values.shape[1]
+    if q < least:
+        return default
+    means = values.mean(axis=1)
     end, best = 0 if means[0] >= means[-1] else len(WEIGHTS) - 1, int(means.argmax())
     gain = values[best] - values[end]
-    is_better = q > 1 and gain.mean() > gain.std() / np.sqrt(q - 1)
+    is_better = q > 1 and gain.mean() > 2 * gain.std() / np.sqrt(q - 1)
     return WEIGHTS[best if is_better else end]
 
 

@@ -1,71 +1,52 @@
-"""The model of thesis ch. 7: pooled attributes and two projection heads over frozen embeddings (Eq. 7.1–7.6)."""
+"""The model of thesis ch. 7 over frozen embeddings (Eq. 7.1–7.9): pooled attributes, two projection heads, the loss."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear, normalize
+from torch.nn.functional import embedding_bag, normalize
 
 from diptych.commerce.category_to_image.features import MODALITIES, Modality
-from diptych.core.errors import MismatchError
+from diptych.commerce.taxonomy import CategoryTree
+from diptych.core.errors import MismatchError, UsageError
+from diptych.objectives.declaration import Tempered, checked_temperature
+
+Duplicates = Literal["negatives", "masked"]  # what other pairs of the same category are to a pair
+Normalise = Literal["before", "after"]  # a hidden layer's layer norm: before the GELU or after it
 
 
 class Bags(NamedTuple):
-    """The attribute embeddings of some products, product by product."""
+    """The attribute embeddings of some products, product by product, that the model pools itself."""
 
     rows: Tensor  # (m, d) float32
     start: Tensor  # (n + 1,) int64: product i has rows[start[i]:start[i + 1]]
-
-    @property
-    def counts(self) -> Tensor:
-        return self.start.diff()
-
-    @property
-    def owner(self) -> Tensor:
-        """(m,) int64: the product of each row."""
-        return torch.repeat_interleave(self.counts)
-
-    def weighted_sums(self, weights: Tensor) -> Tensor:
-        """(n, d): the sum of each product's rows, each times its weight."""
-        sums = self.rows.new_zeros(len(self.start) - 1, self.rows.shape[1])
-        return sums.index_add(0, self.owner, self.rows * weights[:, None])
-
-
-def mean_pooled(bags: Bags) -> Tensor:
-    """(n, d): the mean of each product's attributes (Eq. 7.5); zeros for a product without attributes."""
-    return bags.weighted_sums(bags.counts.to(bags.rows.dtype).reciprocal()[bags.owner])
 
 
 class AttentionPooling(nn.Module):
     """A mean whose weights are a soft-max over a product's own attributes, w_i ∝ exp(a_i·u / √d).
 
-    The query u begins at 0, where it is the published mean. A product without attributes gets zeros.
+    The query u begins at 0, where it is the published mean (Eq. 7.5). A product without attributes gets zeros.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.query = nn.Parameter(torch.zeros(width))
 
-    def weights(self, bags: Bags) -> Tensor:
-        """(m,) positive weights that sum to 1 over each product's attributes."""
-        n, owner = len(bags.start) - 1, bags.owner
-        logits = bags.rows @ self.query / math.sqrt(bags.rows.shape[1])
-        # The largest is subtracted, so that no exponential overflows; it changes no weight and has no gradient.
-        fixed = logits.detach()
-        highest = fixed.new_zeros(n).scatter_reduce(0, owner, fixed, "amax", include_self=False)
-        parts = torch.exp(logits - highest[owner])
-        return parts / parts.new_zeros(n).index_add(0, owner, parts)[owner]
-
     def forward(self, bags: Bags) -> Tensor:
-        return bags.weighted_sums(self.weights(bags))
-
-
-Normalise = Literal["before", "after"]  # a hidden layer's layer norm: before the GELU or after it
-Keep = Callable[[int, int], Tensor]  # dropout: (rows, width) to multipliers, 0 for what is dropped
+        """Return (n, d) means."""
+        rows, begins, places = bags.rows, bags.start[:-1], torch.arange(len(bags.rows))
+        logits = (rows @ self.query / math.sqrt(rows.shape[1]))[:, None]
+        # The largest is subtracted, so that no exponential overflows; it changes no weight and has no gradient.
+        most = embedding_bag(places, logits.detach(), begins, mode="max")
+        weights = torch.exp(logits - most.repeat_interleave(bags.start.diff(), dim=0))
+        weighted = torch.cat([rows, torch.ones_like(logits)], dim=1)  # the last column is the sum of weights
+        sums = embedding_bag(places, weighted, begins, mode="sum", per_sample_weights=weights[:, 0])
+        return sums[:, :-1] / sums[:, -1:].clamp_min(torch.finfo(sums.dtype).tiny)
 
 
 class ProjectionHead(nn.Module):
@@ -74,34 +55,30 @@ class ProjectionHead(nn.Module):
     The chapter does not give the order of its parts; ``before``, norm then GELU, is ours.
     """
 
-    def __init__(self, inputs: int, hidden: int, width: int, normalise: Normalise = "before") -> None:
+    def __init__(
+        self, inputs: int, hidden: int, width: int, normalise: Normalise = "before", dropout: float = 0.0
+    ) -> None:
         super().__init__()
+
+        def activation() -> list[nn.Module]:
+            norm, gelu = nn.LayerNorm(hidden), nn.GELU()
+            return [*((norm, gelu) if normalise == "before" else (gelu, norm)), nn.Dropout(dropout)]
+
         self.first = nn.Linear(inputs, hidden)
-        self.first_norm = nn.LayerNorm(hidden)
-        self.second = nn.Linear(hidden, hidden)
-        self.second_norm = nn.LayerNorm(hidden)
-        self.output = nn.Linear(hidden, width)
-        self.normalise = normalise
+        second, output = nn.Linear(hidden, hidden), nn.Linear(hidden, width)
+        self.rest = nn.Sequential(*activation(), second, *activation(), output)
 
-    def forward(self, rows: Tensor, keep: Keep | None = None, shift: Tensor | None = None) -> Tensor:
+    def forward(self, rows: Tensor, shift: Tensor | float = 0.0) -> Tensor:
         """(n, inputs) to (n, width), not of unit length; ``shift`` (n, hidden) is added after ``first``."""
-        rows = self.first(rows)
-        rows = self._activated(rows if shift is None else rows + shift, self.first_norm, keep)
-        projected: Tensor = self.output(self._activated(self.second(rows), self.second_norm, keep))
+        projected: Tensor = self.rest(self.first(rows) + shift)
         return projected
-
-    def _activated(self, rows: Tensor, norm: nn.LayerNorm, keep: Keep | None) -> Tensor:
-        rows = gelu(norm(rows)) if self.normalise == "before" else norm(gelu(rows))
-        return rows if keep is None else rows * keep(*rows.shape)
-
-
-Rows = Tensor | Bags  # of one modality: (n, d), or attributes that the model pools
 
 
 class CategoryProductModel(nn.Module):
     """Embeddings of categories and products to unit rows of one space, for any subset of the modalities.
 
-    ``missing`` holds a learned row per modality, zeros before training, that replaces it where a product lacks it.
+    Where a product lacks a modality its row is zeros, and a learned vector per modality, ``missing``, zeros before
+    training, is added to the first hidden layer.
     """
 
     def __init__(
@@ -113,79 +90,155 @@ class CategoryProductModel(nn.Module):
         width: int = 256,
         normalise: Normalise = "before",
         attributes: Literal["mean", "attention"] = "mean",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.modalities: tuple[Modality, ...] = tuple(one for one in MODALITIES if one in widths)
         self.widths = {one: widths[one] for one in self.modalities}
         self.width = width
-        self.product_head = ProjectionHead(sum(self.widths.values()), hidden, width, normalise)
-        self.category_head = ProjectionHead(category_width, hidden, width, normalise)
-        self.missing = nn.ParameterDict(
-            {one: nn.Parameter(torch.zeros(self.widths[one])) for one in self.modalities}
-        )
+        self.product_head = ProjectionHead(sum(self.widths.values()), hidden, width, normalise, dropout)
+        self.category_head = ProjectionHead(category_width, hidden, width, normalise, dropout)
+        self.missing = nn.Parameter(torch.zeros(len(self.modalities), hidden))
         attends = attributes == "attention" and "attributes" in self.modalities
         self.attention = AttentionPooling(self.widths["attributes"]) if attends else None
 
     def products(
         self,
-        rows: Mapping[Modality, Rows],
+        rows: Mapping[Modality, Tensor | Bags],
         present: Mapping[Modality, Tensor] | None = None,
-        keep: Keep | None = None,
     ) -> Tensor:
         """(n, width) unit rows p of products: g_p of their image, title and attributes end to end (Eq. 7.6).
 
         Args:
-            rows: of every modality of the model.
-            present: (n,) booleans of modalities that some products lack; not given, all products have it, and of
-                :class:`Bags` those that have any.
-            keep: dropout.
+            rows: (n, d) of every modality of the model; of attributes their mean, or :class:`Bags` for attention.
+            present: (n,) booleans of modalities that some products lack; of others all products have it.
         """
         parts, absent = [], []
         for one in self.modalities:
-            given, there = self._given(one, rows.get(one), (present or {}).get(one))
-            if there is not None:
-                given = torch.where(there[:, None], given, self.missing[one].detach())
+            if one not in rows:
+                problem = f"no {one} rows for a model of {', '.join(self.modalities)}"
+                raise MismatchError(problem, f"give {one} rows")
+            given = rows[one]
+            if isinstance(given, Bags):
+                assert self.attention is not None, "a model of means takes means"
+                given = self.attention(given)
+            if given.shape[1] != self.widths[one]:
+                raise MismatchError(
+                    f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
+                    "give rows of the encoder that the model was trained with",
+                )
+            lacks = given.new_zeros(len(given), dtype=torch.bool)
+            if present is not None and one in present:
+                lacks = ~present[one]
+                given = given.masked_fill(lacks[:, None], 0.0)
             parts.append(given)
-            absent.append(None if there is None else ~there)
-        shift = self._of_missing(absent, parts[0]) if torch.is_grad_enabled() else None
-        return normalize(self.product_head(torch.cat(parts, dim=1), keep, shift), dim=1)
+            absent.append(lacks)
+        shift = torch.stack(absent, dim=1).to(self.missing.dtype) @ self.missing
+        return normalize(self.product_head(torch.cat(parts, dim=1), shift), dim=1)
 
-    def _given(self, one: Modality, given: Rows | None, there: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return one row per product, and which products have it; None for all."""
-        if given is None:
-            known = ", ".join(self.modalities)
-            raise MismatchError(f"no {one} rows for a model of {known}", f"give {one} rows")
-        if isinstance(given, Bags):
-            there = given.counts > 0 if there is None else there
-            given = mean_pooled(given) if self.attention is None else self.attention(given)
-        if given.shape[1] != self.widths[one]:
-            raise MismatchError(
-                f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
-                "give rows of the encoder that the model was trained with",
-            )
-        return given, there
-
-    def _of_missing(self, absent: list[Tensor | None], like: Tensor) -> Tensor | None:
-        """Return (n, hidden) zeros through which the missing rows get their gradient.
-
-        Through the joined rows autograd would compute one for every number of every encoder's row, which is not used.
-        """
-        if all(one is None for one in absent):
-            return None
-        columns = [like.new_zeros(len(like)) if one is None else one.to(like.dtype) for one in absent]
-        rows = torch.block_diag(*(self.missing[one][None] for one in self.modalities))  # type: ignore[no-untyped-call]
-        through = torch.stack(columns, dim=1) @ linear(rows, self.product_head.first.weight.detach())
-        return through - through.detach()
-
-    def categories(self, rows: Tensor, keep: Keep | None = None) -> Tensor:
+    def categories(self, rows: Tensor) -> Tensor:
         """(q, width) unit rows c of categories, from (q, category_width) rows."""
-        return normalize(self.category_head(rows, keep), dim=1)
+        return normalize(self.category_head(rows), dim=1)
 
     def forward(
         self,
-        rows: Mapping[Modality, Rows],
+        rows: Mapping[Modality, Tensor | Bags],
         categories: Tensor,
         present: Mapping[Modality, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return unit rows p of products and c of categories."""
         return self.products(rows, present), self.categories(categories)
+
+
+def pair_losses(
+    scores: Tensor,
+    temperature: float | Tensor = 1.0,
+    same: Tensor | None = None,
+    *,
+    duplicates: Duplicates = "negatives",
+    margins: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
+
+    Args:
+        scores: (β, β) cosines of category j and product k; pairs are on the diagonal.
+        temperature: τ.
+        same: (β, β) booleans: whether pairs j and k are of one category; for ``masked``.
+        margins: (β, β) of :func:`tree_margins`, added to the scores.
+    """
+    checked_temperature(temperature)
+    if scores.dim() != 2 or scores.shape[0] != scores.shape[1]:
+        raise UsageError(f"scores of shape {tuple(scores.shape)}", "give one row and one column per pair")
+    logits = (scores if margins is None else scores + margins) / temperature
+    if duplicates == "masked":
+        if same is None:
+            raise UsageError("duplicates are masked, but same does not say which they are", "give same")
+        own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+        logits = logits.masked_fill(same & ~own, -math.inf)
+    to_category, to_product = (rows.logsumexp(dim=1) - rows.diagonal() for rows in (logits.T, logits))
+    return to_category, to_product
+
+
+def category_product_loss(
+    categories: Tensor,
+    products: Tensor,
+    temperature: float | Tensor = 1.0,
+    balance: float = 0.5,
+    same: Tensor | None = None,
+    *,
+    duplicates: Duplicates = "negatives",
+    margins: Tensor | None = None,
+) -> Tensor:
+    """Return the loss L of Eq. 7.9, a scalar, of a batch of category–product pairs.
+
+    Args:
+        categories: (β, d) rows; those of pair j and of any pair of the same category are equal.
+        products: (β, d) rows, in the same order.
+        temperature: τ.
+        balance: λ in [0, 1], the weight of product→category.
+    """
+    if categories.dim() != 2 or categories.shape != products.shape:
+        problem = f"categories are {tuple(categories.shape)}, products {tuple(products.shape)}"
+        raise UsageError(problem, "give (pairs, width) rows of both")
+    scores = normalize(categories, dim=1) @ normalize(products, dim=1).T
+    return CategoryProductLoss(temperature, False, balance, duplicates).forward(scores, same, margins)
+
+
+class CategoryProductLoss(Tempered):
+    """Eq. 7.9 over cosines, with its hyper-parameters and, where it is learned, the temperature."""
+
+    def __init__(
+        self,
+        temperature: float | Tensor = 1.0,
+        learn_temperature: bool = False,
+        balance: float = 0.5,
+        duplicates: Duplicates = "negatives",
+    ) -> None:
+        super().__init__(temperature, learn_temperature)
+        if not 0 <= balance <= 1:
+            raise UsageError(f"balance {balance}", "give λ between 0 and 1")
+        self.balance, self.duplicates = balance, duplicates
+
+    def forward(self, scores: Tensor, same: Tensor | None = None, margins: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """Return the loss of (β, β) cosines of categories and products, a scalar."""
+        to_category, to_product = pair_losses(
+            scores, self.temperature, same, duplicates=self.duplicates, margins=margins
+        )
+        return (self.balance * to_category + (1 - self.balance) * to_product).mean()
+
+
+def tree_margins(
+    tree: CategoryTree, nodes: np.ndarray, strength: float, greatest: int | None = None
+) -> np.ndarray:
+    """(β, β) float32 margins m·D(j, k) of pairs whose categories are the (β,) ``nodes``.
+
+    D is a share of the ``greatest`` distance, that of two of ``nodes`` unless it is given.
+    """
+    distances = tree.distance(nodes[:, None], nodes[None, :])
+    margins: np.ndarray = strength * distances / (greatest or greatest_distance(tree, nodes))
+    return margins.astype(np.float32)
+
+
+def greatest_distance(tree: CategoryTree, nodes: np.ndarray) -> int:
+    """Return the most edges there could be between two of ``nodes``: twice the depth of the deepest."""
+    return int(2 * tree.depth[nodes].max(initial=1))

@@ -38,7 +38,7 @@ class TrainOptions(Options):
     batch_size: int = Field(128, ge=2)  # pairs
     learning_rate: float = Field(1e-3, gt=0)  # of AdamW
     weight_decay: float = Field(1e-3, ge=0)
-    patience: int | None = Field(None, ge=1)  # stop after so many epochs without a better validation measure
+    patience: int | None = Field(10, ge=1)  # stop after so many epochs without a better validation measure
     seed: int = Field(0, ge=0)  # of weights, order and draws
 
     @model_validator(mode="after")
@@ -68,6 +68,7 @@ class TrainOptions(Options):
             setting=setting,
             dropout=0.0,
             modality_dropout=0.0,
+            patience=None,
             temperature=1.0,
             learn_temperature=False,
             duplicates="negatives",

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from diptych.commerce.category_to_image.features import CategoryFeatures, Modality, ProductFeatures
-from diptych.commerce.category_to_image.model import Bags, CategoryProductModel, Rows, mean_pooled
+from diptych.commerce.category_to_image.model import Bags, CategoryProductModel
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.artifact import Artifact
@@ -44,38 +44,30 @@ def check_encoders(trained: Mapping[str, str], about: Mapping[str, Any], modalit
             )
 
 
-def gathered(source: np.ndarray, rows: np.ndarray) -> Tensor:
-    """Return ``source[rows]`` as a float32 tensor.
-
-    The memory is torch's own, aligned as its matrix products like it: at another alignment the same numbers may be
-    added in another order, and a resumed training would end with other bits.
-    """
-    made = torch.empty((len(rows), source.shape[1]), dtype=torch.float32)
-    if source.dtype == np.float32:
-        np.take(source, rows, axis=0, out=made.numpy(), mode="clip")  # "raise" would copy through a buffer
-    else:
-        made.numpy()[...] = source[rows]
-    return made
+def tensor_of(rows: np.ndarray) -> Tensor:
+    """Return float32 rows in memory of PyTorch's own, whose alignment the order of its sums depends on."""
+    return torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).clone()
 
 
-class Batch(NamedTuple):
-    """Embeddings of some products."""
+class ProductBatch(NamedTuple):
+    """What the model takes of some products."""
 
-    rows: dict[Modality, Rows]
+    rows: dict[Modality, Tensor | Bags]
     present: dict[Modality, Tensor]  # (n,) booleans of the modalities that some of them lack
 
 
-class ProductFeed:
+class ProductInputs:
     """Batches of products for a model."""
 
     def __init__(self, features: ProductFeatures, options: TrainOptions) -> None:
         if "image" in options.modalities and features.image is None:
-            fix = "make them with an image encoder"
-            raise MismatchError("the model looks at pictures, the features have none", fix)
-        self._features, self._pools = features, options.attributes == "mean"
+            raise MismatchError(
+                "the model looks at pictures, the features have none", "make them with an image encoder"
+            )
+        self._features, self._attends = features, options.attributes == "attention"
         self._present = {one: features.present(one) for one in options.modalities}
 
-    def batch(self, rows: np.ndarray, hidden: np.ndarray | None = None) -> Batch:
+    def batch(self, rows: np.ndarray, hidden: np.ndarray | None = None) -> ProductBatch:
         """Return the products ``rows``; ``hidden`` numbers a modality each that counts as missing, -1 for none."""
         present = {one: there[rows] for one, there in self._present.items()}
         if hidden is not None:
@@ -83,19 +75,17 @@ class ProductFeed:
             for number, one in enumerate(present):
                 present[one] = present[one] & ~((hidden == number) & spare)
         lacking = {one: torch.from_numpy(there) for one, there in present.items() if not there.all()}
-        return Batch({one: self._rows(one, rows) for one in present}, lacking)
+        return ProductBatch({one: self._rows(one, rows) for one in present}, lacking)
 
-    def _rows(self, one: Modality, rows: np.ndarray) -> Rows:
+    def _rows(self, one: Modality, rows: np.ndarray) -> Tensor | Bags:
+        features = self._features
         if one != "attributes":
-            return gathered(getattr(self._features, one), rows)
-        begin = self._features.attribute_start[rows]
-        counts = self._features.attribute_start[rows + 1] - begin
-        start = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(counts, out=start[1:])
-        places = np.arange(start[-1]) + np.repeat(begin - start[:-1], counts)
-        items = np.asarray(self._features.attribute_items[places], dtype=np.int64)
-        bags = Bags(gathered(self._features.attribute_rows, items), torch.from_numpy(start))
-        return mean_pooled(bags) if self._pools else bags
+            return tensor_of(getattr(features, one)[rows])
+        attributes = features.attributes[rows]
+        if not self._attends:
+            return tensor_of(attributes @ features.attribute_rows)
+        start = torch.from_numpy(attributes.indptr.astype(np.int64))
+        return Bags(tensor_of(features.attribute_rows[attributes.indices]), start)
 
 
 def untrained_model(
@@ -107,22 +97,19 @@ def untrained_model(
         return CategoryProductModel(
             {one: widths[one] for one in options.modalities},
             category_width,
-            hidden=options.hidden,
-            width=options.width,
-            normalise=options.normalise,
-            attributes=options.attributes,
+            **options.model_dump(include={"hidden", "width", "normalise", "attributes", "dropout"}),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel(
-    Ranker, Artifact, kind="category_model", recreate="diptych categories train", files=["model"]
+    Ranker, Artifact, kind="category_model", version=2, recreate="diptych categories train", files=["model"]
 ):
     """A trained :class:`CategoryProductModel`; its rows are unit rows, so inner products are cosines.
 
     With a share z of zero-shot (``options.share_of_zero_shot``), embeddings of titles and category texts stand behind
     the trained rows, √z and √(1 − z) times: inner products are 1 − z times the trained cosine and z times the text
-    encoder's own. Of a product without a title there is the trained row alone, of unit length.
+    encoder's own. Of a product without a title there is the trained row, of unit length.
     """
 
     model: CategoryProductModel
@@ -132,18 +119,15 @@ class TrainedModel(
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """``clip-`` and the letters of the modalities."""
         return self.options.model
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of weights, layout and encoders."""
         share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
         weights = weights_fingerprint(self.model.state_dict())
         return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
 
     def describe(self) -> dict[str, Any]:
-        """Return name, options, encoders, fingerprint and the record of the training."""
         return {
             "name": self.name,
             "fingerprint": self.fingerprint,
@@ -153,21 +137,20 @@ class TrainedModel(
         }
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        """(n, width) float32 unit rows."""
         check_encoders(self.encoders, products.about, self.options.modalities)
-        feed = ProductFeed(products, self.options)
-        made = self._in_blocks(len(products), lambda rows: self.model.products(*feed.batch(rows)))
-        return self._beside(made, products.title, products.titled)
+        inputs = ProductInputs(products, self.options)
+        made = self._in_blocks(len(products), lambda rows: self.model.products(*inputs.batch(rows)))
+        return self._with_frozen(made, products.title, products.titled)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """(q, width) float32 unit rows."""
         check_encoders(self.encoders, categories.about, ("title",))
         given = categories.text
-        made = self._in_blocks(len(given), lambda rows: self.model.categories(gathered(given, rows)))
-        return self._beside(made, given, np.ones(len(given), dtype=bool))
+        made = self._in_blocks(len(given), lambda rows: self.model.categories(tensor_of(given[rows])))
+        return self._with_frozen(made, given, np.ones(len(given), dtype=bool))
 
     def _in_blocks(self, n: int, encode: Callable[[np.ndarray], Tensor]) -> np.ndarray:
         made = np.empty((n, self.model.width), dtype=np.float32)
+        self.model.eval()
         for begin in range(0, n, _BLOCK):
             rows = np.arange(begin, min(begin + _BLOCK, n))
             with torch.inference_mode():
@@ -177,8 +160,7 @@ class TrainedModel(
             raise NumericalError(f"{self.name} ({self.fingerprint}) gives rows that are not finite", fix)
         return made
 
-    def _beside(self, trained: np.ndarray, frozen: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Put the text encoder's rows behind the trained ones, where a share is theirs."""
+    def _with_frozen(self, trained: np.ndarray, frozen: np.ndarray, there: np.ndarray) -> np.ndarray:
         share = self.options.share_of_zero_shot
         if not share:
             return trained
@@ -186,27 +168,23 @@ class TrainedModel(
         return np.concatenate([left[:, None] * trained, np.float32(np.sqrt(share)) * frozen], axis=1)
 
     def write_files(self, folder: Path) -> None:
-        save_tensors(self.model.state_dict(), folder / _WEIGHTS)
-        write_json(folder / _FINGERPRINT, self.fingerprint)
+        state = self.model.state_dict()
+        save_tensors(state, folder / _WEIGHTS)
+        write_json(folder / _FINGERPRINT, weights_fingerprint(state))
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the weights into the model that the options describe."""
         tensors = load_tensors(folder / _WEIGHTS, _AGAIN)
+        if weights_fingerprint(tensors) != read_json(folder / _FINGERPRINT):
+            raise MismatchError(f"{folder}: weights are not those of its {_FINGERPRINT}", _AGAIN)
         options = TrainOptions.read(content["options"], "options", StorageError)
-        widths: dict[Modality, int] = {one: len(tensors[f"missing.{one}"]) for one in options.modalities}
-        model = untrained_model(options, widths, tensors["category_head.first.weight"].shape[1])
+        text, inputs = (
+            int(tensors[f"{side}_head.first.weight"].shape[1]) for side in ("category", "product")
+        )
+        widths: dict[Modality, int] = {one: text for one in options.modalities if one != "image"}
+        model = untrained_model(options, {**widths, "image": inputs - sum(widths.values())}, text)
         try:
             model.load_state_dict(tensors)
         except RuntimeError as error:
             raise StorageError(f"{folder / _WEIGHTS} is of another model: {error}", _AGAIN) from None
         return {"model": model}
-
-    @classmethod
-    def open(cls, path: Path | str, of: str = "") -> Self:
-        """Read what :meth:`save` wrote; MismatchError where the weights are not those that were saved."""
-        opened, saved = super().open(path, of), read_json(Path(path) / _FINGERPRINT)
-        if opened.fingerprint != saved:
-            found = f"weights of fingerprint {opened.fingerprint}, its {_FINGERPRINT} says {saved}"
-            raise MismatchError(f"{path}: {found}", _AGAIN)
-        return opened

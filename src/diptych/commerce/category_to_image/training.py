@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import judge, nodes_on_paths, targets_of
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.loss import CategoryProductLoss, greatest_distance, tree_margins
+from diptych.commerce.category_to_image.model import CategoryProductLoss, greatest_distance, tree_margins
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.trained import (
-    Batch,
-    ProductFeed,
+    ProductBatch,
+    ProductInputs,
     TrainedModel,
     check_encoders,
     encoders_of,
-    gathered,
+    tensor_of,
     untrained_model,
 )
 from diptych.core.draws import draw_uniform, keys_of
@@ -47,57 +47,29 @@ CHOOSES = "mAP@10"
 """The measure by which the best epoch is chosen: category→product, divided by min(10, relevant products)."""
 
 _MEASURES = (CHOOSES, "P@10")
-_ORDER, _HIDDEN, _DROPOUT = (
-    int(number) for number in keys_of(["order of products", "hidden modality", "dropout of heads"])
-)
-_SIXTEEN_BITS = 1 << 16
+_ORDER, _HIDDEN = (int(number) for number in keys_of(["order of products", "hidden modality"]))
 
 
-class Pairs:
-    """Category–product pairs of one training."""
-
-    def __init__(self, catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> None:
-        self._catalogue, self._options = catalogue, options
-        self._labels = targets_of(catalogue, options.setting, options.seed)
-        self.products = np.flatnonzero(self._labels >= 0)  # rows of the catalogue
-        self.left_out = len(catalogue) - len(self.products)  # products without a category
-        if len(self.products) < 2:
-            raise DataError(
-                f"{len(self.products)} of {len(catalogue):,} products have a category",
-                "give at least two that have one",
-            )
-        # Categories of the same words have the same embedding: to the model they are one.
-        known: dict[str, int] = {}
-        self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(texts)])
-        labels = self._labels[self.products]
-        if not options.resample and len(np.unique(self.query_of[labels])) < 2:
-            raise DataError(
-                f"all {len(self.products):,} products ask with the words {texts[labels[0]]!r}",
-                "a contrastive loss needs two categories: choose another setting, or query=path",
-            )
-        self._greatest = greatest_distance(
-            catalogue.tree, nodes_on_paths(catalogue)[1] if options.resample else labels
+def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> np.ndarray:
+    """Return the rows of the products that have a category; DataError where there is nothing to tell apart."""
+    labels = targets_of(catalogue, options.setting, options.seed)
+    products = np.flatnonzero(labels >= 0)
+    if len(products) < 2:
+        problem = f"{len(products)} of {len(catalogue):,} products have a category"
+        raise DataError(problem, "give at least two that have one")
+    words = {texts[node] for node in np.unique(labels[products]).tolist()}
+    if len(words) < 2 and not options.resample:
+        raise DataError(
+            f"all {len(products):,} products ask with the words {words.pop()!r}",
+            "a contrastive loss needs two categories: choose another setting, or query=path",
         )
-
-    def labels(self, epoch: int) -> np.ndarray:
-        """(len(products),) int64: the category of each pair in this epoch."""
-        labels, options = self._labels, self._options
-        if options.resample:
-            labels = targets_of(self._catalogue, options.setting, options.seed, epoch)
-        return labels[self.products]
-
-    def margins(self, nodes: np.ndarray) -> Tensor | None:
-        """(β, β) margins of the tree-aware loss; None where it is the plain one."""
-        strength = self._options.tree_distance
-        if not strength:
-            return None
-        return torch.from_numpy(tree_margins(self._catalogue.tree, nodes, strength, self._greatest))
+    return products
 
 
 def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Return all of 0, …, n − 1 once, in an order of the epoch's own, ``size`` at a time.
 
-    A last batch of a single pair, which has nothing to be told apart from, is part of the one before.
+    A last batch of a single pair, which has no negative, is part of the one before.
     """
     order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
     ends = list(range(size, n, size))
@@ -106,27 +78,10 @@ def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
     return np.split(order, ends)
 
 
-class StepDropout:
-    """Dropout of the hidden layers in one step: multipliers, other ones at every call."""
-
-    def __init__(self, share: float, seed: int, epoch: int, step: int) -> None:
-        self._least = round(share * _SIXTEEN_BITS)
-        self._kept = np.float32(1 / (1 - self._least / _SIXTEEN_BITS))
-        key = [seed % 2**64, (epoch << 40 | step << 8 | _DROPOUT & 0xFF) % 2**64]
-        self._bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
-
-    def __call__(self, rows: int, width: int) -> Tensor:
-        """(rows, width) float32: 0 where dropped, 1/(1 − share) elsewhere."""
-        bits = self._bits.random_raw(-(-rows * width // 4)).view(np.uint16)[: rows * width]
-        kept = torch.empty((rows, width), dtype=torch.float32)
-        np.multiply(bits >= self._least, self._kept, out=kept.numpy().reshape(-1))
-        return kept
-
-
 class PairBatch(NamedTuple):
     """A batch of category–product pairs."""
 
-    products: Batch
+    products: ProductBatch
     categories: Tensor  # (q, width) embeddings of the categories of different words among them
     query: Tensor  # (β,) which of those each pair has
     nodes: np.ndarray  # (β,) the category of each
@@ -139,31 +94,44 @@ class ProductTask(TrainingTask):
         self,
         folder: TrainingFolder,
         begun: TrainedModel,
-        pairs: Pairs,
+        catalogue: Catalogue,
         features: ProductFeatures,
         categories: CategoryFeatures,
         validation: tuple[Catalogue, ProductFeatures] | None,
     ) -> None:
         self.folder, self.begun, self.model, self.options = folder, begun, begun.model, begun.options
+        self.catalogue, self.categories, self.validation = catalogue, categories, validation
         options = begun.options
-        self.pairs, self.categories, self.validation = pairs, categories, validation
         if validation is not None:  # judged once, measured after every epoch
             self._judged = judge(validation[0], options.setting, "label", options.seed)
-        self.feed = ProductFeed(features, options)
+        self.products = trained_products(catalogue, categories.texts, options)
+        # Categories of the same words have the same embedding: to the model they are one.
+        known: dict[str, int] = {}
+        self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
+        nodes = nodes_on_paths(catalogue)[1] if options.resample else self.labels(0)
+        self._greatest = greatest_distance(catalogue.tree, nodes)
+        self.inputs = ProductInputs(features, options)
         self.loss = CategoryProductLoss(
             options.temperature, options.learn_temperature, options.balance, options.duplicates
         )
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
         self.epochs, self.seed = options.epochs, options.seed
-        self.steps_per_epoch = len(batches_of(len(pairs.products), options.batch_size, options.seed, 0))
+        self.steps_per_epoch = len(self.batches(0))
         self._sum = 0.0
         self._best: dict[str, Tensor] = {}
 
+    def labels(self, epoch: int) -> np.ndarray:
+        """(products,) int64: the category of each pair in this epoch."""
+        options = self.options
+        drawn = epoch if options.resample else None
+        labels: np.ndarray = targets_of(self.catalogue, options.setting, options.seed, drawn)[self.products]
+        return labels
+
     def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        products, labels = self.pairs.products, self.pairs.labels(epoch)
+        labels = self.labels(epoch)
         order = batches_of(len(labels), self.options.batch_size, self.options.seed, epoch)
-        return [(products[chosen], labels[chosen]) for chosen in order]
+        return [(self.products[chosen], labels[chosen]) for chosen in order]
 
     def load(self, batch: tuple[np.ndarray, np.ndarray], epoch: int) -> PairBatch:
         """Return their embeddings; a modality that is hidden in this epoch is missing."""
@@ -173,9 +141,9 @@ class ProductTask(TrainingTask):
             draws = draw_uniform(self.options.seed, _HIDDEN, epoch, products)
             hidden = np.where(draws < share, (draws / share * n).astype(np.int64), -1)
         # A category that several pairs share goes through its head once; the loss sees a row per pair all the same.
-        queries, query = np.unique(self.pairs.query_of[nodes], return_inverse=True)
-        rows = gathered(self.categories.text, queries)
-        return PairBatch(self.feed.batch(products, hidden), rows, torch.from_numpy(query), nodes)
+        queries, query = np.unique(self.query_of[nodes], return_inverse=True)
+        rows = tensor_of(self.categories.text[queries])
+        return PairBatch(self.inputs.batch(products, hidden), rows, torch.from_numpy(query), nodes)
 
     def optimizer(self, epoch: int) -> torch.optim.Optimizer:
         """Return AdamW; a decay of log(1/τ) would pull τ to 1, so it has none."""
@@ -187,39 +155,34 @@ class ProductTask(TrainingTask):
 
     def losses(self, batch: MicroBatch) -> tuple[Tensor]:
         given: PairBatch = batch.data
-        place, options = batch.place, self.options
-        keep = None
-        if options.dropout:
-            keep = StepDropout(options.dropout, options.seed, place.epoch, place.position)
-        p = self.model.products(*given.products, keep=keep)
-        c = self.model.categories(given.categories, keep)
+        p, c = self.model.products(*given.products), self.model.categories(given.categories)
         scores = (c @ p.T).index_select(0, given.query)
-        same = None if options.duplicates == "negatives" else given.query[:, None] == given.query[None, :]
-        return (self.loss(scores, same, self.pairs.margins(given.nodes)),)
+        same = given.query[:, None] == given.query[None, :]
+        margins, strength = None, self.options.tree_distance
+        if strength:
+            tree = self.catalogue.tree
+            margins = torch.from_numpy(tree_margins(tree, given.nodes, strength, self._greatest))
+        return (self.loss(scores, same, margins),)
 
     def after_step(self, place: Place, result: StepResult) -> None:
         self._sum += result.values[0] * len(result.data.nodes)
 
     def after_epoch(self, place: Place) -> None:
-        """Measure the validation products, keep the best heads, log."""
-        values: dict[str, float] = {"loss": self._sum / len(self.pairs.products)}
+        """Measure the validation products, keep the best heads, log; stop where nothing can be better."""
+        values: dict[str, float] = {"loss": self._sum / len(self.products), **self.loss.logged()}
         self._sum = 0.0
-        temperature = self.loss.temperature
-        if isinstance(temperature, Tensor):
-            values["temperature"] = float(temperature.detach())
         if self.validation is not None:
             values |= self._measured(self.validation[1])
             if place.judge(values[CHOOSES], self.options.patience):
                 self._best = {name: value.clone() for name, value in self.model.state_dict().items()}
+            place.stopped |= place.best >= 1
         self.folder.log(epoch=place.epoch, step=place.step, **values)
 
     def _measured(self, features: ProductFeatures) -> dict[str, float]:
         """Return mAP@10 and P@10 of query categories among the validation products, in [0, 1]."""
-        judged, categories, model = self._judged, self.categories, self.begun
-        texts = [categories.texts[node] for node in judged.nodes]
-        queries = replace(categories, texts=texts, text=categories.text[judged.nodes], dual=None)
-        products = model.product_rows(features)[judged.products]
-        result = evaluate(products, model.category_rows(queries), judged.truth, _MEASURES)
+        products = self.begun.product_rows(features)[self._judged.products]
+        queries = self.begun.category_rows(self.categories.part(self._judged.nodes))
+        result = evaluate(products, queries, self._judged.truth, _MEASURES)
         return {name: float(result.value(name, "t2i")) for name in _MEASURES}
 
     def state(self) -> Mapping[str, Tensor]:
@@ -238,8 +201,8 @@ class ProductTask(TrainingTask):
             del line["step"]
         taken = place.best_epoch or place.epoch
         about = {
-            "products": len(self.pairs.products),
-            "without_category": self.pairs.left_out,
+            "products": len(self.products),
+            "without_category": len(self.catalogue) - len(self.products),
             "epochs": place.epoch,
             "best_epoch": taken,
             "chosen_by": None if self.validation is None else CHOOSES,
@@ -268,12 +231,6 @@ def train(
         categories: of all nodes of its tree, in node order.
         out: a folder in which a stopped or killed training is resumed; nothing is kept without it.
         validation: products by whose mAP@10 the best epoch is chosen; without them it is the last.
-
-    Raises:
-        MismatchError: what is given does not belong together, or ``out`` holds another training.
-        DataError: there are no two categories to tell apart, or no product has a modality of the model.
-        NumericalError: an embedding is not finite; the message names it.
-        Interrupted: a stop was asked for.
     """
     _check(catalogue, features, categories, options, validation)
     encoders = encoders_of(features.about, options.modalities)
@@ -294,11 +251,10 @@ def train(
         with folder.held():
             if folder.finished:
                 return TrainedModel.open(folder.folder / "model")
-            pairs = Pairs(catalogue, categories.texts, options)
             widths = {one: features.width(one) for one in options.modalities}
             model = untrained_model(options, widths, int(categories.text.shape[1]))
             begun = TrainedModel(model, options, encoders)
-            task = ProductTask(folder, begun, pairs, features, categories, validation)
+            task = ProductTask(folder, begun, catalogue, features, categories, validation)
             folder.begin(request)
             resume = None if out is None else "the same call resumes"
             fabric = single_device(torch.device("cpu"))
@@ -329,26 +285,21 @@ def _check(
 ) -> None:
     for products, rows in ((catalogue, features), *([] if validation is None else [validation])):
         if list(rows.ids) != list(products.ids):
-            raise MismatchError(
-                f"features of {len(rows):,} products, {len(products):,} in the catalogue, or in another order",
-                "make the features of this very catalogue",
-            )
-        if products.tree.fingerprint != catalogue.tree.fingerprint:
-            raise MismatchError("the validation products are of another category tree", "split one catalogue")
-    if len(categories) != len(catalogue.tree):
-        raise MismatchError(
-            f"rows of {len(categories):,} categories, the tree has {len(catalogue.tree):,}",
-            "give the rows of all nodes, in node order",
-        )
+            problem = f"features of {len(rows):,} products, {len(products):,} in the catalogue"
+            raise MismatchError(f"{problem}, or in another order", "make the features of this very catalogue")
+        if len(categories) != len(products.tree) or products.tree.fingerprint != catalogue.tree.fingerprint:
+            problem = f"rows of {len(categories):,} categories, the tree has {len(products.tree):,}"
+            raise MismatchError(problem, "split one catalogue, and give the rows of all nodes, in node order")
     check_encoders(encoders_of(features.about, ("title",)), categories.about, ("title",))
     for one in options.modalities:
         if not np.any(features.present(one)):
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
+    attributes = list(map(str, range(len(features.attribute_rows))))
     for kind, names, embeddings in (
         ("image", features.ids, features.image if "image" in options.modalities else None),
         ("title", features.ids, features.title),
-        ("attribute", range(len(features.attribute_rows)), features.attribute_rows),
+        ("attribute", attributes, features.attribute_rows),
         ("category", categories.texts, categories.text),
     ):
         if embeddings is not None:
-            Embeddings([str(name) for name in names], embeddings, "", "", kind, {}).check_finite()
+            Embeddings(names, embeddings, "", "", kind, {}).check_finite()
