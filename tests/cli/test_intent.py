@@ -181,7 +181,7 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.make import UCI_SHOPPERS
+    from diptych.commerce.purchase_intent.features.whole import UCI_SHOPPERS
 
     file = tmp_path / "online.csv"
     columns = [*UCI_SHOPPERS.columns, UCI_SHOPPERS.label]

@@ -142,7 +142,7 @@ def features(
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
     table = features_of_source(
-        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted)
+        source, folder=out, options=options, sessions=sessions, engine=engine, wanted=wanted
     )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():

@@ -184,7 +184,7 @@ def _fitted_on_labels(
     for feature, before, after, names in both:
         if before == after:
             continue
-        for name, values in zip(names, feature.how.values(test, after).T, strict=True):
+        for name, values in zip(names, feature.matrix(test, after).T, strict=True):
             there = values[~np.isnan(values)]
             columns[name] = np.where(np.isnan(values), there.min(initial=0.0) - 1, values)
     return columns
