@@ -6,11 +6,13 @@ are stored as JSON, are equal when they were fitted on the same, and one running
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.view import (
     EARLIER_DEVICES,
     HISTORY_COLUMNS,
-    LAST_DEVICES,
     NO_PAGE,
     NOTHING,
     SessionsView,
@@ -34,9 +35,6 @@ OTHER_PAGE = "(other)"
 
 _MOST_CATEGORIES = 50  # with columns, the most frequent: a log may call every campaign a channel of its own
 _WEIGHT = 20.0  # sessions at the rate of all that every category is taken to have had more
-_SEQUENCE = (*reversed(EARLIER_DEVICES), "device")  # columns in the order of time
-_BEFORE = EARLIER_DEVICES[0]
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def _codes(texts: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -162,7 +160,6 @@ class Feature:
     name: str  # e.g. dwell-mean
     label: str  # as the thesis prints it
     description: str  # the formula in one line; what the thesis leaves open is said to be ours
-    group: Literal["session", "history"]  # of the session itself, or of the visitor
     columns: tuple[str, ...]  # what it needs of a view's
     values: Callable[[SessionsView], np.ndarray]  # (n,) or (n, length): numbers, or texts to encode
     encoder: type[Encoder] | None = None  # None: the values are the feature's columns
@@ -170,6 +167,11 @@ class Feature:
     dynamic: bool = False  # may change while the session runs
     baseline: bool = False  # in the baseline set
     default: bool = True  # in the extended set by default; others are named in FeatureOptions.also
+
+    @property
+    def group(self) -> Literal["session", "history"]:
+        """What it is of: the session itself, or the visitor."""
+        return "history" if {*self.columns} & {*HISTORY_COLUMNS} else "session"
 
     def names(self, learned: Encoder | None) -> tuple[str, ...]:
         """Return the names of its columns."""
@@ -190,7 +192,7 @@ def page_names(view: SessionsView) -> np.ndarray:
 
 
 def _devices(view: SessionsView) -> np.ndarray:
-    found = np.stack([view.columns[one] for one in _SEQUENCE], axis=1)
+    found = np.stack([view.columns[one] for one in (*reversed(EARLIER_DEVICES), "device")], axis=1)
     found[np.isnan(view.columns["devices"])] = NOTHING  # the visitor's sessions are not known
     return found
 
@@ -217,7 +219,7 @@ def _days_since(view: SessionsView) -> np.ndarray:
 
 def _week_day(view: SessionsView) -> np.ndarray:
     days = view.columns["start_dow"][:, None]
-    return np.where(np.isnan(days), np.nan, days == np.arange(len(_DAYS)))
+    return np.where(np.isnan(days), np.nan, days == np.arange(7))
 
 
 def _hour_cyclic(view: SessionsView) -> np.ndarray:
@@ -225,102 +227,41 @@ def _hour_cyclic(view: SessionsView) -> np.ndarray:
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 
-def _switches(view: SessionsView) -> np.ndarray:
-    found: np.ndarray = (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2)
-    return found
-
-
 def _column(name: str) -> Callable[[SessionsView], np.ndarray]:
     return lambda view: view.columns[name]
 
 
-# The values, and the encoder or the parts of the name, where they are not those of the column of that name.
-_MADE: Mapping[str, tuple[Any, ...]] = {
-    "dwell-mean": ((), lambda view: _dwells(view)[0]),
-    "dwell-deviation": ((), lambda view: _dwells(view)[1]),
-    "page-sequence-score": ((), page_names, MarkovRatio),
-    "pages": ((), lambda view: (view.page_types != NO_PAGE).sum(axis=1)),
-    "channel": (("channel",), _column("channel"), OneHot),
-    "week-day": (("start_dow",), _week_day, None, tuple(f"={day}" for day in _DAYS)),
-    "device": (("device",), _column("device"), OneHot),
-    "device-rate": (("device",), _column("device"), SmoothedRate),
-    "days-since-purchase": (("days_since_purchase", "orders"), _days_since, None, ("", ":never")),
-    "device-sequence-score": ((*_SEQUENCE, "devices"), _devices, MarkovRatio),
-    "switch-probability": (("switches", "pairs"), _switches),
-    "hour-cyclic": (("start_hour",), _hour_cyclic, None, (":sin", ":cos")),
-    "previous-device": ((_BEFORE,), _column(_BEFORE), OneHot),
-    "previous-device-rate": ((_BEFORE,), _column(_BEFORE), SmoothedRate),
-}
-_TABLE = f"""
-dwell-mean; current page dwell time, mean; dynamic baseline
-    mean seconds from a page to the next, of pages that were left; none before the second page
-dwell-deviation; current page dwell time, σ; dynamic baseline
-    standard deviation (of the population) of seconds from a page to the next; 0 for one of them
-page-sequence-score; page sequence score; dynamic baseline
-    sum over pages of ln P(type | type before) of buyers less that of others, two Markov chains of training sessions; \
-page types that they do not have add nothing (ours)
-pages; number of pages; dynamic baseline
-    pages opened by now, which is the step: the same for all sessions of one step
-channel; channel type;
-    one column per channel of the training sessions, at most {_MOST_CATEGORIES}; another one is 0 in all of them
-start-hour; start hour;
-    local hour of the start, a number from 0 to 23
-week-day; week day;
-    local week day of the start, one column per day
-device; device type;
-    one column per device type of the training sessions, at most {_MOST_CATEGORIES}; another one is 0 in all of them
-device-rate; device conversion rate;
-    share of training sessions on the device type that end in a purchase, drawn to the share of all as by \
-{_WEIGHT:.0f} sessions more (ours)
-orders; number of orders; baseline
-    the visitor's sessions with a purchase, where its first came before this session's start
-days-since-purchase; days since last purchase; baseline
-    days from the latest of these purchases to this start, none where there is none; and whether there is none
-sessions; number of sessions;
-    the visitor's sessions before this one
-devices; number of devices;
-    different device types of the visitor's sessions up to this one, this one among them
-device-sequence-score; device sequence score;
-    as the page sequence score, of the device types of the visitor's last {LAST_DEVICES} sessions, this one among \
-them; chains of training sessions by how they ended (ours)
-switch-probability; switch probability;
-    (switches + 0.5) / (pairs + 2) of consecutive sessions before this one, on two device types or not (ours)
-history-days; days of history; optional
-    days from the log's first session to this start: all that orders and sessions can know of (ours)
-hour-cyclic; start hour, cyclic; optional
-    sine and cosine of the start hour's place in the day, so that 23 and 0 are neighbours (ours)
-previous-device; previous device type; optional
-    device type of the visitor's session before, one column each; the thesis left it out, for it hurt (6.5.3)
-previous-device-rate; previous device conversion rate; optional
-    share of training sessions after one on that device type that end in a purchase, smoothed; none where there is \
-no session before; the thesis left it out, for it hurt (6.5.3)
-"""  # a name, the thesis's name, marks; then what it is: the rows of Table 6.7, then others
-
 FEATURES: Registry[Feature] = Registry("feature", __name__)
 """All features."""
 
-_LINES = [line.strip() for line in _TABLE.strip().splitlines()]
-for _head, _description in zip(_LINES[::2], _LINES[1::2], strict=True):
-    _name, _label, _marks = map(str.strip, _head.split(";"))
-    _underlined = _name.replace("-", "_")
-    _columns, *_how = _MADE.get(_name, ((_underlined,), _column(_underlined)))
-    _group: Literal["session", "history"] = "history" if {*_columns} & {*HISTORY_COLUMNS} else "session"
+_ENCODERS: Mapping[str, type[Encoder]] = {"one-hot": OneHot, "rate": SmoothedRate, "markov": MarkovRatio}
+_VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
+    "dwell-mean": lambda view: _dwells(view)[0],
+    "dwell-deviation": lambda view: _dwells(view)[1],
+    "page-sequence-score": page_names,
+    "pages": lambda view: (view.page_types != NO_PAGE).sum(axis=1),
+    "week-day": _week_day,
+    "days-since-purchase": _days_since,
+    "device-sequence-score": _devices,
+    "switch-probability": lambda view: (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2),
+    "hour-cyclic": _hour_cyclic,
+}  # others are their column
+_DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
+
+for _name, _given in _DECLARED.items():
+    _columns, _parts = tuple(_given.pop("columns")), tuple(_given.pop("parts", ("",)))
+    _encoder = _ENCODERS.get(_given.pop("encoder", ""))
+    _values = _VALUES.get(_name) or _column(_columns[0])
     FEATURES.add(
-        Feature(
-            *(_name, _label, _description, _group, _columns, *_how),
-            dynamic="dynamic" in _marks,
-            baseline="baseline" in _marks,
-            default="optional" not in _marks,
-        )
+        Feature(name=_name, columns=_columns, values=_values, encoder=_encoder, parts=_parts, **_given)
     )
-_ORDER = [line.split(";")[0] for line in _LINES[::2]]
 
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
     """Return the features of one cell, in the order of Table 6.7, others behind them."""
     return [
         one
-        for one in map(FEATURES.get, _ORDER)
+        for one in map(FEATURES.get, _DECLARED)
         if (step != 0 or not one.dynamic)
         and (setting != "anonymous" or one.group != "history")
         and (one.baseline if feature_set == "baseline" else one.default or one.name in also)
@@ -331,7 +272,7 @@ def column_feature(name: str, kind: ColumnKind) -> Feature:
     """Return the feature that is a column of a table which brings its own; it is in no registry."""
     text, encoder = "the column as it is", None if kind == "number" else OneHot
     text += "" if kind == "number" else "; one column per category of the training sessions"
-    return Feature(name, name, text, "session", (name,), _column(name), encoder)
+    return Feature(name, name, text, (name,), _column(name), encoder)
 
 
 @dataclass(frozen=True)
@@ -385,7 +326,9 @@ def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatu
                 f"there are: {', '.join(view.columns) or 'none'}",
             )
     kinds: dict[str, ColumnKind] = {
-        one.name: "text" if one.encoder is OneHot else "number" for one in features if one.name not in _ORDER
+        one.name: "text" if one.encoder is OneHot else "number"
+        for one in features
+        if one.name not in _DECLARED
     }
     learned = tuple(one.encoder and one.encoder.fit(one.values(known), labels) for one in features)
     fitted = FittedFeatures(tuple(feature.name for feature in features), learned, kinds)

@@ -13,14 +13,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -31,29 +31,24 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.engine import Engine
-
 _ALL_TYPES = 1_000_000
 _LONGER = 5  # pages that the other end has more than are needed, at most
 _TYPES = ("home", "product", "basket", "checkout", "confirmation", "something new")
 _NEW_EVENTS = 1_000  # event ids that are free for the other end of a session, at least
 
 
-@dataclass(frozen=True)
-class ShiftChange:
+class ShiftChange(NamedTuple):
     """A value that depends on what comes after the step."""
 
     session_id: int
     setting: str  # that it is in at the step
     step: int  # pages that are open
     column: str  # (setting) where the session is in another one, (population) where it is in none
-    before: float | None = None  # the value; None where there is none
-    after: float | None = None  # that in the altered log
+    before: float  # the value, NaN where there is none
+    after: float  # that in the altered log
 
 
-@dataclass(frozen=True)
-class ShiftFinding:
+class ShiftFinding(NamedTuple):
     """What the test found."""
 
     n_checked: int  # sessions at steps that were looked at
@@ -69,47 +64,34 @@ class ShiftFinding:
 
 def shift_test(
     log: Log,
+    features: FeatureTable,
     *,
-    options: FeatureOptions | None = None,
-    session_options: SessionOptions | None = None,
-    features: FeatureTable | None = None,
     sample: int = 200,
     steps: Sequence[int] = (0, 1, 5, 10),
     seed: int = 0,
     engine: Engine | None = None,
 ) -> ShiftFinding:
     """Alter everything after a step, for a sample of sessions, and compare all features of the step."""
-    from diptych.commerce.purchase_intent.engine import open_engine
-
-    if features is not None:
-        if features.is_whole:
-            raise UsageError(
-                "whole sessions have no steps after which events could be altered", "give a log's"
-            )
-        options = FeatureOptions(**features.about["options"])
-        session_options = SessionOptions(**features.about["session_options"])
-    options, session_options = options or FeatureOptions(), session_options or SessionOptions()
+    if features.is_whole:
+        raise UsageError("whole sessions have no steps after which events could be altered", "give a log's")
+    options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
+    session_options = SessionOptions(**features.about["session_options"])
     with (
         nullcontext(engine) if engine is not None else open_engine() as runs,
         tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder,
     ):
         scratch, tables = Path(folder), sessionise(log, session_options, engine=runs)
-        if features is not None and features.about["sessions_fingerprint"] != tables.fingerprint:
+        if features.about["sessions_fingerprint"] != tables.fingerprint:
             raise MismatchError(
                 f"{features.folder} was not made of the sessions of {log.folder}", "make the features again"
             )
-        table = features or make_features(tables, options=options, folder=scratch / "features", engine=runs)
-        points = _points(table, sample, [step for step in steps if step in table.steps], seed)
+        points = _points(features, sample, [step for step in steps if step in features.steps], seed)
         if not len(points):
             return ShiftFinding(0, [])
-        altered, offset = _alter(log, tables, table, points, scratch / "log", seed)
-        again = make_features(
-            sessionise(altered, session_options, engine=runs, folder=scratch / "sessions"),
-            options=options.model_copy(update={"types": _ALL_TYPES}),
-            folder=scratch / "again",
-            engine=runs,
-        )
-        return ShiftFinding(len(points), _compare(table, again, points, offset))
+        altered, offset = _alter(log, tables, features, points, scratch / "log", seed)
+        again = sessionise(altered, session_options, engine=runs, folder=scratch / "sessions")
+        other = make_features(again, options=options, folder=scratch / "again", engine=runs)
+        return ShiftFinding(len(points), _compare(features, other, points, offset))
 
 
 def _points(table: FeatureTable, sample: int, steps: Sequence[int], seed: int) -> np.ndarray:
@@ -163,17 +145,10 @@ def _alter(
     pa, duckdb = (require(name, "commerce", "a shift test") for name in ("pyarrow", "duckdb"))
     options, (rows, steps) = SessionOptions(**table.about["session_options"]), points.T
     moments = table.view.page_times[rows, np.maximum(steps, 1) - 1]
-    world = pa.table(
-        {
-            "world": np.arange(1, len(points) + 1),
-            "session_id": table.session_ids[rows],
-            "step": steps,
-            "moment": moments,
-            "bought": table.labels[rows],
-            "is_known": (table.pages_before_identified[rows] == 0)
-            | (table.pages_before_identified[rows] < steps),
-        }
-    )
+    identified = table.pages_before_identified[rows]
+    world = {"world": np.arange(1, len(points) + 1), "session_id": table.session_ids[rows], "step": steps}
+    world |= {"moment": moments, "bought": table.labels[rows]}
+    world["is_known"] = (identified == 0) | (identified < steps)
     target = folder / EVENTS / "bucket=00"
     target.mkdir(parents=True)
     with duckdb.connect() as base:
@@ -181,7 +156,7 @@ def _alter(
         base.execute(f"CREATE VIEW session AS FROM {_read(tables.files('sessions'))}")
         largest = base.execute("SELECT coalesce(max(event_id), 0) FROM event").fetchone()[0]
         offset = 2 * (largest + _NEW_EVENTS)
-        base.register("points", world)
+        base.register("points", pa.table(world))
         base.register("ends", pa.table(_ends(moments, options, offset // 2, seed)))
         given = {"ids": offset, "by": options.by, "since": table.about["since_us"]}
         file = str(target / "part.parquet").replace("'", "''")
@@ -227,44 +202,27 @@ def _ends(moments: np.ndarray, options: SessionOptions, first_id: int, seed: int
     }
 
 
-def _compare(table: FeatureTable, again: FeatureTable, points: np.ndarray, offset: int) -> list[ShiftChange]:
+def _compare(table: FeatureTable, other: FeatureTable, points: np.ndarray, offset: int) -> list[ShiftChange]:
     """Return what differs; world w's session s is session s + w · offset in the table of all worlds."""
     ids = table.session_ids[points[:, 0]] + offset * np.arange(1, len(points) + 1)
-    place = {session_id: row for row, session_id in enumerate(again.session_ids.tolist())}
-    places = np.array([place.get(one, -1) for one in ids.tolist()], dtype=np.int64)
-    changed = []
+    places = np.searchsorted(other.session_ids[:-1], ids)
+    lost, changed = other.session_ids[places] != ids, []
     for step in np.unique(points[:, 1]).tolist():
-        at_step = points[:, 1] == step
-        rows, others = points[at_step, 0], places[at_step]
-        identified, theirs = table.identified(step)[rows], again.identified(step)[others]
+        identified = table.identified(step)[points[:, 0]]
+        moved = other.identified(step)[places] != identified
         for setting in table.settings:
-            mine = identified == (setting == "identified")
-            moved = np.where(others < 0, "(population)", np.where(theirs != identified, "(setting)", ""))
-            for row, column in zip(rows[mine], moved[mine], strict=True):
-                if column:
-                    changed.append(ShiftChange(int(table.session_ids[row]), setting, step, str(column)))
-            kept = mine & (moved == "")
-            changed += _values_of(table, again, setting, step, rows[kept], others[kept])
+            mine = (points[:, 1] == step) & (identified == (setting == "identified"))
+            for name, those in (("(population)", lost), ("(setting)", moved & ~lost)):
+                gone = table.session_ids[points[mine & those, 0]].tolist()
+                changed += [ShiftChange(one, setting, step, name, np.nan, np.nan) for one in gone]
+            rows, others = points[mine & ~lost & ~moved, 0], places[mine & ~lost & ~moved]
+            if len(population := table.population(setting, step)) and len(rows):
+                features = table.features(setting, table.sets[-1], step)
+                fitted = fit_features(features, table.at(population, step))
+                before, after = fitted.matrix(table.at(rows, step)), fitted.matrix(other.at(others, step))
+                # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
+                same = np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True)
+                for cell in np.argwhere(~same):
+                    where = (int(table.session_ids[rows[cell[0]]]), setting, step, fitted.names[cell[1]])
+                    changed.append(ShiftChange(*where, float(before[*cell]), float(after[*cell])))
     return changed
-
-
-def _values_of(
-    table: FeatureTable, again: FeatureTable, setting: str, step: int, rows: np.ndarray, places: np.ndarray
-) -> list[ShiftChange]:
-    population = table.population(setting, step)
-    if not len(rows) or not len(population):
-        return []
-    fitted = fit_features(table.features(setting, table.sets[-1], step), table.at(population, step))
-    before, after = fitted.matrix(table.at(rows, step)), fitted.matrix(again.at(places, step))
-    # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
-    differs = np.argwhere(~np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True))
-    return [
-        ShiftChange(
-            int(table.session_ids[rows[row]]),
-            setting,
-            step,
-            fitted.names[column],
-            *(None if np.isnan(one) else float(one) for one in (before[row, column], after[row, column])),
-        )
-        for row, column in differs
-    ]
