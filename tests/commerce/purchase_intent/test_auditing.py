@@ -14,7 +14,7 @@ from intent_logs import random_events
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.auditing import AuditOptions, Finding, LeakAudit, audit
-from diptych.commerce.purchase_intent.auditing.kinds import column_aucs
+from diptych.commerce.purchase_intent.auditing.checks import column_aucs
 from diptych.commerce.purchase_intent.features import (
     FEATURES,
     Feature,

@@ -9,23 +9,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models import FEWEST
+from diptych.commerce.purchase_intent.models import FEWEST, fit_model
 from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.scoring.training import Slices, slices_of
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.extras import require
 from diptych.core.files import write_csv
 from diptych.core.registry import Registry
 from diptych.core.table import Cell, Table
@@ -40,6 +42,10 @@ FOLDER = "audit"
 _TABLE = "findings.csv"
 _STEPS = (0, 1, 5, 10)
 _LATER = 0.4  # share of sessions that models and columns are tried on
+_SHOWN = 5
+_MANY = 0.05  # share of later sessions that are copies of earlier ones
+_MUCH = 0.7  # ROC AUC of a classifier of earlier and later sessions that look different
+_CONFIDENCE = 0.999
 
 
 @dataclass(frozen=True)
@@ -57,56 +63,25 @@ class Finding:
     limit: float | None = None  # from where on it is an alarm, where it can be one
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
+Steps = Literal["table", "last", "every", "fitted", "ends"]
+"""Where a check runs: once for the table; or at these of its steps."""
+
+_NUMBERS = itertools.count()
+
+
+class Parts(NamedTuple):
     """Earlier and later sessions of one setting and step, as pairs."""
 
     table: FeatureTable
     options: AuditOptions
-    setting: str
+    where: str  # the place in words
     step: int
-    rows: tuple[np.ndarray, np.ndarray]
-
-    @property
-    def where(self) -> str:
-        """The place in words."""
-        return f"{self.setting}, " + ("whole sessions" if self.step < 0 else f"step {self.step}")
-
-    @property
-    def labels(self) -> list[np.ndarray]:
-        """(n,) and (m,) bool."""
-        return [self.table.labels[rows] for rows in self.rows]
-
-    @cached_property
-    def features(self) -> list[Feature]:
-        """What a model would look at."""
-        feature_set = self.table.sets[0] if self.table.is_whole else self.options.feature_set
-        return self.table.features(self.setting, feature_set, self.step)
-
-    @cached_property
-    def views(self) -> list[SessionsView]:
-        """What is known at the step."""
-        return [self.table.at(rows, self.step) for rows in self.rows]
-
-    @cached_property
-    def fitted(self) -> FittedFeatures:
-        """Features fitted on the earlier part."""
-        return fit_features(self.features, self.views[0])
-
-    @cached_property
-    def matrices(self) -> list[np.ndarray]:
-        """(n, columns) and (m, columns) of the fitted features."""
-        return [self.fitted.matrix(view) for view in self.views]
-
-    @property
-    def problem(self) -> str:
-        """Why nothing can be said; empty where it can."""
-        least = (FEWEST, self.options.fewest)
-        for name, labels, fewest in zip(("earlier", "later"), self.labels, least, strict=True):
-            bought = int(labels.sum())
-            if min(bought, len(labels) - bought) < fewest:
-                return f"{bought:,} purchases among {len(labels):,} {name} sessions: too few to say anything"
-        return "" if self.features else "no feature is known at this step"
+    features: list[Feature]  # that a model would look at
+    persons: list[np.ndarray]  # (n,) and (m,)
+    labels: list[np.ndarray]
+    views: list[SessionsView]
+    fitted: FittedFeatures  # on the earlier part
+    matrices: list[np.ndarray]  # (n, columns) and (m, columns)
 
 
 class AuditInput(NamedTuple):
@@ -119,24 +94,189 @@ class AuditInput(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-        name: e.g. ``single-column``.
-        description: one line: what it does, and when it raises an alarm.
-        run: makes findings, of the input, or of the parts of a setting and step; their check and place are filled in.
-        steps: the numbers of those at which it runs, among the table's and those of the options; None for the input.
+    name: str  # e.g. single-column
+    description: str  # one line: what it does, and when it raises an alarm
+    run: Callable[[Any], Iterable[Finding]]  # of an AuditInput or of Parts; check and place are filled in
+    at: Steps = "table"
+    order: int = 99  # in a report
+
+
+CHECKS: Registry[Check] = Registry("check", __name__)
+"""All checks, in the order of a report: each registers itself."""
+
+
+def _check(at: Steps, description: str) -> Callable[[Callable[[Any], Iterable[Finding]]], object]:
+    """Declare a check by the function that makes its findings."""
+
+    def add(run: Callable[[Any], Iterable[Finding]]) -> object:
+        name = run.__name__.strip("_").replace("_", "-")
+        return CHECKS.add(Check(name, description, run, at, next(_NUMBERS)))
+
+    return add
+
+
+@_check("table", "everything after a page is altered in a sample of sessions; an alarm when a feature moves")
+def _shift(given: AuditInput) -> Iterator[Finding]:
+    if given.features.is_whole:
+        yield Finding("", "", "not looked at: whole sessions have no later events")
+    elif given.log is None:
+        yield Finding("", "", "not looked at: it needs the log that the features were made of")
+    else:
+        found = shift_test(given.log, given.features, seed=given.options.seed)
+        n = len(found.changed)
+        yield Finding("", "", found.line(), n > 0, "values that moved", float(n), limit=0.0)
+        for one in found.changed[:_SHOWN]:
+            where = f"{one.setting}, step {one.step}, {one.column}"
+            moved = f"{one.before} became {one.after} when only later events had changed"
+            yield Finding("", where, f"session {one.session_id}: {moved}", alarm=True)
+
+
+@_check("table", "columns that a known table has computed from the outcome; an alarm when one is kept")
+def _known_columns(given: AuditInput) -> Iterator[Finding]:
+    kept, left_out = (given.features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
+    for name in kept:
+        yield Finding("", name, "this column is known to be computed from what was bought", alarm=True)
+    for one in left_out:
+        yield Finding("", one["column"], f"left out: {one['why']}")
+    if not kept and not left_out:
+        yield Finding("", "", "no column is known to know the outcome")
+
+
+@_check("last", "later sessions with all values of an earlier one, at the last step; an alarm above 5 %")
+def _duplicates(parts: Parts) -> Iterator[Finding]:
+    train, test = parts.matrices
+    earlier = {row.tobytes() for row in train}
+    share = float(np.mean([row.tobytes() in earlier for row in test]))
+    before, after = parts.persons
+    text = f"have all values of an earlier one; {np.isin(after, before).mean():.1%} are of a person with an earlier one"
+    yield Finding("", "", text, share > _MANY, "share of later sessions", share, limit=_MANY)
+
+
+@_check("every", "the ROC AUC of every column, at every setting and step; an alarm above 0.95")
+def _single_column(parts: Parts) -> Iterator[Finding]:
+    highest, names = parts.options.highest, parts.fitted.names
+    aucs = column_aucs(parts.matrices[1], parts.labels[1])
+    best = int(np.argmax(aucs))
+    if aucs[best] <= highest:
+        text = f"the best column is {names[best]}"
+        yield Finding("", "", text, False, "highest ROC AUC", float(aucs[best]), limit=highest)
+    for place in np.flatnonzero(aucs > highest):
+        text = f"{names[place]} says who buys: see what it is computed from, and when"
+        yield Finding("", names[place], text, True, "ROC AUC", float(aucs[place]), limit=highest)
+
+
+@_check(
+    "fitted",
+    "models and features fitted on labels of other people, measured on true ones; an alarm when all of the 99.9 % "
+    "interval of their ROC AUC lies above 0.55",
+)
+def _permuted_labels(parts: Parts) -> Iterator[Finding]:
+    # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5. It
+    # is ROC AUC that is judged, for its mean is 0.5 whatever the noise; the mean average precision of scores that are
+    # right as often as wrong lies above the base rate where the features are strong, and is only reported. A leak, such
+    # as a feature that looks up the label of the session it is computed of, is right every time.
+    options, (train, test), (labels, truth) = parts.options, parts.views, parts.labels
+
+    def scores(fitted: FittedFeatures, train: SessionsView, labels: np.ndarray) -> np.ndarray:
+        model = fit_model(options.model, fitted.matrix(train), labels, seed=options.seed)
+        return model.scores(fitted.matrix(test))
+
+    aucs: dict[str, list[float]] = {"": []}
+    precisions = []
+    for repeat in range(options.repeats):
+        seed = (options.seed, repeat, parts.step + 1)
+        permuted = permuted_by_person(labels, parts.persons[0], seed)
+        view = replace(train, labels=permuted, pages_before_purchase=None)
+        fitted = fit_features(parts.features, view)
+        p = scores(fitted, view, permuted)
+        precisions.append(_sklearn().average_precision_score(truth, p))
+        aucs[""].append(_auc(truth, p))
+        both = zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True)
+        for feature, before, after in both:
+            if before != after:  # labels had a part in it
+                column = _filled(feature.matrix(test, after)[:, 0])
+                aucs.setdefault(feature.name, []).append(_auc(truth, column))
+    text = (
+        f"the model, with its labels {_auc(truth, scores(parts.fitted, train, labels)):.3f}; average precision "
+        f"{np.mean(precisions):.3f} after permuting, base rate {truth.mean():.3f}"
+    )
+    limit = 0.5 + options.margin
+    for name, found in aucs.items():
+        if len(found) == options.repeats:
+            low, high = _interval(found)
+            result = "finds what it cannot know" if low > limit else "finds nothing, as it should"
+            text = "the column by itself, fitted on permuted labels" if name else text
+            numbers = (float(np.mean(found)), max(0.0, low), min(1.0, high), limit)
+            statistic = "mean ROC AUC after permuting"
+            yield Finding("", name, f"{result}: {text}", low > limit, statistic, *numbers)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return Student's interval of the mean of a few independent values."""
+    stats = require("scipy.stats", "commerce", "an audit")
+    half = stats.t.ppf((1 + _CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+@_check("ends", "a classifier of later and earlier sessions; shows what drifts, and is no alarm")
+def _drift(parts: Parts) -> Iterator[Finding]:
+    seed, (earlier, later) = parts.options.seed, parts.matrices
+    matrix, labels = np.concatenate([earlier, later]), np.repeat([False, True], [len(earlier), len(later)])
+    keyed = Draws(seed, "drift").below(1 << 31)  # parts drawn by person are drawn by the seed
+    half = draw_uniform(keyed, np.concatenate(parts.persons)) < 0.5
+    if any(labels[one].all() or not labels[one].any() for one in (half, ~half)):
+        yield Finding("", "", "too few persons to say anything")
+        return
+    aucs = []
+    for test in (half, ~half):
+        model = fit_model(parts.options.model, matrix[~test], labels[~test], seed=seed)
+        aucs.append(_auc(labels[test], model.scores(matrix[test])))
+    columns, auc = column_aucs(matrix, labels), float(np.mean(aucs))
+    best = int(np.argmax(columns))
+    different = "can be told apart: expect other numbers on later sessions" if auc > _MUCH else "look alike"
+    text = f"earlier and later sessions {different}; most by {parts.fitted.names[best]} ({columns[best]:.3f} by itself)"
+    yield Finding("", "", text, False, "ROC AUC", auc)
+
+
+def _sklearn() -> Any:
+    return require("sklearn.metrics", "commerce", "an audit")
+
+
+def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
+    return float(_sklearn().roc_auc_score(labels, scores))
+
+
+def _filled(values: np.ndarray) -> np.ndarray:
+    """Return a column in which a missing value is below all others."""
+    missing = np.isnan(values)
+    return np.where(missing, values[~missing].min(initial=0.0) - 1, values)
+
+
+def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return (c,) ROC AUC of every column, in the direction in which it is better, or of its having a value.
+
+    Args:
+        matrix: (n, c) with NaN where there is no value.
+        labels: (n,) bool with both kinds.
     """
-
-    name: str
-    description: str
-    run: Callable[[Any], Iterable[Finding]]
-    steps: Callable[[Sequence[int], Sequence[int]], Iterable[int]] | None = None
-    order: int = 99  # of a report
+    both = ([_auc(labels, one) for one in (_filled(of), np.isnan(of))] for of in matrix.T)
+    return np.array([max(max(auc, 1 - auc) for auc in aucs) for aucs in both])
 
 
-CHECKS: Registry[Check] = Registry("check", "diptych.commerce.purchase_intent.auditing.kinds")
-"""All checks."""
+def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[int]) -> np.ndarray:
+    """Return (n,) labels of people on other people's sessions.
+
+    The labels of all sessions, person after person in one random order, become those of the sessions in another:
+    as many purchases as before, mostly together where they were one person's, and independent of who it is.
+    """
+    people, place = np.unique(persons, return_inverse=True)
+    random = np.random.default_rng(list(seed))
+    taken, laid = (np.argsort(random.permutation(len(people))[place], kind="stable") for _ in range(2))
+    permuted = np.empty_like(labels)
+    permuted[laid] = labels[taken]
+    return permuted
 
 
 @dataclass(frozen=True)
@@ -224,22 +364,42 @@ def audit(
 def _run(check: Check, given: AuditInput, slices: Slices) -> Iterator[Finding]:
     """Yield what a check finds, at least one finding."""
     table, options = given.features, given.options
-    if check.steps is None:
+    if check.at == "table":
         yield from (replace(one, check=check.name) for one in check.run(given))
         return
-    fitted = options.steps or [one for one in table.steps if one in _STEPS] or table.steps[-1:]
-    keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
-    draws, found = draw_uniform(keyed, table.session_ids), False
-    cells = [(setting, step) for setting in table.settings for step in check.steps(table.steps, fitted)]
-    for setting, step in track(cells, check.name, unit="settings and steps"):
-        population = table.population(setting, step)
-        if not len(population):
-            continue
-        rows = (population[part[population]] for part in (slices.fit, slices.holdout))
-        some = (np.sort(one[np.argsort(draws[one], kind="stable")[: options.most]]) for one in rows)
-        parts, found = Parts(table, options, setting, step, (next(some), next(some))), True
-        for one in [Finding("", "", parts.problem)] if parts.problem else check.run(parts):
-            where = ", ".join(filter(None, (parts.where, one.where)))
-            yield replace(one, check=check.name, where=where)
-    if not found:
+    fitted = options.steps or [step for step in table.steps if step in _STEPS] or table.steps[-1:]
+    steps = {
+        "last": table.steps[-1:],
+        "every": table.steps,
+        "fitted": fitted,
+        "ends": {fitted[0], fitted[-1]},
+    }
+    cells = [(setting, step) for setting in table.settings for step in sorted(steps[check.at])]
+    cells = [cell for cell in cells if len(table.population(*cell))]
+    if not cells:
         yield Finding(check.name, "", "no session to look at")
+    for setting, step in track(cells, check.name, unit="settings and steps"):
+        where = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
+        parts = _parts(given, slices, setting, step, where)
+        for one in [Finding("", "", parts)] if isinstance(parts, str) else check.run(parts):
+            yield replace(one, check=check.name, where=", ".join(filter(None, (where, one.where))))
+
+
+def _parts(given: AuditInput, slices: Slices, setting: str, step: int, where: str) -> Parts | str:
+    """Return the parts of a setting and step; or why they cannot be judged."""
+    table, options, population = given.features, given.options, given.features.population(setting, step)
+    keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
+    order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
+    rows = [np.sort(order[part[order]][: options.most]) for part in (slices.fit, slices.holdout)]
+    labels = [table.labels[one] for one in rows]
+    for name, one, least in zip(("earlier", "later"), labels, (FEWEST, options.fewest), strict=True):
+        bought = int(one.sum())
+        if min(bought, len(one) - bought) < least:
+            return f"{bought:,} purchases among {len(one):,} {name} sessions: too few to say anything"
+    features = table.features(setting, table.sets[0] if table.is_whole else options.feature_set, step)
+    if not features:
+        return "no feature is known at this step"
+    views = [table.at(one, step) for one in rows]
+    fitted, persons = fit_features(features, views[0]), [table.persons[one] for one in rows]
+    matrices = [fitted.matrix(view) for view in views]
+    return Parts(table, options, where, step, features, persons, labels, views, fitted, matrices)
