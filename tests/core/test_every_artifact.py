@@ -84,8 +84,8 @@ def feature_table() -> FeatureTable:
 def step_model() -> StepModel:
     chains = MarkovRatio(("home", "product"), ((0, 1, 2, 3),))
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
-    learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate(("pc",), (0.3,), 0.2), OneHot(("a",)))
-    features = FittedFeatures(chosen, learned, {"x": "text"})
+    learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate({"pc": 0.3}, 0.2), OneHot(("a",)))
+    features = FittedFeatures(chosen, learned)
     calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
     return StepModel(
         "anonymous",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from diptych.commerce.purchase_intent.features import (
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
@@ -122,7 +124,9 @@ def test_populations(made: Made) -> None:
     groups = dict(zip(persons, table.persons.tolist(), strict=True))
     assert table.persons.tolist() == [groups[one] for one in persons]
     assert len(set(groups.values())) == len(groups)
-    for setting, step, n, purchases, bought_too_early in table.populations():
+    with showing(Discretion(least=1)):
+        (shown,) = table.tables()
+    for setting, step in product(table.settings, table.steps):
         wanted, early = [], 0
         for one in long:
             login, bought = one.pages_before_visitor, one.pages_before_purchase
@@ -134,9 +138,10 @@ def test_populations(made: Made) -> None:
                     wanted.append(one)
         rows = table.population(setting, step)
         assert table.session_ids[rows].tolist() == [one.session_id for one in wanted]
-        assert n == len(wanted)
-        assert purchases == sum(one.bought is not None for one in wanted)
-        assert bought_too_early == early
+        n, rate, left_out = shown.rows[step][1 + 3 * table.settings.index(setting) :][:3]
+        assert (n.value, left_out.value) == (len(wanted), early)
+        bought = [one.bought is not None for one in wanted]
+        assert rate.text == (f"{100 * sum(bought) / len(bought):.1f}" if bought else "–")
 
 
 def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:

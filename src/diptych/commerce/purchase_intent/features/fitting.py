@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal, Self
 
@@ -27,8 +28,6 @@ from diptych.commerce.purchase_intent.features.view import (
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.registry import Registry
-
-ColumnKind = Literal["number", "text"]
 
 OTHER_PAGE = "(other)"
 """The name of page types that have no code of their own."""
@@ -71,8 +70,7 @@ class SmoothedRate:
     TargetEncoder. A category that was not among them has the rate p; no category has no rate.
     """
 
-    categories: tuple[str, ...]
-    rates: tuple[float, ...]
+    rates: dict[str, float]
     overall: float  # p
 
     @classmethod
@@ -80,17 +78,17 @@ class SmoothedRate:
         """Fit the rates of (n,) texts."""
         there = texts != NOTHING
         if not there.any():
-            return cls((), (), 0.0)
+            return cls({}, 0.0)
         encoders = require("sklearn.preprocessing", "commerce", "features of sessions")
         encoder = encoders.TargetEncoder(smooth=_WEIGHT, target_type="continuous")
         encoder.fit(texts[there, None], labels[there].astype(np.float64))
-        rates = tuple(encoder.encodings_[0].tolist())
-        return cls(tuple(encoder.categories_[0].tolist()), rates, float(encoder.target_mean_))
+        rates = zip(encoder.categories_[0].tolist(), encoder.encodings_[0].tolist(), strict=True)
+        return cls(dict(rates), float(encoder.target_mean_))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
         """Return (n, 1)."""
-        rates = np.array([*self.rates, self.overall, np.nan])  # the last is for a code of -1
-        return rates[_codes(texts, self.categories)][:, None]
+        rates = self.rates | {NOTHING: np.nan}
+        return np.array([rates.get(text, self.overall) for text in texts.tolist()])[:, None]
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,8 @@ class MarkovRatio:
     def fit(cls, sequences: np.ndarray, labels: np.ndarray) -> Self:
         """Count the transitions of (n, length) states, :data:`NOTHING` where there is none."""
         states = tuple(sorted(set(sequences.ravel().tolist()) - {NOTHING}))
-        before, after = _transitions(_codes(sequences, states))
+        after = _codes(sequences, states)
+        before = np.insert(after + 1, 0, 0, axis=1)[:, :-1]  # 0 is START, as -1 + 1
         counts = np.zeros((len(states) + 1, len(states), 2), dtype=np.int64)
         there, of_buyers = after >= 0, np.broadcast_to(labels.astype(np.int64)[:, None], after.shape)
         np.add.at(counts, (before[there], after[there], of_buyers[there]), 1)
@@ -137,17 +136,10 @@ class MarkovRatio:
 
     def encode(self, sequences: np.ndarray) -> np.ndarray:
         """Return (n, 1) log-likelihood ratios, positive where buyers are likelier; NaN of no sequence."""
-        before, after = _transitions(_codes(sequences, self.states))
-        there = after >= 0
+        after = _codes(sequences, self.states)
+        before, there = np.insert(after + 1, 0, 0, axis=1)[:, :-1], after >= 0
         total = np.where(there, self._gains[before, np.maximum(after, 0)], 0.0).sum(axis=1)
         return np.where(there.any(axis=1), total, np.nan)[:, None]
-
-
-def _transitions(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n, length) the code before each, from 1 on and 0 for START, and the codes."""
-    before = np.zeros_like(codes)
-    before[:, 1:] = codes[:, :-1] + 1  # -1 + 1 is START
-    return before, codes
 
 
 Encoder = OneHot | SmoothedRate | MarkovRatio
@@ -268,11 +260,10 @@ def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] =
     ]
 
 
-def column_feature(name: str, kind: ColumnKind) -> Feature:
+def column_feature(name: str, is_text: bool) -> Feature:
     """Return the feature that is a column of a table which brings its own; it is in no registry."""
-    text, encoder = "the column as it is", None if kind == "number" else OneHot
-    text += "" if kind == "number" else "; one column per category of the training sessions"
-    return Feature(name, name, text, (name,), _column(name), encoder)
+    text = "the column as it is" + "; one column per category of the training sessions" * is_text
+    return Feature(name, name, text, (name,), _column(name), OneHot if is_text else None)
 
 
 @dataclass(frozen=True)
@@ -281,25 +272,24 @@ class FittedFeatures:
 
     chosen: tuple[str, ...]  # their names, in the order of their columns
     learned: tuple[Encoder | None, ...]  # each one's fitted encoder
-    kinds: dict[str, ColumnKind]  # of features that are columns of their own table; empty for declared ones
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The declarations."""
-        kinds = self.kinds
         return tuple(
-            column_feature(one, kinds[one]) if one in kinds else FEATURES.get(one) for one in self.chosen
+            FEATURES.get(name) if name in _DECLARED else column_feature(name, isinstance(learned, OneHot))
+            for name, learned in zip(self.chosen, self.learned, strict=True)
         )
 
     @cached_property
     def names_of(self) -> tuple[tuple[str, ...], ...]:
         """Names of each feature's columns."""
-        return tuple(one.names(learned) for one, learned in zip(self.features, self.learned, strict=True))
+        return tuple(map(Feature.names, self.features, self.learned))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of all columns."""
-        return tuple(name for names in self.names_of for name in names)
+        return tuple(chain.from_iterable(self.names_of))
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -308,10 +298,8 @@ class FittedFeatures:
 
     def matrix(self, view: SessionsView) -> np.ndarray:
         """Return (n, columns) float64 of a view that is cut at the step; NaN where there is no value."""
-        columns = [
-            one.matrix(view, learned) for one, learned in zip(self.features, self.learned, strict=True)
-        ]
-        return np.hstack([np.empty((len(view), 0)), *columns])
+        views = [view] * len(self.chosen)
+        return np.hstack([np.empty((len(view), 0)), *map(Feature.matrix, self.features, views, self.learned)])
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
@@ -320,17 +308,10 @@ def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatu
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")
     for feature in features:
-        if missing := [name for name in feature.columns if name not in view.columns]:
-            raise UsageError(
-                f"the feature {feature.name} needs the column {missing[0]!r}, which these sessions do not have",
-                f"there are: {', '.join(view.columns) or 'none'}",
-            )
-    kinds: dict[str, ColumnKind] = {
-        one.name: "text" if one.encoder is OneHot else "number"
-        for one in features
-        if one.name not in _DECLARED
-    }
+        for name in set(feature.columns) - view.columns.keys():
+            wrong = f"the feature {feature.name} needs the column {name!r}, which these sessions do not have"
+            raise UsageError(wrong, f"there are: {', '.join(view.columns) or 'none'}")
     learned = tuple(one.encoder and one.encoder.fit(one.values(known), labels) for one in features)
-    fitted = FittedFeatures(tuple(feature.name for feature in features), learned, kinds)
+    fitted = FittedFeatures(tuple(feature.name for feature in features), learned)
     vars(fitted)["features"] = tuple(features)  # what the cached property would look up
     return fitted

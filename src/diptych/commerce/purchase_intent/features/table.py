@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -50,16 +51,6 @@ ALL = "all"
 """The one setting and the one feature set of such a table."""
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
-
-
-class Population(NamedTuple):
-    """Sessions of a setting at a step."""
-
-    setting: str
-    step: int
-    sessions: int
-    purchases: int
-    bought_too_early: int  # to be predicted; left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,25 +189,13 @@ class FeatureTable(
         found: np.ndarray = ~np.isnan(before)
         return found if self.compat == "published" else (before == 0) | (before < step)
 
-    def populations(self) -> list[Population]:
-        """Return the sizes of all populations."""
-        found = []
-        for setting in self.settings:
-            for step in self.steps:
-                rows = self.population(setting, step)
-                early = 0
-                if not self.is_whole:
-                    early = int((self.identified(step) == (setting == "identified")).sum()) - len(rows)
-                found.append(Population(setting, step, len(rows), int(self.labels[rows].sum()), early))
-        return found
-
     def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
         """Return the features of a setting, a set and a step; ``also`` of the options are extended ones."""
         self._check(setting, step)
         if feature_set not in self.sets:
             raise UnknownNameError("feature set", feature_set, self.sets)
         if self.is_whole:
-            return [column_feature(name, kind) for name, kind in self.about["columns"].items()]
+            return [column_feature(name, kind == "text") for name, kind in self.about["columns"].items()]
         return features_of(setting, feature_set, step, self.about["options"].get("also", ()))
 
     def at(self, rows: np.ndarray, step: int) -> SessionsView:
@@ -235,21 +214,19 @@ class FeatureTable(
         """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
         if sessions is None:
             return self
-        whole_persons = isinstance(sessions, int)
-        limits = [sessions] if isinstance(sessions, int) else sessions
-        parts = [np.arange(len(self))]
+        parts, whole_persons = [np.arange(len(self))], isinstance(sessions, int)
         if not whole_persons:
             parts = [self.population(setting, self.steps[0]) for setting in self.settings]
-        if all(len(rows) <= most for rows, most in zip(parts, limits, strict=True)):
+        limits = (
+            [(rows, sessions) for rows in parts]
+            if isinstance(sessions, int)
+            else [*zip(parts, sessions, strict=True)]
+        )
+        if all(len(rows) <= most for rows, most in limits):
             return self
         persons, inverse = np.unique(self.persons, return_inverse=True)
         place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
-        drawn = np.concatenate(
-            [
-                rows[np.argsort(place[rows], kind="stable")][:most]
-                for rows, most in zip(parts, limits, strict=True)
-            ]
-        )
+        drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in limits])
         rows = np.flatnonzero(np.isin(place, place[drawn])) if whole_persons else np.sort(drawn)
         about = self.about | {"fingerprint": fingerprint(self.fingerprint, "sampled", sessions, seed)}
         taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
@@ -295,9 +272,11 @@ class FeatureTable(
         if self.is_whole:
             return []
         discretion, lines = Discretion.current(), {step: [Cell(str(step))] for step in self.steps}
-        for _, step, sessions, buys, early in self.populations():
-            rate = percent(discretion.share(buys, sessions))
-            lines[step] += [discretion.count(sessions), Cell(rate), discretion.count(early)]
+        for setting, step in product(self.settings, self.steps):
+            rows = self.population(setting, step)
+            early = int((self.identified(step) == (setting == "identified")).sum()) - len(rows)
+            rate = percent(discretion.share(int(self.labels[rows].sum()), len(rows)))
+            lines[step] += [discretion.count(len(rows)), Cell(rate), discretion.count(early)]
         after = (
             "left out: something was bought before two pages more were open"
             if self.compat == "none"

@@ -6,14 +6,12 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.fitting import ColumnKind
 from diptych.commerce.purchase_intent.features.rows import PURPOSE
 from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView, text_array
 from diptych.core.errors import DataError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_file
@@ -26,7 +24,7 @@ class SessionTable:
 
     name: str  # e.g. uci-shoppers
     label: str  # the column that says whether something was bought: true or false
-    columns: Mapping[str, ColumnKind]  # name → number, or text for categories; in order, without the label
+    columns: Mapping[str, str]  # name → number, or text for categories; in order, without the label
     leaking: Mapping[str, str]  # columns that know the outcome, left out, and why
     notes: tuple[str, ...]  # what a reader of results has to know
 
@@ -109,7 +107,7 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
 
 
 def _read(
-    file: Path, known: SessionTable, columns: Mapping[str, ColumnKind], header: list[str]
+    file: Path, known: SessionTable, columns: Mapping[str, str], header: list[str]
 ) -> dict[str, np.ndarray]:
     """Return the label and the columns."""
     pa, pc, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".compute", ".csv"))
@@ -132,12 +130,7 @@ def _read(
     if infinite or rows[known.label].null_count:
         wrong = [*infinite, known.label][0]
         raise DataError(f"{file}: {wrong} is infinite or missing in a row", "repair the file")
-    texts: dict[str, Any] = {
-        name: pc.utf8_trim_whitespace(rows[name]) for name in columns if types[name] == pa.string()
-    }
-    return {
-        name: np.array(texts[name].fill_null("").to_pylist(), dtype=object)
-        if name in texts
-        else rows[name].to_numpy()
-        for name in (known.label, *columns)
-    }
+    found = {name: rows[name].to_numpy() for name in (known.label, *columns)}
+    for name in (name for name, kind in columns.items() if kind == "text"):
+        found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
+    return found
