@@ -181,10 +181,11 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.whole import UCI_SHOPPERS
+    from diptych.commerce.purchase_intent.features.whole import SESSION_TABLES
 
     file = tmp_path / "online.csv"
-    columns = [*UCI_SHOPPERS.columns, UCI_SHOPPERS.label]
+    table = SESSION_TABLES["uci-shoppers"]
+    columns = [*table.numbers, *table.texts, table.label]
     with open(file, "w", newline="") as text:
         writer = csv.writer(text)
         writer.writerow(columns)

@@ -330,7 +330,7 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
     def write_files(self, folder: Path) -> None:
         """Write the findings as a table."""
         columns = [one.name for one in fields(Finding)]
-        write_csv(folder / _TABLE, columns, (asdict(finding).values() for finding in self.findings))
+        write_csv(folder / _TABLE, columns, (list(asdict(one).values()) for one in self.findings))
 
 
 def audit(

@@ -24,6 +24,7 @@ from diptych.commerce.purchase_intent.features.view import (
     NO_PAGE,
     NOTHING,
     SessionsView,
+    text_array,
 )
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
@@ -57,7 +58,7 @@ class OneHot:
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
         """Return (n, categories)."""
-        return _codes(texts, self.categories)[:, None] == np.arange(len(self.categories))
+        return np.equal.outer(_codes(texts, self.categories), np.arange(len(self.categories)))
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ class Feature:
 
 def page_names(view: SessionsView) -> np.ndarray:
     """Return (n, steps) names of page types, :data:`NOTHING` where there is no page."""
-    names = np.array([*view.vocabulary, OTHER_PAGE, NOTHING], dtype=object)  # NO_PAGE is -1: the last
-    return names[view.page_types]
+    names = text_array([*view.vocabulary, OTHER_PAGE, NOTHING])  # NO_PAGE is -1: the last
+    return np.take(names, view.page_types)
 
 
 def _devices(view: SessionsView) -> np.ndarray:
@@ -311,7 +312,9 @@ def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatu
         for name in set(feature.columns) - view.columns.keys():
             wrong = f"the feature {feature.name} needs the column {name!r}, which these sessions do not have"
             raise UsageError(wrong, f"there are: {', '.join(view.columns) or 'none'}")
-    learned = tuple(one.encoder and one.encoder.fit(one.values(known), labels) for one in features)
+    learned = tuple(
+        None if one.encoder is None else one.encoder.fit(one.values(known), labels) for one in features
+    )
     fitted = FittedFeatures(tuple(feature.name for feature in features), learned)
     vars(fitted)["features"] = tuple(features)  # what the cached property would look up
     return fitted

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,42 +102,33 @@ def export_steps(table: FeatureTable, *files: Path | str) -> int:
     them without an encoder. Scores of chains and conversion rates are not there: they belong to a training part.
     """
     pa, parquet, csv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
-    types = {"session_id": pa.int64(), "setting": pa.string(), "step": pa.int8(), "label": pa.bool_()}
-    types |= {"page_type": pa.string()}
-    types |= {one.name: pa.string() if one.kind == "text" else pa.float64() for one in COLUMNS}
-    schema = pa.schema(types | {name.replace("-", "_"): pa.float64() for name in _EXPORTED})
-    cells, n = [(setting, step) for setting in table.settings for step in table.steps], 0
-    with ExitStack() as stack:
-        writers = [
-            csv.CSVWriter(path, schema)
-            if str(file).endswith(".csv")
-            else parquet.ParquetWriter(path, schema, compression="zstd")
-            for file in files
-            for path in [stack.enter_context(atomic_path(file))]
-        ]
-        for writer in writers:
-            stack.enter_context(writer)
+    kinds = {"session_id": pa.int64(), "setting": pa.string(), "step": pa.int8(), "label": pa.bool_()}
+    kinds |= {"page_type": pa.string()}
+    kinds |= {one.name: pa.string() if one.kind == "text" else pa.float64() for one in COLUMNS}
+    schema = pa.schema(kinds | {name.replace("-", "_"): pa.float64() for name in _EXPORTED})
+    cells, n = list(product(table.settings, table.steps)), 0
+    with ExitStack() as opened:
+        writers = []
+        for file in files:
+            writer = csv.CSVWriter if str(file).endswith(".csv") else parquet.ParquetWriter
+            writers.append(opened.enter_context(writer(opened.enter_context(atomic_path(file)), schema)))
         for setting, step in track(cells, "exporting", unit="steps"):
             rows = table.population(setting, step)
-            view = table.at(rows, step)
+            view, n = table.at(rows, step), n + len(rows)
             last = page_names(view)[:, -1] if step else np.full(len(rows), NOTHING, dtype=object)
             block = dict(view.columns) | {"session_id": table.session_ids[rows], "label": view.labels}
-            block |= {"setting": [setting] * len(rows), "step": [step] * len(rows), "page_type": last}
+            block |= {"setting": np.full(len(rows), setting, dtype=object), "step": np.full(len(rows), step)}
             block |= {name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED}
-            writer_rows = pa.table(
-                {name: _column(pa, block[name], schema.field(name).type) for name in schema.names}
-            )
+            block |= {"page_type": last}
+            # No text and NaN are null, which other tools take for none.
+            blank = {
+                name: [text or None for text in of] if of.dtype.hasobject else of
+                for name, of in block.items()
+            }
+            arrays = [pa.array(blank[one.name], one.type, from_pandas=True) for one in schema]
             for writer in writers:
-                writer.write_table(writer_rows)
-            n += len(rows)
+                writer.write_table(pa.table(arrays, schema=schema))
     return n
-
-
-def _column(pa: Any, values: Any, kind: Any) -> Any:
-    """Return an Arrow column; no text and NaN are null, which other tools take for none."""
-    if isinstance(values, np.ndarray) and values.dtype.hasobject:
-        values = [text or None for text in values]
-    return pa.array(values, kind, from_pandas=True)
 
 
 def features_of_source(

@@ -86,8 +86,9 @@ class FeatureTable(
         if (folder / SESSIONS_FILE).exists():
             return
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
-        view = self.view
-        before = np.where(np.isinf(view.pages_before_purchase), np.nan, view.pages_before_purchase)
+        view, before = self.view, self.view.pages_before_purchase
+        assert before is not None
+        before = np.where(np.isinf(before), np.nan, before)
         ids, persons, start_us, end_us, identified = (getattr(self, name) for name in _ARRAYS)
         rows = dict(
             zip(SESSION, (ids, persons, start_us, end_us, self.labels, before, identified), strict=True)

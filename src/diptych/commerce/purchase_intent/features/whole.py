@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,72 +19,44 @@ from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text
 
 
-@dataclass(frozen=True)
-class SessionTable:
-    """A format."""
+class SessionTable(NamedTuple):
+    """A format, as ``whole.toml`` declares it."""
 
-    name: str  # e.g. uci-shoppers
-    label: str  # the column that says whether something was bought: true or false
-    columns: Mapping[str, str]  # name → number, or text for categories; in order, without the label
-    leaking: Mapping[str, str]  # columns that know the outcome, left out, and why
-    notes: tuple[str, ...]  # what a reader of results has to know
-
-
-_NUMBERS = """
-    Administrative Administrative_Duration Informational Informational_Duration
-    ProductRelated ProductRelated_Duration BounceRates ExitRates PageValues SpecialDay
-"""
-_TEXTS = (
-    "Month OperatingSystems Browser Region TrafficType VisitorType Weekend"  # numbers of kinds, in no order
-)
-
-# UCI 468, Online Shoppers Purchasing Intention: 12,330 sessions of a shop in one year, one per user.
-#
-# Sakar, Polat, Katircioglu and Kastro, Real-time prediction of online shoppers' purchasing intention using
-# multilayer perceptron and LSTM recurrent neural networks, 2019.
-UCI_SHOPPERS = SessionTable(
-    name="uci-shoppers",
-    label="Revenue",
-    columns={**dict.fromkeys(_NUMBERS.split(), "number"), **dict.fromkeys(_TEXTS.split(), "text")},
-    leaking={
-        "PageValues": "it is the value of transactions that followed the pages, this session's own among them"
-    },
-    notes=(
-        "rows are whole sessions: how early in them a purchase could be foreseen is not known",
-        "it is not known who a session is of: every row counts as another person",
-        "of times only the month's name is there, so that sessions cannot be split by time",
-    ),
-)
-SESSION_TABLES = (UCI_SHOPPERS,)
+    label: str
+    numbers: list[str]
+    texts: list[str]
+    leaking: dict[str, str]
+    notes: list[str]
 
 
-def recognise(file: Path) -> tuple[SessionTable, list[str]]:
-    """Return the format of a file, by its header, whatever the order of columns; and that header."""
-    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
-        header = [name.strip() for name in next(csv.reader(text), [])]
-    for known in SESSION_TABLES:
-        if {known.label, *known.columns} <= set(header):
-            return known, header
-    raise DataError(
-        f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
-        f"known: {', '.join(one.name for one in SESSION_TABLES)}; a log of events is imported first: "
-        "diptych intent ingest",
-    )
+SESSION_TABLES = {
+    name: SessionTable(**one)
+    for name, one in tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8")).items()
+}
 
 
 def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
-    """Write the sessions of a known table as they are; its columns are the features."""
+    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
     file = Path(file)
-    known, header = recognise(file)
-    columns = {
-        name: kind for name, kind in known.columns.items() if keep_leaking or name not in known.leaking
-    }
-    found = _read(file, known, columns, header)
+    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
+        header = [name.strip() for name in next(csv.reader(text), [])]
+    given = set(header)
+    fitting = [name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= given]
+    if not fitting:
+        raise DataError(
+            f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
+            f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
+        )
+    known = SESSION_TABLES[fitting[0]]
+    left_out = {} if keep_leaking else known.leaking
+    kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
+    columns = {name: kind for name, kind in kinds.items() if name not in left_out}
+    found = _read(file, known.label, columns, header)
     labels = found.pop(known.label)
     n = len(labels)
     about = {
         "kind": "whole",
-        "name": known.name,
+        "name": fitting[0],
         "zone": None,
         "has_times": False,
         "since_us": None,
@@ -91,13 +64,11 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         "options": {"keep_leaking": keep_leaking},
         "columns": columns,
         "vocabulary": [],
-        "left_out": [
-            {"column": name, "why": why} for name, why in known.leaking.items() if name not in columns
-        ],
+        "left_out": [{"column": name, "why": why} for name, why in left_out.items()],
         "kept_leaking": [name for name in known.leaking if name in columns],
-        "notes": list(known.notes),
+        "notes": known.notes,
         "counts": {"sessions": n, "too_short": 0, "population": n},
-        "fingerprint": fingerprint("whole", known.name, fingerprint_file(file), keep_leaking),
+        "fingerprint": fingerprint("whole", fitting[0], fingerprint_file(file), keep_leaking),
     }
     numbers, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
     pages = np.zeros((n, 0), dtype=np.int64)
@@ -106,15 +77,13 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
     return open_features(folder)
 
 
-def _read(
-    file: Path, known: SessionTable, columns: Mapping[str, str], header: list[str]
-) -> dict[str, np.ndarray]:
+def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str]) -> dict[str, np.ndarray]:
     """Return the label and the columns."""
     pa, pc, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".compute", ".csv"))
     types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
     convert = pcsv.ConvertOptions(
-        column_types=types | {known.label: pa.bool_()},
-        include_columns=[known.label, *columns],
+        column_types=types | {label: pa.bool_()},
+        include_columns=[label, *columns],
         null_values=[""],
         true_values=["TRUE", "True", "true", "1"],
         false_values=["FALSE", "False", "false", "0"],
@@ -127,10 +96,10 @@ def _read(
     infinite = [
         name for name, kind in columns.items() if kind == "number" and pc.any(pc.is_inf(rows[name])).as_py()
     ]
-    if infinite or rows[known.label].null_count:
-        wrong = [*infinite, known.label][0]
+    if infinite or rows[label].null_count:
+        wrong = [*infinite, label][0]
         raise DataError(f"{file}: {wrong} is infinite or missing in a row", "repair the file")
-    found = {name: rows[name].to_numpy() for name in (known.label, *columns)}
+    found = {name: rows[name].to_numpy() for name in (label, *columns)}
     for name in (name for name, kind in columns.items() if kind == "text"):
         found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
     return found
