@@ -74,7 +74,6 @@ class Parts(NamedTuple):
 
     table: FeatureTable
     options: AuditOptions
-    where: str  # the place in words
     step: int
     features: list[Feature]  # that a model would look at
     persons: list[np.ndarray]  # (n,) and (m,)
@@ -296,10 +295,8 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
             return None
         found: dict[str, Any] = encode(cls.open(folder or own), {})
         if found["features"] != features.fingerprint:
-            raise UsageError(
-                f"the audit is of other features than {features.folder}",
-                "audit these: diptych intent audit",
-            )
+            wrong = f"the audit is of other features than {features.folder}"
+            raise UsageError(wrong, "audit these: diptych intent audit")
         return found
 
     @property
@@ -321,7 +318,7 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
             shown = mine if every else [one for one in mine if one.alarm] or [one for one in [nearest] if one]
             hidden += len(mine) - len(shown)
             for one in shown:
-                value = Cell.number(one.value, 3, one.low, one.high) if one.value is not None else Cell("")
+                value = Cell.number(one.value, 3, one.low, one.high)
                 text = Cell(f"{one.statistic}: {one.text}" if one.statistic else one.text, words=True)
                 rows.append([Cell(name), Cell(one.where), value, Cell("ALARM" if one.alarm else ""), text])
         after = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
@@ -368,24 +365,20 @@ def _run(check: Check, given: AuditInput, slices: Slices) -> Iterator[Finding]:
         yield from (replace(one, check=check.name) for one in check.run(given))
         return
     fitted = options.steps or [step for step in table.steps if step in _STEPS] or table.steps[-1:]
-    steps = {
-        "last": table.steps[-1:],
-        "every": table.steps,
-        "fitted": fitted,
-        "ends": {fitted[0], fitted[-1]},
-    }
-    cells = [(setting, step) for setting in table.settings for step in sorted(steps[check.at])]
+    steps = {"last": table.steps[-1:], "every": table.steps, "fitted": fitted}
+    steps["ends"] = sorted({fitted[0], fitted[-1]})
+    cells = [(setting, step) for setting in table.settings for step in steps[check.at]]
     cells = [cell for cell in cells if len(table.population(*cell))]
     if not cells:
         yield Finding(check.name, "", "no session to look at")
     for setting, step in track(cells, check.name, unit="settings and steps"):
         where = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
-        parts = _parts(given, slices, setting, step, where)
+        parts = _parts(given, slices, setting, step)
         for one in [Finding("", "", parts)] if isinstance(parts, str) else check.run(parts):
             yield replace(one, check=check.name, where=", ".join(filter(None, (where, one.where))))
 
 
-def _parts(given: AuditInput, slices: Slices, setting: str, step: int, where: str) -> Parts | str:
+def _parts(given: AuditInput, slices: Slices, setting: str, step: int) -> Parts | str:
     """Return the parts of a setting and step; or why they cannot be judged."""
     table, options, population = given.features, given.options, given.features.population(setting, step)
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
@@ -402,4 +395,4 @@ def _parts(given: AuditInput, slices: Slices, setting: str, step: int, where: st
     views = [table.at(one, step) for one in rows]
     fitted, persons = fit_features(features, views[0]), [table.persons[one] for one in rows]
     matrices = [fitted.matrix(view) for view in views]
-    return Parts(table, options, where, step, features, persons, labels, views, fitted, matrices)
+    return Parts(table, options, step, features, persons, labels, views, fitted, matrices)

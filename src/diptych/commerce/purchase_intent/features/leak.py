@@ -27,7 +27,6 @@ from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 
@@ -72,24 +71,18 @@ def shift_test(
     engine: Engine | None = None,
 ) -> ShiftFinding:
     """Alter everything after a step, for a sample of sessions, and compare all features of the step."""
-    if features.is_whole:
-        raise UsageError("whole sessions have no steps after which events could be altered", "give a log's")
-    options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
-    session_options = SessionOptions(**features.about["session_options"])
     with (
-        nullcontext(engine) if engine is not None else open_engine() as runs,
+        open_engine() if engine is None else nullcontext(engine) as runs,
         tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder,
     ):
-        scratch, tables = Path(folder), sessionise(log, session_options, engine=runs)
-        if features.about["sessions_fingerprint"] != tables.fingerprint:
-            raise MismatchError(
-                f"{features.folder} was not made of the sessions of {log.folder}", "make the features again"
-            )
+        scratch, tables = Path(folder), features.sessions(log, runs)
         points = _points(features, sample, [step for step in steps if step in features.steps], seed)
         if not len(points):
             return ShiftFinding(0, [])
         altered, offset = _alter(log, tables, features, points, scratch / "log", seed)
-        again = sessionise(altered, session_options, engine=runs, folder=scratch / "sessions")
+        given = SessionOptions(**features.about["session_options"])
+        again = sessionise(altered, given, engine=runs, folder=scratch / "sessions")
+        options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
         other = make_features(again, options=options, folder=scratch / "again", engine=runs)
         return ShiftFinding(len(points), _compare(features, other, points, offset))
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, page_names
-from diptych.commerce.purchase_intent.features.rows import PURPOSE, feature_rows
 from diptych.commerce.purchase_intent.features.table import SESSIONS_FILE, FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import COLUMNS, NOTHING
+from diptych.commerce.purchase_intent.features.view import COLUMNS, NOTHING, PURPOSE
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.options import (
     EngineOptions,
@@ -33,7 +33,6 @@ from diptych.core.fingerprint import fingerprint
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from diptych.commerce.purchase_intent.engine import Engine
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
 STEPS_FILES = {"export": "steps.parquet", "csv": "steps.csv"}
@@ -49,11 +48,11 @@ def make_features(
     engine: Engine | None = None,
 ) -> FeatureTable:
     """Write all that is known of sessions one may predict on: those with pages for the last step and the buffer."""
-    from diptych.commerce.purchase_intent.engine import open_engine
+    from diptych.commerce.purchase_intent.features.rows import feature_rows
 
     options, steps = options or FeatureOptions(), int(tables.about["options"]["pages"])
     with (
-        nullcontext(engine) if engine is not None else open_engine() as runs,
+        open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
     ):
         sessions, pages = (runs.read(tables.files(name)) for name in ("sessions", "pages"))

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ibis
+import ibis.expr.types as ir
 
-from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES
+from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, SESSION
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.core.extras import require
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-PURPOSE = "a table of features"
-
-SESSION = (
-    "session_id",
-    "person",
-    "start_us",
-    "end_us",
-    "label",
-    "pages_before_purchase",
-    "pages_before_identified",
-)
-"""Columns that every table has before those of its view."""
 
 # What was known of a visitor when a session began.
 #
@@ -40,7 +24,6 @@ _QUERY, _VISIT, _PURCHASE = 0, 1, 2
 
 def visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
     """Return the history of every session that has a visitor and at least that many pages."""
-    ibis = require("ibis", "commerce", PURPOSE)
     known = sessions.filter(sessions.visitor_id.notnull())
     queries = known.filter(known.n_pages >= least_pages)
     known = known.semi_join(queries.select("visitor_id").distinct(), "visitor_id")
@@ -62,7 +45,6 @@ def visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
 
 def _counts(*streams: ir.Table) -> ir.Table:
     """Return counts of what was before each query; the streams are queries, visits and purchases."""
-    ibis = require("ibis", "commerce", PURPOSE)
     stream = ibis.union(
         *(
             one.select(
@@ -94,7 +76,6 @@ def _counts(*streams: ir.Table) -> ir.Table:
 
 def _numbered(visits: ir.Table) -> ir.Table:
     """Return the visits of each visitor, 1 is the first, with their last devices and the switches so far."""
-    ibis = require("ibis", "commerce", PURPOSE)
     order = {"group_by": "visitor_id", "order_by": ["at_us", "session_id"]}
     in_turn = ibis.window(**order)
     devices = [visits.device.lag(back).over(in_turn) for back in range(1, len(EARLIER_DEVICES))]
@@ -112,7 +93,6 @@ def _numbered(visits: ir.Table) -> ir.Table:
 
 def feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
     """Return the table of features: a row per session that has pages for the last step and the buffer."""
-    ibis = require("ibis", "commerce", PURPOSE)
     long = sessions.filter(sessions.n_pages >= steps + BUFFER)
     long = long.mutate(number_of_person=long.session_id.min().over(ibis.window(group_by="person")))
     opened = {}

@@ -19,26 +19,27 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of, page_names
-from diptych.commerce.purchase_intent.features.rows import PURPOSE, SESSION
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
+    PURPOSE,
+    SESSION,
     SessionsView,
     empty_column,
     encode_pages,
     text_array,
 )
 from diptych.commerce.purchase_intent.options import SessionOptions
-from diptych.commerce.purchase_intent.sessions import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, percent
 from diptych.core.artifact import Artifact
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
     from diptych.commerce.logs.log import Log
-    from diptych.commerce.purchase_intent.sessions import SessionTables
+    from diptych.commerce.purchase_intent.engine import Engine
 
 SESSIONS_FILE = "sessions.parquet"
 SETTINGS = ("anonymous", "identified")
@@ -233,16 +234,17 @@ class FeatureTable(
         taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
-    def sessions(self, log: Log) -> SessionTables:
+    def sessions(self, log: Log, engine: Engine | None = None) -> SessionTables:
         """Return the sessions of the log that the features were made of."""
-        from diptych.commerce.purchase_intent.sessions import sessionise
-
         if self.is_whole:
-            raise UsageError("--keep-history with whole sessions, which have none", "leave it out")
-        tables = sessionise(log, SessionOptions(**self.about["session_options"]))
-        if tables.fingerprint != self.about["sessions_fingerprint"]:
             raise UsageError(
-                f"the features were not made of {log.folder}", "give the log that they were made of"
+                f"{self.about['name']} is a table of whole sessions, without a log", "leave the log out"
+            )
+        tables = sessionise(log, SessionOptions(**self.about["session_options"]), engine=engine)
+        if tables.fingerprint != self.about["sessions_fingerprint"]:
+            raise MismatchError(
+                f"{self.folder} was not made of the sessions of {log.folder}",
+                "give the log that it was made of",
             )
         return tables
 

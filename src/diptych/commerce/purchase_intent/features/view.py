@@ -128,6 +128,19 @@ COLUMNS = (
     ),
 )
 
+PURPOSE = "a table of features"
+
+SESSION = (
+    "session_id",
+    "person",
+    "start_us",
+    "end_us",
+    "label",
+    "pages_before_purchase",
+    "pages_before_identified",
+)
+"""Columns that every table of features has before those of its view."""
+
 HISTORY_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "history")
 
 

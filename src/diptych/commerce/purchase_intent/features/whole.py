@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.rows import PURPOSE
 from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView, text_array
+from diptych.commerce.purchase_intent.features.view import NOTHING, PURPOSE, SessionsView, text_array
 from diptych.core.errors import DataError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_file
