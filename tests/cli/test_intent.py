@@ -170,7 +170,7 @@ def test_from_a_log_to_features(diptych: Command, shop_log: Path, tmp_path: Path
 
 def test_as_published(diptych: Command, shop_log: Path, tmp_path: Path) -> None:
     done = diptych(f"intent features {shop_log} -o {tmp_path}/out --compat published --gap 60")
-    assert "as published: nobody is left out" in done.out
+    assert "as published: none is left out" in done.out
     table = open_features(tmp_path / "out")
     assert table.compat == "published"
     assert table.about["session_options"]["gap_minutes"] == 60

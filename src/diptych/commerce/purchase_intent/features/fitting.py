@@ -58,7 +58,8 @@ class OneHot:
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
         """Return (n, categories)."""
-        return np.equal.outer(_codes(texts, self.categories), np.arange(len(self.categories)))
+        hot: np.ndarray = _codes(texts, self.categories)[:, None] == np.arange(len(self.categories))
+        return hot
 
 
 @dataclass(frozen=True)
