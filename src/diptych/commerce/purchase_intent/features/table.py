@@ -97,7 +97,9 @@ class FeatureTable(
         rows |= view.columns
         for place, (types, times) in enumerate(zip(page_names(view).T, view.page_times.T, strict=True), 1):
             rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
-        parquet.write_table(arrow.table(rows), folder / SESSIONS_FILE)
+        kinds = {name: arrow.string() if of.dtype.hasobject else None for name, of in rows.items()}
+        arrays = {name: arrow.array(of, kinds[name]) for name, of in rows.items()}
+        parquet.write_table(arrow.table(arrays), folder / SESSIONS_FILE)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
@@ -216,14 +218,12 @@ class FeatureTable(
         """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
         if sessions is None:
             return self
-        parts, whole_persons = [np.arange(len(self))], isinstance(sessions, int)
-        if not whole_persons:
+        whole_persons = isinstance(sessions, int)
+        if isinstance(sessions, int):
+            limits = [(np.arange(len(self)), sessions)]
+        else:
             parts = [self.population(setting, self.steps[0]) for setting in self.settings]
-        limits = (
-            [(rows, sessions) for rows in parts]
-            if isinstance(sessions, int)
-            else [*zip(parts, sessions, strict=True)]
-        )
+            limits = list(zip(parts, sessions, strict=True))
         if all(len(rows) <= most for rows, most in limits):
             return self
         persons, inverse = np.unique(self.persons, return_inverse=True)
@@ -237,15 +237,12 @@ class FeatureTable(
     def sessions(self, log: Log, engine: Engine | None = None) -> SessionTables:
         """Return the sessions of the log that the features were made of."""
         if self.is_whole:
-            raise UsageError(
-                f"{self.about['name']} is a table of whole sessions, without a log", "leave the log out"
-            )
+            wrong = f"{self.about['name']} is a table of whole sessions, without a log"
+            raise UsageError(wrong, "leave the log out")
         tables = sessionise(log, SessionOptions(**self.about["session_options"]), engine=engine)
         if tables.fingerprint != self.about["sessions_fingerprint"]:
-            raise MismatchError(
-                f"{self.folder} was not made of the sessions of {log.folder}",
-                "give the log that it was made of",
-            )
+            wrong = f"{self.folder} was not made of the sessions of {log.folder}"
+            raise MismatchError(wrong, "give the log that it was made of")
         return tables
 
     def describe(self) -> str:
@@ -264,11 +261,8 @@ class FeatureTable(
         left_out = "the column {column} is left out: {why} (--keep-leaking keeps it)"
         warning = "warning: {} is kept, which is computed from the outcome; no number with it says anything"
         lines = [self.describe(), *(left_out.format(**one) for one in about["left_out"])]
-        return [
-            *lines,
-            *map(warning.format, about["kept_leaking"]),
-            *(f"note: {one}" for one in about["notes"]),
-        ]
+        lines += map(warning.format, about["kept_leaking"])
+        return lines + [f"note: {note}" for note in about["notes"]]
 
     def tables(self) -> list[Table]:
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""
