@@ -31,7 +31,6 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 
 _ALL_TYPES = 1_000_000
-_LONGER = 5  # pages that the other end has more than are needed, at most
 _TYPES = ("home", "product", "basket", "checkout", "confirmation", "something new")
 _NEW_EVENTS = 1_000  # event ids that are free for the other end of a session, at least
 
@@ -114,6 +113,13 @@ COPY (
       CASE WHEN step = 0 AND action = 'page' AND t_us = moment THEN 'something else' ELSE page_type END AS page_type,
       event_id + world * $ids AS event_id)
     FROM members JOIN event USING (client_id) JOIN points USING (world) WHERE t_us <= moment),
+  ends AS (
+    SELECT world, $ids // 2 + i AS event_id, moment + (i + 1) * (1 + hash(world, $seed) % $gap)::BIGINT AS t_us,
+      $types[1 + (hash(world, i, 'page') % len($types))::BIGINT] AS page_type,
+      ['pc', 'tablet', 'tv'][1 + (hash(world, i, 'device') % 3)::BIGINT] AS device,
+      ['paid', 'other'][1 + (hash(world, i, 'channel') % 2)::BIGINT] AS channel,
+      CASE WHEN i < $pages THEN 'page' ELSE 'purchase' END AS action, i > hash(world) % (2 * $pages) AS new_visitor
+    FROM points, range($pages + 1) AS pages(i)),
   ending AS (
     SELECT world, first.* EXCLUDE (world, session_id, step, moment, bought, is_known, visitor) REPLACE (
       ends.event_id + world * $ids AS event_id, ends.t_us AS t_us, ends.device AS device, ends.channel AS channel,
@@ -138,6 +144,7 @@ def _alter(
     pa, duckdb = (require(name, "commerce", "a shift test") for name in ("pyarrow", "duckdb"))
     options, (rows, steps) = SessionOptions(**table.about["session_options"]), points.T
     moments = table.view.page_times[rows, np.maximum(steps, 1) - 1]
+    gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
     identified = table.pages_before_identified[rows]
     world = {"world": np.arange(1, len(points) + 1), "session_id": table.session_ids[rows], "step": steps}
     world |= {"moment": moments, "bought": table.labels[rows]}
@@ -150,8 +157,8 @@ def _alter(
         largest = base.execute("SELECT coalesce(max(event_id), 0) FROM event").fetchone()[0]
         offset = 2 * (largest + _NEW_EVENTS)
         base.register("points", pa.table(world))
-        base.register("ends", pa.table(_ends(moments, options, offset // 2, seed)))
-        given = {"ids": offset, "by": options.by, "since": table.about["since_us"]}
+        given = {"ids": offset, "by": options.by, "since": table.about["since_us"], "seed": seed, "gap": gap}
+        given |= {"types": list(_TYPES), "pages": options.pages + BUFFER}
         file = str(target / "part.parquet").replace("'", "''")
         base.execute(_WORLDS.format(file=file), given)
         n = base.execute(f"SELECT count(*) FROM '{file}'").fetchone()[0]
@@ -168,31 +175,6 @@ def _alter(
 def _read(files: Sequence[Path]) -> str:
     names = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
     return f"read_parquet([{names}], hive_partitioning = false)"
-
-
-def _ends(moments: np.ndarray, options: SessionOptions, first_id: int, seed: int) -> dict[str, np.ndarray]:
-    """Return other ends of sessions: pages, and a purchase behind the last."""
-    random, n = np.random.default_rng(seed), options.pages + BUFFER + _LONGER
-    shape = (len(moments), n + 1)
-    gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
-    times = moments[:, None] + np.cumsum(1 + random.integers(0, gap, shape), axis=1)
-    drawn = {
-        name: random.choice(words, shape)
-        for name, words in (
-            ("page_type", _TYPES),
-            ("device", ("pc", "tablet", "tv")),
-            ("channel", ("paid", "other")),
-        )
-    }
-    actions = np.where(np.arange(n + 1) < n, "page", "purchase")
-    return {
-        "world": np.repeat(np.arange(1, len(moments) + 1), n + 1),
-        "event_id": np.tile(first_id + np.arange(n + 1), len(moments)),
-        "t_us": times.ravel(),
-        "action": np.tile(actions, len(moments)),
-        "new_visitor": np.logical_or.accumulate(random.random(shape) < 0.3, axis=1).ravel(),
-        **{name: words.ravel() for name, words in drawn.items()},
-    }
 
 
 def _compare(table: FeatureTable, other: FeatureTable, points: np.ndarray, offset: int) -> list[ShiftChange]:
