@@ -146,27 +146,31 @@ def test_a_description_is_not_there_before_its_page(tmp_path: Path) -> None:
 
 def test_from_a_log_to_features(diptych: Command, shop_log: Path, tmp_path: Path) -> None:
     out = tmp_path / "my features"
-    done = diptych(f"intent features {shop_log} --out '{out}' --export --feature previous-device")
+    done = diptych(f"intent features {shop_log} --out '{out}' --export --csv --feature previous-device")
     table = open_features(out)
     counts = table.about["counts"]
     done.shows(f"shop: {len(table)} sessions, 11 steps, {table.labels.mean():.1%} with a purchase")
     done.shows(f"of {counts['sessions']} sessions {counts['too_short']} are too short (fewer than 12 pages)")
     done.shows(f"; {len(table)} are left")
     rows = [line.split() for line in done.out.splitlines() if line.split()[:1] == ["10"]]
-    cells = {row["setting"]: row for row in table.about["populations"] if row["step"] == 10}
-    few, some = cells["anonymous"], cells["identified"]
-    assert few["sessions"] < 5 <= some["sessions"]
+    few, some = (len(table.population(setting, 10)) for setting in table.settings)
+    assert few < 5 <= some
     assert rows == [
-        ["10", "<", "5", "–", "<", "5", str(some["sessions"]), "0.0", str(some["bought_too_early"])]
+        ["10", "<", "5", "–", "<", "5", str(some), "0.0", str(int(table.identified(10).sum()) - some)]
     ]
     assert f"next: diptych intent evaluate '{out}' --out '{out}-evaluation'" in done.out
     assert (out / "steps.parquet").is_file()
+    lines = (out / "steps.csv").read_text("utf-8").splitlines()
+    assert lines[0].startswith('"session_id","setting","step","label","page_type","channel"')
+    assert len(lines) == 1 + sum(
+        len(table.population(one, step)) for one in table.settings for step in table.steps
+    )
     assert "previous-device" in [one.name for one in table.features("identified", "extended", 3)]
 
 
 def test_as_published(diptych: Command, shop_log: Path, tmp_path: Path) -> None:
     done = diptych(f"intent features {shop_log} -o {tmp_path}/out --compat published --gap 60")
-    assert "as published: nobody is left out" in done.out
+    assert "as published: none is left out" in done.out
     table = open_features(tmp_path / "out")
     assert table.compat == "published"
     assert table.about["session_options"]["gap_minutes"] == 60
@@ -181,10 +185,11 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.make import UCI_SHOPPERS
+    from diptych.commerce.purchase_intent.features.whole import SESSION_TABLES
 
     file = tmp_path / "online.csv"
-    columns = [*UCI_SHOPPERS.columns, UCI_SHOPPERS.label]
+    table = SESSION_TABLES["uci-shoppers"]
+    columns = [*table.numbers, *table.texts, table.label]
     with open(file, "w", newline="") as text:
         writer = csv.writer(text)
         writer.writerow(columns)

@@ -35,8 +35,14 @@ from diptych.commerce.purchase_intent.evaluation.result import (
     Protocol,
     Results,
 )
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
-from diptych.commerce.purchase_intent.features.table import FeatureHeader
+from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.features.fitting import (
+    FittedFeatures,
+    MarkovRatio,
+    OneHot,
+    SmoothedRate,
+)
+from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
@@ -67,11 +73,18 @@ def classifier() -> FittedModel:
     )
 
 
+def feature_table() -> FeatureTable:
+    pages, columns = np.zeros((4, 0), np.int64), {"device": np.array(["pc", "tv", "", "pc"], dtype=object)}
+    view = SessionsView(columns, pages, pages, (), NUMBERS > 1, np.full(4, np.inf))
+    about = {"steps": [0], "vocabulary": [], "columns": {"device": "text"}}
+    return FeatureTable(about, view, *[np.arange(4)] * 4, NUMBERS)
+
+
 def step_model() -> StepModel:
     chains = MarkovRatio(("home", "product"), ((0, 1, 2, 3),))
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
-    learned = (None, chains, ("pc", "tv"), (("pc", 3, 4),), ("a",))
-    features = FittedFeatures(chosen, learned, {"x": "text"})
+    learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate({"pc": 0.3}, 0.2), OneHot(("a",)))
+    features = FittedFeatures(chosen, learned)
     calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
     return StepModel(
         "anonymous",
@@ -113,7 +126,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
         *("blur", 0, "k", "c", ABOUT, {"short": 1}, NUMBERS > 1, NUMBERS > 2, {"R@1": NUMBERS}, NUMBERS),
         *(NUMBERS, np.arange(1), np.ones((1, 2), int), ["a b"], {"c0": "a b"}),
     ),
-    FeatureHeader: lambda: FeatureHeader(ABOUT),
+    FeatureTable: feature_table,
     FittedModel: classifier,
     EvaluationProtocol: lambda: EvaluationProtocol(
         "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.features.table import (
-    SESSIONS_FILE,
-    FeatureHeader,
-    FeatureTable,
-    open_features,
+from diptych.commerce.purchase_intent.features import FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.view import (
+    COLUMNS,
+    EARLIER_DEVICES,
+    NOTHING,
+    SessionsView,
+    text_array,
 )
-from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.core.fingerprint import fingerprint
 
 _VOCABULARY = ("product", "search", "home", "basket")
@@ -68,22 +67,9 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
         elif column.group == "history":
             columns[column.name] = np.where(known, columns[column.name], np.nan)
     kinds = {column.name: column.kind for column in COLUMNS}
-    block = {
-        "session_id": np.arange(n) * 20,
-        "person": persons,
-        "start_us": times[:, 0],
-        "end_us": times[:, -1] + 300 * SECOND,
-        "label": labels,
-        "pages_before_purchase": bought,
-        "pages_before_identified": identified,
-        **columns,
-    }
-    folder.mkdir(parents=True)
-    for step in range(_STEPS):
-        block[f"page_type_{step + 1}"] = np.array(_VOCABULARY)[types[:, step]]
-        block[f"page_us_{step + 1}"] = times[:, step]
-    parquet.write_table(pa.table(block), folder / SESSIONS_FILE)
-    header = FeatureHeader(
+    before = np.where(np.isnan(bought), np.inf, bought)
+    view = SessionsView(columns, types.astype(np.int32), times, _VOCABULARY, labels, before)
+    table = FeatureTable(
         {
             "kind": "steps",
             "name": folder.name,
@@ -98,7 +84,13 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
             "vocabulary": list(_VOCABULARY),
             "counts": {"sessions": n, "too_short": 0, "population": n},
             "fingerprint": fingerprint(n, seed),
-        }
+        },
+        view,
+        np.arange(n) * 20,
+        persons,
+        times[:, 0],
+        times[:, -1] + 300 * SECOND,
+        identified,
     )
-    header.save(folder / FeatureHeader.marker())
+    table.save(folder)
     return open_features(folder)

@@ -142,7 +142,7 @@ def features(
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
     table = features_of_source(
-        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted)
+        source, folder=out, options=options, sessions=sessions, engine=engine, wanted=wanted
     )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
@@ -201,7 +201,7 @@ class ChecksOptions(OutOption):
     log: Path | None = parameter(None, "The log that they were made of; the shift test needs it.")
     check: list[str] = parameter(
         [],
-        "shift, known-columns, single-column, permuted-labels, drift; all by default. Repeatable.",
+        "shift, known-columns, duplicates, single-column, permuted-labels, drift; all by default. Repeatable.",
         names=f"{_ROOM}.auditing:CHECKS",
     )
     all: bool = parameter(False, "Show every finding, not the foremost.")
@@ -266,7 +266,7 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
             settings=wanted.setting or None,
             steps=wanted.step or None,
             history=None if log is None else table.sessions(log),
-            audit=LeakAudit.beside(table, wanted.audit),
+            audit=LeakAudit.stored(table, wanted.audit),
             jobs=wanted.jobs,
         )
     example = out / EXAMPLE

@@ -124,6 +124,7 @@ class TableOptions(Options):
     """What is written of features, and left out."""
 
     export: bool = parameter(False, "Also write steps.parquet: one row per session and step.")
+    csv: bool = parameter(False, "Also write them as steps.csv.")
     keep_leaking: bool = parameter(
         False, "Of whole sessions: keep columns that are computed from the outcome."
     )

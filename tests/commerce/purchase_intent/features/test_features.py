@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import ABSENT, features_of, fit_markov
-from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.features.fitting import MarkovRatio, features_of
+from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
 from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.core.errors import UnknownNameError
 
@@ -107,9 +107,9 @@ def test_pages_behind_a_purchase_teach_nothing_and_no_sequence_scores_nothing() 
     for before, states in (([2, np.inf], ("home", "product")), (None, ("confirm", "home", "product"))):
         known = fit("page-sequence-score", small_view(pages, labels=[True, False], before_purchase=before))
         assert known.learned[0].states == states
-    chains = fit_markov(np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=bool), ("home", "product"))
-    assert chains.scores(np.array([[0, 0, ABSENT]])).tolist() == [0]
-    assert chains.scores(np.zeros((2, 0), dtype=np.int64)).tolist() == [0, 0]
+    chains = MarkovRatio.fit(np.zeros((0, 3), dtype=object), np.zeros(0, dtype=bool))
+    assert chains.encode(np.array([["home", "home", NOTHING]], dtype=object)).tolist() == [[0]]
+    assert np.isnan(chains.encode(np.array([[NOTHING], [NOTHING]], dtype=object))).all()
 
 
 PRINTED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from diptych.commerce.purchase_intent.features import (
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
@@ -122,21 +124,24 @@ def test_populations(made: Made) -> None:
     groups = dict(zip(persons, table.persons.tolist(), strict=True))
     assert table.persons.tolist() == [groups[one] for one in persons]
     assert len(set(groups.values())) == len(groups)
-    for row in table.about["populations"]:
-        step, wanted, early = row["step"], [], 0
+    with showing(Discretion(least=1)):
+        (shown,) = table.tables()
+    for setting, step in product(table.settings, table.steps):
+        wanted, early = [], 0
         for one in long:
             login, bought = one.pages_before_visitor, one.pages_before_purchase
             identified = login is not None and (login == 0 or login < step)
-            if identified == (row["setting"] == "identified"):
+            if identified == (setting == "identified"):
                 if bought is not None and bought < step + 2:
                     early += 1
                 else:
                     wanted.append(one)
-        rows = table.population(row["setting"], step)
+        rows = table.population(setting, step)
         assert table.session_ids[rows].tolist() == [one.session_id for one in wanted]
-        assert row["sessions"] == len(wanted)
-        assert row["purchases"] == sum(one.bought is not None for one in wanted)
-        assert row["bought_too_early"] == early
+        n, rate, left_out = shown.rows[step][1 + 3 * table.settings.index(setting) :][:3]
+        assert (n.value, left_out.value) == (len(wanted), early)
+        bought = [one.bought is not None for one in wanted]
+        assert rate.text == (f"{100 * sum(bought) / len(bought):.1f}" if bought else "–")
 
 
 def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
@@ -151,7 +156,7 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     codes = few.view.page_types[0].tolist()
     assert codes == [{"a": 0, "b": 1}.get(name or "", 2) for name in names[:10]]
     fitted = fit_features(few.features("anonymous", "baseline", 10), few.at(np.array([0]), 10))
-    assert fitted.learned[2].states == ("a", "b", "(other)")  # type: ignore[union-attr]
+    assert fitted.learned[2].states == ("(other)", "a", "b")  # type: ignore[union-attr]
 
 
 def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:

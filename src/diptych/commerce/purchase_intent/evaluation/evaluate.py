@@ -357,7 +357,9 @@ def evaluate(
     plan = plan_of(features, folds, protocol)
     protocol = replace(protocol, about=_about(features, folds, protocol))
     units = [unit._replace(fold=fold) for unit in plan[0] for fold in range(len(folds))]
-    table = features if given.jobs == 1 else features.folder
+    table = (
+        features if given.jobs == 1 or not features.folder.name else features.folder
+    )  # a sample has no folder
     _job(folder, protocol).run(
         {unit.key: unit for unit in units},
         Work.run,

@@ -11,45 +11,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
+from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of, page_names
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
+    PURPOSE,
+    SESSION,
     SessionsView,
     empty_column,
+    encode_pages,
     text_array,
 )
 from diptych.commerce.purchase_intent.options import SessionOptions
-from diptych.commerce.purchase_intent.sessions import BUFFER
+from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, percent
 from diptych.core.artifact import Artifact
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
     from diptych.commerce.logs.log import Log
-    from diptych.commerce.purchase_intent.sessions import SessionTables
+    from diptych.commerce.purchase_intent.engine import Engine
 
 SESSIONS_FILE = "sessions.parquet"
-
-SESSION = (
-    "session_id",
-    "person",
-    "start_us",
-    "end_us",
-    "label",
-    "pages_before_purchase",
-    "pages_before_identified",
-)
-"""Columns that every table has before those of its view."""
-
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
 
@@ -59,26 +51,24 @@ WHOLE_SESSION = -1
 ALL = "all"
 """The one setting and the one feature set of such a table."""
 
-
-@dataclass(frozen=True)
-class FeatureHeader(
-    Artifact, kind="features", version=2, recreate="diptych intent features LOG --out FEATURES"
-):
-    """What a table of features was made of and how, what was left out, the columns and page types."""
-
-    about: dict[str, Any]
+_ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureTable:
+class FeatureTable(
+    Artifact,
+    kind="features",
+    version=2,
+    recreate="diptych intent features LOG --out FEATURES",
+    files=["view", *_ARRAYS],
+):
     """Sessions to predict on.
 
     A table is of ``steps``, made from a log, with the settings and feature sets of the thesis; or of ``whole``
     sessions, whose columns were computed elsewhere when they were over.
     """
 
-    folder: Path
-    about: dict[str, Any]  # what features.json says
+    about: dict[str, Any]  # of what it was made and how, what was left out, the columns and page types
     view: SessionsView  # all n sessions at all steps; what a model may see at one step is at()
     session_ids: np.ndarray  # (n,) int64, rising
     persons: np.ndarray  # (n,) int64, equal for sessions of one person
@@ -87,13 +77,57 @@ class FeatureTable:
     pages_before_identified: (
         np.ndarray
     )  # (n,) float64 pages opened before the visitor was known, NaN for never
+    folder: Path = field(init=False, default=Path(), compare=False)
 
     def __len__(self) -> int:
         return len(self.session_ids)
 
+    def write_files(self, folder: Path) -> None:
+        """Write the sessions, unless an engine has written them there."""
+        if (folder / SESSIONS_FILE).exists():
+            return
+        arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
+        view, before = self.view, self.view.pages_before_purchase
+        assert before is not None
+        before = np.where(np.isinf(before), np.nan, before)
+        ids, persons, start_us, end_us, identified = (getattr(self, name) for name in _ARRAYS)
+        rows = dict(
+            zip(SESSION, (ids, persons, start_us, end_us, self.labels, before, identified), strict=True)
+        )
+        rows |= view.columns
+        for place, (types, times) in enumerate(zip(page_names(view).T, view.page_times.T, strict=True), 1):
+            rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
+        kinds = {name: arrow.string() if of.dtype.hasobject else None for name, of in rows.items()}
+        arrays = {name: arrow.array(of, kinds[name]) for name, of in rows.items()}
+        parquet.write_table(arrow.table(arrays), folder / SESSIONS_FILE)
+
+    @classmethod
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Read the sessions, all in memory."""
+        arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
+        about = content["about"]
+        steps, vocabulary = range(1, 1 + max(0, *about["steps"])), tuple(about["vocabulary"])
+        try:
+            with parquet.ParquetFile(folder / SESSIONS_FILE) as file:
+                found = {name: _values(file, name) for name in (*SESSION, *about["columns"])}
+                types = np.empty((len(found["session_id"]), len(steps)), dtype=np.int32)
+                times = np.empty(types.shape, dtype=np.int64)
+                for step in steps:
+                    names, places = _encoded(file, f"page_type_{step}")
+                    types[:, step - 1] = encode_pages([names], vocabulary, len(names))[0][places]
+                    times[:, step - 1] = _values(file, f"page_us_{step}")
+        except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
+            raise StorageError(
+                f"{folder / SESSIONS_FILE} cannot be read: {error}", f"recreate it: {cls.RECREATE}"
+            ) from None
+        ids, persons, start_us, end_us, labels, purchase, identified = map(found.pop, SESSION)
+        before = np.where(np.isnan(purchase), np.inf, purchase)
+        view = SessionsView(found, types, times, vocabulary, labels, before)
+        return {"view": view} | dict(zip(_ARRAYS, (ids, persons, start_us, end_us, identified), strict=True))
+
     @property
     def labels(self) -> np.ndarray:
-        """(n,) bool, whether a session ends in a purchase."""
+        """(n,) bool, true where a session ends in a purchase."""
         assert self.view.labels is not None
         return self.view.labels
 
@@ -109,7 +143,7 @@ class FeatureTable:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Points of prediction: pages that are open, or :data:`WHOLE_SESSION` alone."""
+        """Points of prediction: pages that are open, or only :data:`WHOLE_SESSION`."""
         return tuple(self.about["steps"])
 
     @property
@@ -145,9 +179,7 @@ class FeatureTable:
         self._check(setting, step)
         if self.is_whole:
             return np.arange(len(self))
-        identified = self.identified(step)
-        chosen = identified if setting == "identified" else ~identified
-        return np.flatnonzero(chosen & self.undecided(step))
+        return np.flatnonzero((self.identified(step) == (setting == "identified")) & self.undecided(step))
 
     def undecided(self, step: int) -> np.ndarray:
         """Return (n,) bool: whether a prediction at this step still comes well before a purchase."""
@@ -158,18 +190,16 @@ class FeatureTable:
     def identified(self, step: int) -> np.ndarray:
         """Return (n,) bool: whether the visitor is known at this step."""
         before = self.pages_before_identified
-        found: np.ndarray = (
-            ~np.isnan(before) if self.compat == "published" else (before == 0) | (before < step)
-        )
-        return found
+        found: np.ndarray = ~np.isnan(before)
+        return found if self.compat == "published" else (before == 0) | (before < step)
 
     def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
-        """Return the features of a setting, a set and a step; those that were asked for besides are extended ones."""
+        """Return the features of a setting, a set and a step; ``also`` of the options are extended ones."""
         self._check(setting, step)
         if feature_set not in self.sets:
             raise UnknownNameError("feature set", feature_set, self.sets)
         if self.is_whole:
-            return [column_feature(name, kind) for name, kind in self.about["columns"].items()]
+            return [column_feature(name, kind == "text") for name, kind in self.about["columns"].items()]
         return features_of(setting, feature_set, step, self.about["options"].get("also", ()))
 
     def at(self, rows: np.ndarray, step: int) -> SessionsView:
@@ -178,52 +208,48 @@ class FeatureTable:
         taken = self.view.take(rows)
         if self.is_whole:
             return taken
-        unknown = ~self.identified(step)[rows]
-        columns = dict(taken.columns)
+        unknown, columns = ~self.identified(step)[rows], dict(taken.columns)
         for name in HISTORY_COLUMNS:
-            columns[name] = columns[name].copy()
-            columns[name][unknown] = empty_column(self.about["columns"][name], int(unknown.sum()))
+            nothing = empty_column(self.about["columns"][name], len(rows))
+            columns[name] = np.where(unknown, nothing, columns[name])
         return replace(taken, columns=columns).until(step)
 
-    def sample(self, sessions: int | Sequence[int] | None, seed: int) -> FeatureTable:
+    def sample(self, sessions: int | Sequence[int] | None, seed: int) -> Self:
         """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
         if sessions is None:
             return self
-        parts = [np.arange(len(self))]
-        if not isinstance(sessions, int):
+        whole_persons = isinstance(sessions, int)
+        if isinstance(sessions, int):
+            limits = [(np.arange(len(self)), sessions)]
+        else:
             parts = [self.population(setting, self.steps[0]) for setting in self.settings]
-        wanted = list(zip(parts, [sessions] if isinstance(sessions, int) else sessions, strict=True))
-        if all(len(rows) <= most for rows, most in wanted):
+            limits = list(zip(parts, sessions, strict=True))
+        if all(len(rows) <= most for rows, most in limits):
             return self
         persons, inverse = np.unique(self.persons, return_inverse=True)
         place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
-        drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in wanted])
-        # a single number draws whole persons
-        rows = np.flatnonzero(np.isin(place, place[drawn])) if isinstance(sessions, int) else np.sort(drawn)
-        columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
-        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in limits])
+        rows = np.flatnonzero(np.isin(place, place[drawn])) if whole_persons else np.sort(drawn)
         about = self.about | {"fingerprint": fingerprint(self.fingerprint, "sampled", sessions, seed)}
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
-    def sessions(self, log: Log) -> SessionTables:
+    def sessions(self, log: Log, engine: Engine | None = None) -> SessionTables:
         """Return the sessions of the log that the features were made of."""
-        from diptych.commerce.purchase_intent.sessions import sessionise
-
         if self.is_whole:
-            raise UsageError("--keep-history with whole sessions, which have none", "leave it out")
-        tables = sessionise(log, SessionOptions(**self.about["session_options"]))
+            wrong = f"{self.about['name']} is a table of whole sessions, without a log"
+            raise UsageError(wrong, "leave the log out")
+        tables = sessionise(log, SessionOptions(**self.about["session_options"]), engine=engine)
         if tables.fingerprint != self.about["sessions_fingerprint"]:
-            raise UsageError(
-                f"the features were not made of {log.folder}", "give the log that they were made of"
-            )
+            wrong = f"{self.folder} was not made of the sessions of {log.folder}"
+            raise MismatchError(wrong, "give the log that it was made of")
         return tables
 
     def describe(self) -> str:
         """Return one line."""
-        n = len(self)
-        rate = self.labels.mean() if n else 0.0
+        rate = self.labels.mean() if len(self) else 0.0
         points = "whole sessions" if self.is_whole else f"{len(self.steps)} steps"
-        return f"{self.about['name']}: {n:,} sessions, {points}, {rate:.1%} with a purchase"
+        return f"{self.about['name']}: {len(self):,} sessions, {points}, {rate:.1%} with a purchase"
 
     def lines(self) -> list[str]:
         """Return what was made, and what of it a reader has to know."""
@@ -232,96 +258,46 @@ class FeatureTable:
             least = f"fewer than {about['session_options']['pages'] + BUFFER} pages"
             short = f"of {counts['sessions']:,} sessions {counts['too_short']:,} are too short ({least}); "
             return [self.describe(), f"{short}{counts['population']:,} are left"]
-        left_out, kept = (
-            "the column {column} is left out: {why} (--keep-leaking keeps it)",
-            about["kept_leaking"],
-        )
+        left_out = "the column {column} is left out: {why} (--keep-leaking keeps it)"
         warning = "warning: {} is kept, which is computed from the outcome; no number with it says anything"
         lines = [self.describe(), *(left_out.format(**one) for one in about["left_out"])]
-        return [*lines, *map(warning.format, kept), *(f"note: {note}" for note in about["notes"])]
+        lines += map(warning.format, about["kept_leaking"])
+        return lines + [f"note: {note}" for note in about["notes"]]
 
     def tables(self) -> list[Table]:
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""
         if self.is_whole:
             return []
         discretion, lines = Discretion.current(), {step: [Cell(str(step))] for step in self.steps}
-        for row in sorted(self.about["populations"], key=lambda one: self.settings.index(one["setting"])):
-            sessions, buys = row["sessions"], row["purchases"]
-            hidden = not sessions or discretion.small(buys, sessions - buys)
-            rate = Cell(percent(None if hidden else buys / sessions))
-            counts = map(discretion.count, (sessions, row["bought_too_early"]))
-            lines[row["step"]] += [next(counts), rate, next(counts)]
+        for setting, step in product(self.settings, self.steps):
+            rows = self.population(setting, step)
+            early = int((self.identified(step) == (setting == "identified")).sum()) - len(rows)
+            rate = percent(discretion.share(int(self.labels[rows].sum()), len(rows)))
+            lines[step] += [discretion.count(len(rows)), Cell(rate), discretion.count(early)]
         after = (
             "left out: something was bought before two pages more were open"
             if self.compat == "none"
-            else "as published: nobody is left out, and who logs in at any page is identified from the beginning"
+            else "as published: none is left out, and who logs in at any page is identified from the beginning"
         )
         groups = [("", 1), *((setting, 3) for setting in self.settings)]
-        heads = ("step", *(what for _ in self.settings for what in ("sessions", "% bought", "left out")))
+        heads = ("step", *("sessions", "% bought", "left out") * len(self.settings))
         return [Table("Sessions by step", heads, list(lines.values()), groups, after)]
 
     def _check(self, setting: str, step: int) -> None:
-        if setting not in self.settings:
-            raise UnknownNameError("setting", setting, self.settings)
-        if step not in self.steps:
-            raise UnknownNameError("step", str(step), map(str, self.steps))
-
-
-def count_populations(table: FeatureTable) -> list[dict[str, Any]]:
-    """Return of every setting and step sessions, purchases among them, and those that bought too early."""
-    rows = []
-    for setting in table.settings:
-        for step in table.steps:
-            chosen = table.population(setting, step)
-            identified = int(table.identified(step).sum())
-            of_setting = {ALL: len(table), "identified": identified, "anonymous": len(table) - identified}
-            counts = {"sessions": len(chosen), "purchases": int(table.labels[chosen].sum())}
-            early = of_setting[setting] - len(chosen)
-            rows.append({"setting": setting, "step": step, **counts, "bought_too_early": early})
-    return rows
-
-
-def save_header(folder: Path, about: dict[str, Any]) -> None:
-    """Write ``features.json`` beside the sessions, with their populations."""
-    header = folder / FeatureHeader.marker()
-    FeatureHeader(about).save(header)
-    FeatureHeader(about | {"populations": count_populations(open_features(folder))}).save(header)
+        for kind, name, known in (("setting", setting, self.settings), ("step", step, self.steps)):
+            if name not in known:
+                raise UnknownNameError(kind, str(name), map(str, known))
 
 
 def open_features(folder: Path | str) -> FeatureTable:
     """Open a table of features, all of it in memory."""
-    folder = Path(folder)
-    about = FeatureHeader.open(folder).about
-    arrow, parquet = (
-        require(name, "commerce", "a table of features") for name in ("pyarrow", "pyarrow.parquet")
-    )
-    steps, vocabulary = range(1, 1 + max(0, *about["steps"])), tuple(about["vocabulary"])
-    code_of = {name: code for code, name in enumerate(vocabulary)}
-    try:
-        with parquet.ParquetFile(folder / SESSIONS_FILE) as file:
-            found = {name: _values(file, name) for name in (*SESSION, *about["columns"])}
-            types = np.empty((len(found["session_id"]), len(steps)), dtype=np.int32)
-            times = np.empty(types.shape, dtype=np.int64)
-            for step in steps:
-                names, places = _encoded(file, f"page_type_{step}")
-                codes = np.array([code_of.get(name, len(code_of)) for name in names], dtype=np.int32)
-                types[:, step - 1] = codes[places]
-                times[:, step - 1] = _values(file, f"page_us_{step}")
-    except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
-        raise StorageError(
-            f"{folder / SESSIONS_FILE} cannot be read: {error}", f"recreate it: {FeatureHeader.RECREATE}"
-        ) from None
-    ids, persons, start_us, end_us, labels, before_purchase, before_identified = map(found.pop, SESSION)
-    before = np.where(np.isnan(before_purchase), np.inf, before_purchase)
-    view = SessionsView(found, types, times, vocabulary, labels, before)
-    return FeatureTable(folder, about, view, ids, persons, start_us, end_us, before_identified)
+    return FeatureTable.open(folder)
 
 
 def _values(file: Any, name: str) -> Any:
     """Return a column; equal texts are one object, and null numbers NaN."""
-    column = file.read([name]).column(0)
-    if str(column.type) != "string":
-        return column.to_numpy()
+    if str(file.schema_arrow.field(name).type) != "string":
+        return file.read([name]).column(0).to_numpy()
     names, places = _encoded(file, name)
     return text_array(names)[places]
 

@@ -6,17 +6,24 @@ cannot differ. A view of step k is cut first: what lies behind page k is not in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+
+from diptych.commerce.logs.schema import SECOND
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 NO_PAGE = -1
 """The code of a page that was not opened, or lies behind the step."""
 
 NOTHING = ""
-"""A text that is not there: of an earlier session that there was not, or of a visitor who is not known."""
+"""The text of an earlier session that does not exist, or of a visitor who is not known."""
+
+DAY_US = 86_400 * SECOND
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,9 @@ class SessionsView:
             :data:`NO_PAGE` where there is no page. Pages begin at the left.
         page_times: (n, steps) int64 microseconds; 0 where there is no page.
         vocabulary: page types in the order of their codes.
-        labels: (n,) bool, whether the session ends in a purchase; None where that is not known yet.
+        labels: (n,) bool, true where the session ends in a purchase; None where that is not known yet.
         pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
-            None where that is not known. Only fitting looks at it: no page behind a purchase teaches what leads to one.
+            None where that is not known. Only fitting looks at it.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -61,6 +68,13 @@ class SessionsView:
         """Return what is known once ``step`` pages are open."""
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
+    def until_purchase(self) -> SessionsView:
+        """Return the view without the types of pages behind a purchase: none of them teaches what leads to one."""
+        if self.pages_before_purchase is None:
+            return self
+        behind = np.arange(self.page_types.shape[1]) >= self.pages_before_purchase[:, None]
+        return replace(self, page_types=np.where(behind, NO_PAGE, self.page_types))
+
 
 def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], steps: int) -> np.ndarray:
     """Return (sessions, steps) int32 codes of page types by name, as :attr:`SessionsView.page_types`."""
@@ -85,6 +99,14 @@ class ViewColumn(NamedTuple):
     name: str
     kind: Literal["text", "number"]  # number: float64 with NaN
     group: Literal["session", "history"]  # of the session itself, or of the visitor's history
+    expression: Callable[[ir.Table], ir.Value] | None = (
+        None  # of a session and its history; None: the column itself
+    )
+
+    def value(self, row: ir.Table) -> ir.Value:
+        """Return its Ibis expression of sessions with their history."""
+        found = row[self.name] if self.expression is None else self.expression(row)
+        return found.cast("float64") if self.kind == "number" else found.fill_null(NOTHING)
 
 
 COLUMNS = (
@@ -93,22 +115,37 @@ COLUMNS = (
     ViewColumn("start_hour", "number", "session"),  # local, 0 to 23
     ViewColumn("start_dow", "number", "session"),  # local week day, 0 is Monday
     ViewColumn("orders", "number", "history"),  # sessions with a purchase that came before this start
-    ViewColumn(
-        "days_since_purchase", "number", "history"
-    ),  # from the latest of them to this start; NaN for none
+    ViewColumn(  # from the latest of them to this start; NaN for none
+        "days_since_purchase", "number", "history", lambda row: (row.start_us - row.last_purchase_us) / DAY_US
+    ),
     ViewColumn("sessions", "number", "history"),  # before this one
     ViewColumn("devices", "number", "history"),  # different device types of these sessions and of this one
     *(ViewColumn(name, "text", "history") for name in EARLIER_DEVICES),
     ViewColumn("switches", "number", "history"),  # pairs of consecutive earlier sessions on two device types
     ViewColumn("pairs", "number", "history"),  # pairs of consecutive earlier sessions
-    ViewColumn("history_days", "number", "history"),  # from the log's first session to this start
+    ViewColumn(  # from the log's first session to this start
+        "history_days", "number", "history", lambda row: (row.start_us - row.since_us) / DAY_US
+    ),
 )
+
+PURPOSE = "a table of features"
+
+SESSION = (
+    "session_id",
+    "person",
+    "start_us",
+    "end_us",
+    "label",
+    "pages_before_purchase",
+    "pages_before_identified",
+)
+"""Columns that every table of features has before those of its view."""
 
 HISTORY_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "history")
 
 
 def empty_column(kind: str, n: int) -> np.ndarray:
-    """Return (n,) values of a column of that kind that say nothing: NaN, or :data:`NOTHING`."""
+    """Return (n,) values of a column of that kind without a value: NaN, or :data:`NOTHING`."""
     return np.full(n, np.nan) if kind == "number" else text_array([NOTHING] * n)
 
 

@@ -273,7 +273,7 @@ def train(
             shutil.rmtree(left)
     job = Job(work, plan, StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
-    table = features if jobs == 1 else features.folder
+    table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, _fit_unit, processes=jobs, setup=_begin, setup_args=(table, slices, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
     weighting = MODELS.get(options.model).weighting if options.balanced else "none"
