@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import refused
-from scipy.sparse import csr_array
 from scipy.special import log_softmax, softmax
 
 from diptych.commerce.catalogue import Catalogue
@@ -32,6 +31,7 @@ CODES = {("A",): "1", ("A", "x"): "gid://shop/2", ("A", "y", "z"): "3"}
 TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")], CODES)
 A, AX, AY, AYZ, B, C, CX = range(7)
 CANDIDATES = np.array([AX, AYZ, B, CX])
+A_ROW = np.array([0])
 EYE = np.eye(7, dtype=np.float32)[:, CANDIDATES]
 """Rows of the tree's categories: a product's row is its scores of the candidates, all others have 0."""
 
@@ -87,18 +87,17 @@ def test_of_twins_the_one_whose_ancestors_fit_is_suggested() -> None:
     assert block.confidence[0, 0] >= block.confidence[0, 1] > 0
 
 
-def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SCORES", 6)
     random, tree = np.random.default_rng(0), CategoryTree([(name,) for name in "abc"])
     products = random.integers(-3, 4, (7, 4)).astype(np.float32)
     categories = random.integers(-3, 4, (3, 4)).astype(np.float32)
     rows, candidates = np.array([6, 0, 3]), np.arange(3)
-    for left, right in ((products, categories), (csr_array(products), csr_array(categories))):
-        blocks = list(Filler(tree, candidates, right).score_blocks(left, rows))
-        assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
-        assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
+    blocks = list(Filler(tree, candidates, categories).score_blocks(products, rows))
+    assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
+    assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
     narrow = Filler(tree, candidates, categories[:, :3])
-    with pytest.raises(MismatchError, match="width 4 and of categories of 3"):
+    with pytest.raises(MismatchError, match=r"rows of products \(7, 4\), of categories \(3, 3\)"):
         next(narrow.score_blocks(products, rows))
     products[3, 1] = np.nan
     with pytest.raises(NumericalError, match="product row 3"):
@@ -177,7 +176,7 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
     catalogue = sorted_into(shop, TREE, places)
     filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
-    found = list(filler.fill(rows, catalogue, np.arange(8)))
+    found = list(filler.fill(rows, catalogue))
     assert [one.verdict for one in found] == [
         "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
     ]  # fmt: skip
@@ -192,9 +191,11 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     assert [one.overlap for one in found[:6]] == [None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
     assert (found[3].own, found[7].path, found[7].code) == (("B",), (), None)
     lower = replace(filler, threshold=0.4)
-    verdicts = [one.verdict for one in lower.fill(rows, catalogue, np.arange(8))]
+    verdicts = [one.verdict for one in lower.fill(rows, catalogue)]
     assert verdicts[:7] == ["whole", "agrees", "refines", "disagrees", "disagrees", "disagrees", "disagrees"]
-    assert [one.id for one in filler.fill(rows, catalogue)] == [catalogue.ids[0], catalogue.ids[7]]
+    blank = list(filler.fill(rows, catalogue, np.arange(8) > 4))[:5]
+    assert [(one.verdict, one.levels, one.alternatives) for one in blank] == [("nothing known", (), ())] * 5
+    assert (blank[0].overlap, blank[1].overlap) == (None, (0, 0, 2))
     assert set(verdicts) <= set(VERDICTS)
 
 
@@ -208,19 +209,16 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
     ]  # fmt: skip
     assert worth.levels[0].confidence == pytest.approx(0.8)
     assert worth.whole.accuracy == pytest.approx(1 / 3)
-    assert worth.cut == ((3, 3, 1.0),)  # of one of them alone it is known whether the third level is right
+    assert worth.kept == 3
     assert worth.hierarchical == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
     filler = Filler(TREE, CANDIDATES, EYE)
     for call, error, match in (
-        (lambda: Filler(TREE, CANDIDATES, EYE[:3]), MismatchError, "7 categories, 3 rows"),
-        (lambda: replace(filler, threshold=1.5), UsageError, r"threshold 1\.5"),
-        (lambda: replace(filler, temperature=0.0), UsageError, r"temperature 0\.0"),
+        (lambda: next(Filler(TREE, CANDIDATES, EYE[:3]).blocks(EYE, A_ROW)), MismatchError, "7 categories"),
         (lambda: next(filler.fill(EYE, shop)), MismatchError, "7 rows for 24 products"),
-        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the same"),
-        (lambda: candidate_nodes(shop, "some"), UsageError, "candidates 'some'"),  # type: ignore[arg-type]
+        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the model's 7"),
     ):
         refused(error, match, call)
 
@@ -233,8 +231,8 @@ OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, LEVELS[:1], (), (1,
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
 def test_what_is_written(tmp_path: Path, name: str) -> None:
-    written = write_filled([ODD, OWN], tmp_path / name, {"run": "r"}, leave_out=("agrees",))
-    assert (written.products, written.reviewed, written.compared) == (1, 1, 1)
+    written = write_filled([ODD, OWN], tmp_path / name, {"run": "r"}, ("agrees",))
+    assert (written["products"], written["review"]) == (2, 1)
     tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
     for table in tables:
         with open(tmp_path / table, encoding="utf-8", newline="") as file:
@@ -250,7 +248,7 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
     summary = json.loads((tmp_path / "filled.summary.json").read_text())
     assert summary["counts"] == {"agrees": 1, "disagrees": 1}
     assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert (summary["run"], summary["review"]) == ("r", 1)
+    assert summary == {**written, "run": "r"}
 
 
 def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
