@@ -85,7 +85,7 @@ def test_what_was_mended_and_what_cannot_be(diptych: Command, tmp_path: Path) ->
     file.write_text("id,parent,name\n1,,A\n2,9,B\n")
     diptych(f"categories tree {file}", failed=("'B' (id 2, parent 9)", "orphans=root"))
     done = diptych(f"categories tree {file} --option orphans=root --out {tmp_path}/tree.json")
-    assert "note: 1 categories whose parent is not there made roots, the first: B" in words(done.out)
+    assert "note: 1 categories whose parent is not there made roots: 'B' (id 2, parent 9)" in words(done.out)
     file.write_text("id,parent,name\n1,2,A\n2,1,B\n")
     diptych(
         f"categories tree {file} --out {tmp_path}/none.json", failed="'A' (id 1) → 'B' (id 2) → 'A' (id 1)"

@@ -18,7 +18,7 @@ from tiny_evaluation import evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.category_to_image.picking import Picks, pick_rows
+from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.tables import (
     error_table,
@@ -126,7 +126,7 @@ def picks_of(shop: Catalogue, k: int = 3, **options: Any) -> Picks:
         random.standard_normal((n, 4)).astype(np.float32) for n in (len(shop.tree), len(shop))
     )
     texts = category_texts(shop.tree, range(len(shop.tree)))
-    return pick_rows(categories, products, shop, k, texts=texts, beyond=True, **options)
+    return pick(categories, products, shop, k, texts=texts, beyond=True, **options)
 
 
 def test_one_page(shop: Catalogue, tmp_path: Path) -> None:

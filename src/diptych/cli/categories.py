@@ -20,7 +20,7 @@ from diptych.commerce.category_to_image.application import (
     train_catalogue,
 )
 from diptych.commerce.category_to_image.features import EncoderSpec
-from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue
+from diptych.commerce.category_to_image.filled import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.searching import IndexOptions, index_products
 from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings

@@ -16,13 +16,13 @@ from scipy.special import log_softmax, softmax
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image import Filler, calibrate, candidate_nodes, reliability_of
 from diptych.commerce.category_to_image import filling as module
+from diptych.commerce.category_to_image.filled import FillOptions, write_filled
 from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     VERDICTS,
     Filled,
     expected_calibration_error,
     hierarchical_f1,
-    write_filled,
 )
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
@@ -262,4 +262,4 @@ def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
 
     refused(NumericalError, "no number", write_filled, broken(), file, {})
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
-    refused(UsageError, r"ends in '\.xlsx'", write_filled, [], tmp_path / "filled.xlsx", {})
+    refused(UsageError, r"ends in '\.xlsx'", FillOptions, out=tmp_path / "filled.xlsx")

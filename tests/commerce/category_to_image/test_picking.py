@@ -17,7 +17,7 @@ from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_cat
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.category_to_image.picking import Picks, pick_rows
+from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.core.errors import DataError, MismatchError, UsageError
 
 
@@ -29,7 +29,7 @@ def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray,
 
 def picked(shop: Catalogue, categories: Any, products: Any, k: int = 3, **options: Any) -> Picks:
     options = {"beyond": True, "texts": category_texts(shop.tree, range(len(shop.tree))), **options}
-    return pick_rows(categories, products, shop, k, **options)
+    return pick(categories, products, shop, k, **options)
 
 
 def slowly_pick(
@@ -80,7 +80,7 @@ def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str)
 def test_nothing_is_shown_twice_on_one_category(
     shop: Catalogue, monkeypatch: pytest.MonkeyPatch, among: str, by: tuple[str, ...], deep: int
 ) -> None:
-    monkeypatch.setattr(sys.modules[pick_rows.__module__], "_DEEP", deep)
+    monkeypatch.setattr(sys.modules[pick.__module__], "_DEEP", deep)
     words = [title.split(" ")[0] for title in shop.titles]
     titles = [word.upper() if row % 2 else word for row, word in enumerate(words)]
     sources = shop.collection.source_rows.copy()

@@ -23,7 +23,7 @@ from diptych.commerce.catalogue.source import (
 )
 from diptych.commerce.category_to_image.features import EncoderSpec
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
+from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick
 from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.commerce.category_to_image.tables import run_tables
@@ -244,7 +244,7 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
     how: dict[str, Any] = options.model_dump(include={"k", "among", "beyond", "distinct"})
     with rows_for(run, catalogue) as embedded:
         rows = category_rows(run, catalogue.tree), embedded.rows
-        return pick_rows(*rows, catalogue, texts=texts, about=about, **how)
+        return pick(*rows, catalogue, texts=texts, about=about, **how)
 
 
 class EvaluateOptions(HeadOptions, SamplesOption):

@@ -1,4 +1,4 @@
-"""Fill a catalogue with a run: calibrate, measure what confidence is worth, suggest paths, write them.
+"""Suggest category paths for products: calibrate, measure what confidence is worth, rank whole paths.
 
 Whole paths compete: P(path) ∝ exp(s/T) · Π p^w, where s is the similarity of product and the path's last category, and
 each level from the root on contributes p, the soft-max of s/T of its category among all of that level, or among its
@@ -9,34 +9,17 @@ On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.source import validation_split
-from diptych.commerce.category_to_image.application import (
-    OtherData,
-    PartOptions,
-    category_rows,
-    own_products,
-    rows_for,
-    use_of,
-)
-from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.tables import fill_tables
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.core.files import atomic_path, write_json, write_rows
-from diptych.core.options import parameter
-from diptych.core.table import Table
+from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.metrics.runs import blocks
 
 if TYPE_CHECKING:
@@ -425,179 +408,3 @@ def expected_calibration_error(
     mean, share = (np.bincount(place, of, bins) / np.maximum(many, 1) for of in (confidence, right))
     error = float((many * np.abs(mean - share)).sum() / max(1, len(right)))
     return error, tuple(zip(many.tolist(), mean.tolist(), share.tolist(), strict=True))
-
-
-class FillOptions(PartOptions):
-    """What is suggested, and how sure it has to be."""
-
-    check: bool = parameter(False, "Also products whose own category is not the one suggested.")
-    threshold: float = parameter(0.5, "Confidence below which a path is cut.", ge=0, le=1)
-    alternatives: int = parameter(3, "Likeliest categories to name.", ge=0)
-    candidates: Candidates = parameter("specific", "specific: leaves, and categories that hold products.")
-    calibrate_on: str | None = parameter(
-        None,
-        "The split of the run's products that confidence is calibrated on.",
-        default="its validation split",
-    )
-
-
-@dataclass(frozen=True)
-class FilledCatalogue:
-    """What was suggested, and what it is worth."""
-
-    file: Path
-    there: int  # how many products there are
-    calibration: Calibration
-    split: str  # what it was calibrated on
-    reliability: Reliability | None  # None where there are no other products to measure it on
-    summary: Mapping[str, Any]  # as it is written
-
-    def tables(self) -> list[Table]:
-        """Return what confidence is worth, and the verdicts."""
-        return fill_tables(self.summary["counts"], VERDICTS, self.reliability)
-
-    def lines(self) -> list[str]:
-        """Return the calibration, what a reader of the suggestions should know, and where they are."""
-        found, summary = self.calibration, self.summary
-        lines = [
-            f"temperature {found.temperature:.4g}, levels of a path (against {found.against}) with weight "
-            f"{found.weight:g}, found on {found.products:,} products of split {self.split}: loss {found.loss:.3f} "
-            f"nats, a uniform guess has {found.chance:.3f}"
-        ]
-        if self.reliability is None:
-            lines.append("what confidence is worth was not measured: no other products have a category")
-        else:
-            f1 = self.reliability.hierarchical["f1"]
-            lines.append(f"hierarchical F1 of whole paths of test products: {100 * f1:.1f} %")
-        if own := summary.get("hierarchical"):
-            precision, recall, f1 = (100 * own[name] for name in ("precision", "recall", "f1"))
-            line = f"hierarchical F1 of what is suggested for {own['products']:,} products with categories of their own"
-            lines.append(f"{line}: {f1:.1f} % (precision {precision:.1f}, recall {recall:.1f})")
-        if known := summary["trained_on"]:
-            line = f"the run was trained on {known:,} of these products and agrees with them too readily"
-            lines.append(f"{line}; --split test has others")
-        if not summary["products"]:
-            return [*lines, f"all {self.there:,} products have a category: nothing to fill"]
-        if agreed := sum(summary["counts"].get(one, 0) for one in summary["left_out"]):
-            lines.append(f"{agreed:,} that agree with their own category left out")
-        lines.append(f"{summary['products'] - agreed:,} products in {self.file}")
-        return [*lines, f"{summary['review']:,} of them need a person, as in {review_path(self.file)}"]
-
-
-def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> FilledCatalogue:
-    """Suggest categories for the products without one, or with ``check`` for all, and write them to a file."""
-    file = options.out or run.folder / ("checked.jsonl" if options.check else "filled.jsonl")
-    check_ending(file)
-    whole = data.of(run, own_tree=False)
-    own, split = whole if data.data is None else own_products(run), options.split
-    catalogue = whole if split in (None, "all") else whole.split(split)
-    known = _calibration_split(own, options.calibrate_on)
-    filler, reliability = _filler(run, own, options), None
-    with rows_for(run, own.split(known)) as embedded:
-        calibration = calibrate(filler, embedded.rows, own.split(known))
-    found = {name: getattr(calibration, name) for name in ("temperature", "weight", "against")}
-    if known != "test" and "test" in own.split_sizes and ((test := own.split("test")).place >= 0).any():
-        with rows_for(run, test) as embedded:
-            reliability = reliability_of(replace(filler, **found), embedded.rows, test)
-    if is_other := catalogue.tree.fingerprint != own.tree.fingerprint:  # the same confidence in scores
-        filler = _filler(run, catalogue, options)
-    part = catalogue.subset(np.flatnonzero((catalogue.place < 0) | options.check))
-    metadata: dict[str, Any] = {
-        **use_of(run, data, split, part),
-        "candidates": {"kind": options.candidates, "categories": len(filler.candidates)},
-        "threshold": options.threshold,
-        "calibration": {**asdict(calibration), "split": known},
-        "reliability": None if reliability is None else asdict(reliability),
-        "measured on": "the run's own tree" if is_other else "the same tree",
-        "notes": list(catalogue.notes),
-    }
-    leave_out = ("agrees",) if options.check else ()
-    filled: Iterable[Filled] = ()
-    if not len(part):
-        summary = write_filled(filled, file, metadata, leave_out)
-    else:
-        features = run.features(part)
-        is_known = np.logical_or.reduce([features.present(one) for one in run.options.modalities])
-        with rows_for(run, part) as embedded:
-            filled = replace(filler, **found).fill(embedded.rows, part, is_known)
-            summary = write_filled(filled, file, metadata, leave_out)
-    return FilledCatalogue(file, len(catalogue), calibration, known, reliability, summary)
-
-
-def _calibration_split(own: Catalogue, named: str | None) -> str:
-    name = named or validation_split(own)
-    if name is None or name not in own.split_sizes:
-        problem = f"the run has no {named or 'validation'} products to calibrate on, only {', '.join(own.split_sizes)}"
-        raise UsageError(problem, "name others that it was not trained on: --calibrate-on test")
-    if name == "train":
-        problem = "calibrated on products that it was trained on, a model is overconfident"
-        raise UsageError(problem, "calibrate on others: --calibrate-on test")
-    return name
-
-
-def _filler(run: CategoryRun, catalogue: Catalogue, options: FillOptions) -> Filler:
-    """Return the filler for the catalogue's tree, not calibrated."""
-    nodes, rows = candidate_nodes(catalogue, options.candidates), category_rows(run, catalogue.tree)
-    return Filler(catalogue.tree, nodes, rows, threshold=options.threshold, alternatives=options.alternatives)
-
-
-def check_ending(file: Path | str) -> None:
-    """Raise a UsageError where suggestions cannot be written to such a file."""
-    if Path(file).suffix not in (".jsonl", ".csv"):
-        raise UsageError(f"{file} ends in {Path(file).suffix or 'nothing'!r}", "use .jsonl or .csv")
-
-
-def review_path(file: Path | str) -> Path:
-    """Return where the products of ``file`` are that need a person."""
-    return Path(file).with_suffix(".review.csv")
-
-
-@contextmanager
-def _written(file: Path) -> Iterator[TextIO]:
-    """Open a file that takes its name when the block succeeds."""
-    with (
-        atomic_path(file) as temporary,
-        open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
-    ):
-        yield handle
-
-
-def write_filled(
-    filled: Iterable[Filled], file: Path | str, metadata: dict[str, Any], leave_out: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Write suggestions as they come, those that need a person as CSV, and a summary; each whole or not at all.
-
-    Returns:
-        The summary, ``NAME.summary.json``.
-    """
-    file = Path(file)
-    check_ending(file)
-    counts, overlaps, is_table = dict.fromkeys(VERDICTS, 0), [], file.suffix == ".csv"
-    with _written(file) as lines, _written(review_path(file)) as review:
-        for table in (review, lines) if is_table else (review,):
-            write_rows(table, COLUMNS, ())
-        for one in filled:
-            counts[one.verdict] += 1
-            overlaps += [one.overlap] if one.overlap else []
-            if one.verdict in REVIEWED:
-                write_rows(review, list(one.cells().values()), ())
-            if one.verdict in leave_out:
-                continue
-            if is_table:
-                write_rows(lines, list(one.cells().values()), ())
-            else:
-                lines.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
-        # Killed from here on, no summary is of another file.
-        file.with_suffix(".summary.json").unlink(missing_ok=True)
-    summary: dict[str, Any] = {
-        "format": 1,
-        **metadata,
-        "products": sum(counts.values()),
-        "counts": {name: count for name, count in counts.items() if count},
-        "left_out": list(leave_out),
-        "review": sum(counts[verdict] for verdict in REVIEWED),
-    }
-    if overlaps:
-        summary["hierarchical"] = {"products": len(overlaps), **hierarchical_f1(overlaps)}
-    write_json(file.with_suffix(".summary.json"), summary)
-    return summary

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
-from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.rankers import Ranker, product_rows
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
 from diptych.metrics.runs import blocks, starts
@@ -133,24 +131,6 @@ def members_of(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pick(
-    ranker: Ranker,
-    features: ProductFeatures,
-    catalogue: Catalogue,
-    category_features: CategoryFeatures,
-    k: int = 8,
-    **options: Any,
-) -> Picks:
-    """Pick the best ``k`` pictured products of each category; ``options`` are those of :func:`pick_rows`."""
-    if list(features.ids) != list(catalogue.ids):
-        problem = f"features of {len(features):,} products, a catalogue of {len(catalogue):,}: not the same products"
-        raise MismatchError(problem, "make the features of this catalogue")
-    about = {"ranker": ranker.describe(), "fingerprint": ranker.fingerprint}
-    rows = ranker.category_rows(category_features), product_rows(ranker, features)
-    given = {"texts": category_features.texts, "unmatched": ranker.unmatched, "about": about, **options}
-    return pick_rows(*rows, catalogue, k, **given)
-
-
-def pick_rows(
     categories: np.ndarray | csr_array,
     products: np.ndarray | csr_array,
     catalogue: Catalogue,

@@ -106,6 +106,7 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
 
     @property
     def options(self) -> TrainOptions:
+        """The options of the training."""
         return self.model.options
 
     @cached_property

@@ -120,59 +120,56 @@ def _names_of(text: str, where: str, separator: str = SEPARATOR) -> Names:
     return names
 
 
+_VERSION = re.compile(r"#\s*(?:Google_Product_Taxonomy_Version|Shopify|Taxonomy).*?:\s*(\d\S*)\s*$")
+
+
 def _read_list(
-    path: Path,
-    encoding: str,
-    name: str = "",
-    comment: str = "(?!)()",
-    line: str = "()(.*)",
-    by: str = SEPARATOR,
-) -> tuple[list[Listed], str, str]:
-    """Return the categories of a path per line, the taxonomy's name, and the version in a comment at the top.
+    path: Path, encoding: str, line: str = "()(.*)", by: str = SEPARATOR
+) -> tuple[list[Listed], str]:
+    """Return the categories of a path per line, and the version in a comment at the top.
 
     Args:
-        line: a pattern of code and path; a list of which no line has a code may be read by another one.
+        line: a pattern of code and path; codes stand in all lines or in none.
         by: stands between names.
     """
     version = ""
     listed: list[Listed] = []
-    for number, text in (
-        (number, given.strip()) for number, given in read_lines(path, encoding, error=DataError)
-    ):
+    for number, text in read_lines(path, encoding, error=DataError):
+        where, text = f"{path.name}, line {number}", text.strip()
         if text.startswith("#") and not listed:
-            found = re.match(comment, text)
+            found = _VERSION.match(text)
             version = version or (found[1] if found else "")
-        elif text:
-            where, found = f"{path.name}, line {number}", re.fullmatch(line, text)
-            if found is None:
-                fix = "ID and PATH are expected in every line or in none: fetch the file again"
-                raise DataError(f"{where} has no id: {text[:60]!r}", fix)
-            listed.append(
-                (number, _names_of(found[2].removeprefix(by), where, by), found[1])
-            )  # "/Home/Lamps"
-    return listed, name, version
+        elif text and (found := re.fullmatch(line, text)):
+            names, code = _names_of(found[2].removeprefix(by), where, by), found[1] or ""  # "/Home/Lamps"
+            if listed and bool(code) != bool(listed[0][2]):
+                fix = "ids stand in all lines or in none: fetch the file again"
+                raise DataError(f"{where} has {'an' if code else 'no'} id: {text[:60]!r}", fix)
+            listed.append((number, names, code))
+    return listed, version
 
 
 # Google's lines are ``1604 - A > B``, or paths alone. An id of Shopify's is its parent's with a number more, so that
 # every line gives its place twice.
 _GID = "gid://shopify/TaxonomyCategory/"
-_GOOGLE, _GOOGLE_LINE = r"#\s*Google_Product_Taxonomy_Version:\s*(\S+)", r"(\d+) - (.*)"
-_SHOPIFY = r"#\s*(?:Shopify|Taxonomy).*?:\s*(\d\S*)\s*$"
-_SHOPIFY_LINE = rf"({_GID}[a-z]+(?:-\d+)*)\s+:\s+(.*)"
+_GOOGLE_LINE, _SHOPIFY_LINE = r"(?:(\d+) - )?(.*)", rf"(?:({_GID}[a-z]+(?:-\d+)*)\s+:\s+)?(.*)"
 
 
 def _first(lines: Iterable[str]) -> str:
-    return next((line.strip() for line in lines if line.strip() and not line.startswith("#")), "")
+    return next((line.strip() for line in lines if not line.startswith("#")), "")
+
+
+def _is_google(ending: str, lines: Sequence[str]) -> bool:
+    has_header = lines[0].startswith("#") and "Google_Product_Taxonomy_Version" in lines[0]
+    return has_header or re.match(r"\d+ - ", _first(lines)) is not None
 
 
 def _read_google(path: Path, encoding: str = "utf-8") -> Taxonomy:
-    first = _first(line for _, line in read_lines(path, encoding, error=DataError))
-    line = _GOOGLE_LINE if re.fullmatch(_GOOGLE_LINE, first) else "()(.*)"
-    return _taxonomy(path, *_read_list(path, encoding, "Google product taxonomy", _GOOGLE, line))
+    listed, version = _read_list(path, encoding, _GOOGLE_LINE)
+    return _taxonomy(path, listed, "Google product taxonomy", version)
 
 
 def _read_shopify(path: Path, encoding: str = "utf-8") -> Taxonomy:
-    listed, *about = _read_list(path, encoding, "Shopify product taxonomy", _SHOPIFY, _SHOPIFY_LINE)
+    listed, version = _read_list(path, encoding, _SHOPIFY_LINE)
     path_of = {code: names for _, names, code in listed}
     for number, names, code in listed:
         above = path_of.get(code.rpartition("-")[0], names[:-1]) if "-" in code else ()
@@ -180,7 +177,7 @@ def _read_shopify(path: Path, encoding: str = "utf-8") -> Taxonomy:
             own, by_id = SEPARATOR.join(names), SEPARATOR.join(above)
             message = f"by its id {code.removeprefix(_GID)} {own!r} stands under {by_id!r}"
             raise DataError(f"{path.name}, line {number}: {message}", "fetch the file again")
-    return _taxonomy(path, listed, *about)
+    return _taxonomy(path, listed, "Shopify product taxonomy", version)
 
 
 def _header(lines: Sequence[str]) -> set[str]:
@@ -227,19 +224,14 @@ def _read_parents(
             message = f"{table.where(line)}: id {code} is {name!r}, and {before.name!r} in line {before.line}"
             raise DataError(message, "ids must be unique")
     lost = [c for c, one in nodes.items() if one.parent not in nodes and one.parent.lower() not in _NONE]
+    named = ", ".join(f"{nodes[c].name!r} (id {c}, parent {nodes[c].parent})" for c in lost[:_SHOWN])
     if lost and orphans == "error":
-        first = ", ".join(
-            f"{nodes[code].name!r} (id {code}, parent {nodes[code].parent})" for code in lost[:_SHOWN]
-        )
-        message = f"{path.name}: {len(lost):,} of {len(nodes):,} categories have a parent that is not there: {first}"
+        message = f"{path.name}: {len(lost):,} of {len(nodes):,} categories have a parent that is not there: {named}"
         raise DataError(message, "add their parents, or make roots of them with orphans=root")
     paths = _paths_of(path, nodes)
     codes: dict[Names, str] = {}
     twins = [code for code in nodes if codes.setdefault(paths[code], code) != code]
-    notes = []
-    if lost:
-        first = nodes[lost[0]].name
-        notes.append(f"{len(lost):,} categories whose parent is not there made roots, the first: {first}")
+    notes = [f"{len(lost):,} categories whose parent is not there made roots: {named}"] if lost else []
     if twins:
         first = f"{SEPARATOR.join(paths[twins[0]])} (ids {codes[paths[twins[0]]]} and {twins[0]})"
         notes.append(
@@ -289,7 +281,7 @@ def _read_paths(
     if not separator.strip():
         raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     if _ending(path) not in _TABLES and column is None and id_column is None:
-        return _taxonomy(path, *_read_list(path, encoding, by=separator))
+        return _taxonomy(path, _read_list(path, encoding, by=separator)[0])
     table = DelimitedTable(path, encoding)
     place = table.place(column, _PATHS, "paths", "column=NAME")
     codes = table.places(_CODES)[:1]
@@ -321,7 +313,7 @@ def _read_written(path: Path) -> Taxonomy:
 TAXONOMIES = {
     "google": TaxonomyFormat(
         "Google's product taxonomy, with ids (1604 - Apparel & Accessories > Clothing) or without",
-        lambda _, lines: bool(re.match(_GOOGLE, lines[0]) or re.fullmatch(_GOOGLE_LINE, _first(lines))),
+        _is_google,
         _read_google,
     ),
     "shopify": TaxonomyFormat(
