@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from diptych.commerce.category_to_image.filled import FillOptions, write_filled
 from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     VERDICTS,
-    Filled,
     expected_calibration_error,
     hierarchical_f1,
 )
@@ -123,12 +123,12 @@ def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     assert found.products == 4000
     filler = replace(filler, temperature=found.temperature, weight=found.weight, against=found.against)
     worth = reliability_of(filler, scores, catalogue)
-    assert worth.whole.error < 0.03
-    assert worth.whole.accuracy == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
-    assert worth.hierarchical["f1"] == pytest.approx(worth.whole.accuracy)  # on a flat tree
+    assert worth["whole"]["error"] < 0.03
+    assert worth["whole"]["accuracy"] == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
+    assert worth["hierarchical"]["f1"] == pytest.approx(worth["whole"]["accuracy"])  # on a flat tree
     cold = reliability_of(replace(filler, temperature=0.05), scores, catalogue)
-    assert cold.whole.error > 0.1 > worth.whole.error
-    assert cold.whole.accuracy == worth.whole.accuracy
+    assert cold["whole"]["error"] > 0.1 > worth["whole"]["error"]
+    assert cold["whole"]["accuracy"] == worth["whole"]["accuracy"]
 
 
 def test_any_of_several_places_is_right(shop: Catalogue) -> None:
@@ -176,26 +176,27 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
     catalogue = sorted_into(shop, TREE, places)
     filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
-    found = list(filler.fill(rows, catalogue))
-    assert [one.verdict for one in found] == [
+    found, overlaps = zip(*filler.fill(rows, catalogue), strict=True)
+    assert [one["verdict"] for one in found] == [
         "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
     ]  # fmt: skip
     first = found[0]
-    assert (first.path, first.code, first.confidence) == (("A",), "1", pytest.approx(0.85))
-    assert [tuple(one.values()) for one in (*first.levels, *first.alternatives)] == [
+    assert (first["path"], first["code"], first["confidence"]) == (["A"], "1", pytest.approx(0.85))
+    assert [tuple(one.values()) for one in (*first["levels"], *first["alternatives"])] == [
         ("A", pytest.approx(0.85), "1"),
         ("x", pytest.approx(0.45), "gid://shop/2"),
         ("A > x", pytest.approx(0.45), "gid://shop/2"),
         ("A > y > z", pytest.approx(0.4), "3"),
     ]
-    assert [one.overlap for one in found[:6]] == [None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
-    assert (found[3].own, found[7].path, found[7].code) == (("B",), (), None)
+    assert overlaps[:6] == (None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3))
+    assert (found[3]["own"], found[7]["path"], found[7]["code"]) == (["B"], [], None)
     lower = replace(filler, threshold=0.4)
-    verdicts = [one.verdict for one in lower.fill(rows, catalogue)]
+    verdicts = [one["verdict"] for one, _ in lower.fill(rows, catalogue)]
     assert verdicts[:7] == ["whole", "agrees", "refines", "disagrees", "disagrees", "disagrees", "disagrees"]
     blank = list(filler.fill(rows, catalogue, np.arange(8) > 4))[:5]
-    assert [(one.verdict, one.levels, one.alternatives) for one in blank] == [("nothing known", (), ())] * 5
-    assert (blank[0].overlap, blank[1].overlap) == (None, (0, 0, 2))
+    keys = ("verdict", "path", "levels", "alternatives")
+    assert [[one[key] for key in keys] for one, _ in blank] == [["nothing known", [], [], []]] * 5
+    assert (blank[0][1], blank[1][1]) == (None, (0, 0, 2))
     assert set(verdicts) <= set(VERDICTS)
 
 
@@ -203,14 +204,14 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
     rows = np.concatenate([by_log(0.1, 0.7, 0.1, 0.1)] * 4)
     catalogue = sorted_into(shop, TREE, [[AYZ], [AY], [B], []])
     worth = reliability_of(Filler(TREE, CANDIDATES, EYE), rows, catalogue)
-    assert worth.products == 3
-    assert [(one.level, one.products, one.accuracy) for one in worth.levels] == [
+    assert worth["products"] == 3
+    assert [(one["level"], one["products"], one["accuracy"]) for one in worth["levels"]] == [
         (1, 3, pytest.approx(2 / 3)), (2, 2, 1.0), (3, 1, 1.0),
     ]  # fmt: skip
-    assert worth.levels[0].confidence == pytest.approx(0.8)
-    assert worth.whole.accuracy == pytest.approx(1 / 3)
-    assert worth.kept == 3
-    assert worth.hierarchical == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
+    assert worth["levels"][0]["confidence"] == pytest.approx(0.8)
+    assert worth["whole"]["accuracy"] == pytest.approx(1 / 3)
+    assert worth["kept"] == 3
+    assert worth["hierarchical"] == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
@@ -225,13 +226,24 @@ def test_what_cannot_be(shop: Catalogue) -> None:
 
 LEVELS = [{"name": "X", "confidence": 0.9, "code": None}, {"name": "Y, Z", "confidence": 0.75, "code": "8"}]
 OTHERS = [{"category": "X > Y, Z", "probability": 0.7, "code": "8"}]
-ODD = Filled("-p1", '=1+"2"', "disagrees", (), ("X", "Y, Z"), "8", 0.75, LEVELS, OTHERS)
-OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, LEVELS[:1], (), (1, 1, 1))
+ODD: dict[str, Any] = {
+    "id": "-p1", "title": '=1+"2"', "verdict": "disagrees", "own": [], "path": ["X", "Y, Z"], "code": "8",
+    "confidence": 0.75, "levels": LEVELS, "alternatives": OTHERS,
+}  # fmt: skip
+OWN = {
+    **ODD,
+    "id": "p2",
+    "title": "",
+    "verdict": "agrees",
+    "own": ["@X"],
+    "levels": LEVELS[:1],
+    "path": ["X"],
+}
 
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
 def test_what_is_written(tmp_path: Path, name: str) -> None:
-    written = write_filled([ODD, OWN], tmp_path / name, {"run": "r"}, ("agrees",))
+    written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
     assert (written["products"], written["review"]) == (2, 1)
     tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
     for table in tables:
@@ -243,7 +255,7 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
                        "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
     if name.endswith(".jsonl"):
         (line,) = (tmp_path / name).read_text("utf-8").splitlines()
-        assert json.loads(line) == {**ODD.to_dict(), "own": [], "path": ["X", "Y, Z"]}
+        assert json.loads(line) == ODD
         assert json.loads(line)["levels"][1] == {"name": "Y, Z", "confidence": 0.75, "code": "8"}
     summary = json.loads((tmp_path / "filled.summary.json").read_text())
     assert summary["counts"] == {"agrees": 1, "disagrees": 1}
@@ -253,11 +265,11 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
 
 def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
     file = tmp_path / "filled.jsonl"
-    write_filled([OWN], file, {})
+    write_filled([(OWN, (1, 1, 1))], file, {})
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
 
-    def broken() -> Iterator[Filled]:
-        yield ODD
+    def broken() -> Iterator[Any]:
+        yield ODD, None
         raise NumericalError("no number")
 
     refused(NumericalError, "no number", write_filled, broken(), file, {})

@@ -30,9 +30,10 @@ from diptych.commerce.category_to_image.filling import (
     Candidates,
     Filled,
     Filler,
-    Reliability,
+    Overlap,
     calibrate,
     candidate_nodes,
+    cells_of,
     hierarchical_f1,
     reliability_of,
 )
@@ -74,7 +75,7 @@ class FilledCatalogue:
     there: int  # how many products there are
     calibration: Calibration
     split: str  # what it was calibrated on
-    reliability: Reliability | None  # None where there are no other products to measure it on
+    reliability: Mapping[str, Any] | None  # None where there are no other products to measure it on
     summary: Mapping[str, Any]  # as it is written
 
     def tables(self) -> list[Table]:
@@ -92,7 +93,7 @@ class FilledCatalogue:
         if self.reliability is None:
             lines.append("what confidence is worth was not measured: no other products have a category")
         else:
-            f1 = self.reliability.hierarchical["f1"]
+            f1 = self.reliability["hierarchical"]["f1"]
             lines.append(f"hierarchical F1 of whole paths of test products: {100 * f1:.1f} %")
         if own := summary.get("hierarchical"):
             precision, recall, f1 = (100 * own[name] for name in ("precision", "recall", "f1"))
@@ -142,7 +143,7 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> F
         "candidates": {"kind": options.candidates, "categories": len(filler.candidates)},
         "threshold": options.threshold,
         "calibration": {**asdict(calibration), "split": known},
-        "reliability": None if reliability is None else asdict(reliability),
+        "reliability": reliability,
         "measured on": "the run's own tree" if is_other else "the same tree",
         "notes": list(catalogue.notes),
     }
@@ -167,7 +168,10 @@ def _written(file: Path) -> Iterator[TextIO]:
 
 
 def write_filled(
-    filled: Iterable[Filled], file: Path | str, metadata: dict[str, Any], leave_out: Sequence[str] = ()
+    filled: Iterable[tuple[Filled, Overlap | None]],
+    file: Path | str,
+    metadata: dict[str, Any],
+    leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write suggestions as they come, those that need a person as CSV, and a summary; each whole or not at all.
 
@@ -180,16 +184,16 @@ def write_filled(
     with _written(file) as lines, _written(file.with_suffix(".review.csv")) as review:
         for table in (review, lines) if is_table else (review,):
             write_rows(table, COLUMNS, ())
-        for one in filled:
-            counts[one.verdict] += 1
-            overlaps += [one.overlap] if one.overlap else []
-            row = list(one.cells().values())
-            if one.verdict in REVIEWED:
+        for one, overlap in filled:
+            counts[one["verdict"]] += 1
+            overlaps += [overlap] if overlap else []
+            row = list(cells_of(one).values())
+            if one["verdict"] in REVIEWED:
                 write_rows(review, row, ())
-            if one.verdict not in leave_out and is_table:
+            if one["verdict"] not in leave_out and is_table:
                 write_rows(lines, row, ())
-            elif one.verdict not in leave_out:
-                lines.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
+            elif one["verdict"] not in leave_out:
+                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
         summary_file.unlink(missing_ok=True)  # killed from here on, no summary is of another file
     sizes = {
         "products": sum(counts.values()),

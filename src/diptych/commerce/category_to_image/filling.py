@@ -9,8 +9,8 @@ On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -59,51 +59,41 @@ def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.n
     return np.flatnonzero(can)
 
 
-@dataclass(frozen=True)
-class Filled:
-    """What is suggested for one product; ``path`` is the whole path as far as the confidence reaches the threshold.
+Filled = dict[str, Any]
+"""A suggestion for one product, JSON-able; probabilities have six digits, as far as products of float32 rows agree.
 
-    Probabilities have six digits, which is as far as products of float32 rows agree.
-    """
+``id``, ``title``, ``verdict`` (of VERDICTS), ``own`` (texts of its own categories), ``path`` (the whole path as far as the
+confidence reaches the threshold), ``code`` and ``confidence`` of its last category, ``levels`` (name, confidence, code of
+each level of the whole path), ``alternatives`` (category, probability, code, likeliest first).
+"""
 
-    id: str
-    title: str
-    verdict: str  # of VERDICTS
-    own: tuple[str, ...] = ()  # the texts of its own categories, maybe none
-    path: tuple[str, ...] = ()
-    code: str | None = None  # the taxonomy's own id of the last category of ``path``
-    confidence: float = 0.0  # of that category
-    levels: Sequence[Mapping[str, Any]] = ()  # name, confidence and code of each level of the whole path
-    alternatives: Sequence[Mapping[str, Any]] = ()  # category, probability and code: likeliest first
-    overlap: tuple[int, int, int] | None = None  # see :func:`hierarchical_f1`; None without an own category
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
-        return {name: value for name, value in asdict(self).items() if name != "overlap"}
-
-    def cells(self) -> dict[str, str]:
-        """Return it as a row of a table, by column."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "verdict": self.verdict,
-            "category": SEPARATOR.join(self.path),
-            "code": self.code or "",
-            "confidence": f"{self.confidence:.6f}",
-            "own": "; ".join(self.own),
-            "whole_path": SEPARATOR.join(one["name"] for one in self.levels),
-            "whole_code": str(self.levels[-1]["code"] or "") if self.levels else "",
-            "levels": " ".join(f"{one['confidence']:.6f}" for one in self.levels),
-            "alternatives": "; ".join(
-                f"{one['category']} ({one['probability']:.6f})" for one in self.alternatives
-            ),
-        }
+Overlap = tuple[int, int, int]
+"""See :func:`hierarchical_f1`."""
 
 
-COLUMNS = list(Filled("", "", "").cells())
+def cells_of(one: Filled) -> dict[str, str]:
+    """Return a suggestion as a row of a table, by column."""
+    levels = one["levels"]
+    return {
+        **{name: one[name] for name in ("id", "title", "verdict")},
+        "category": SEPARATOR.join(one["path"]),
+        "code": one["code"] or "",
+        "confidence": f"{one['confidence']:.6f}",
+        "own": "; ".join(one["own"]),
+        "whole_path": SEPARATOR.join(level["name"] for level in levels),
+        "whole_code": (levels[-1]["code"] or "") if levels else "",
+        "levels": " ".join(f"{level['confidence']:.6f}" for level in levels),
+        "alternatives": "; ".join(
+            f"{other['category']} ({other['probability']:.6f})" for other in one["alternatives"]
+        ),
+    }
 
 
-def hierarchical_f1(overlaps: Iterable[tuple[int, int, int]]) -> dict[str, float]:
+COLUMNS = ["id", "title", "verdict", "category", "code", "confidence", "own"]
+COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
+
+
+def hierarchical_f1(overlaps: Iterable[Overlap]) -> dict[str, float]:
     """Return hierarchical precision, recall and F1, micro-averaged over products.
 
     With P the categories on a product's suggested path and T those on its own, ancestors included: precision is
@@ -119,7 +109,7 @@ def hierarchical_f1(overlaps: Iterable[tuple[int, int, int]]) -> dict[str, float
     return {name: shared / size if size else 0.0 for name, size in sizes.items()}
 
 
-def _overlap(tree: CategoryTree, path: np.ndarray, own: np.ndarray) -> tuple[int, int, int]:
+def _overlap(tree: CategoryTree, path: np.ndarray, own: np.ndarray) -> Overlap:
     common = (tree.lineage[own][:, : len(path)] == path).sum(axis=1)  # equal nodes have equal ancestors
     best = int(np.lexsort((tree.depth[own], -common))[0])
     return int(common[best]), len(path), int(tree.depth[own[best]])
@@ -213,68 +203,54 @@ class Filler:
 
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
-    ) -> Iterator[Filled]:
-        """Yield suggestions for the products of a catalogue.
+    ) -> Iterator[tuple[Filled, Overlap | None]]:
+        """Yield suggestions for the products of a catalogue, each with its overlap with own categories, if any.
 
         Args:
             products: (n, d) float32 rows of the catalogue's products.
             known: (n,) booleans: products that have something that their rows were made of; nothing is suggested for
                 others, whose rows are all the same. None: all have.
         """
-        if catalogue.tree.fingerprint != self.tree.fingerprint or len(products) != len(catalogue):
+        tree, code = self.tree, self.tree.codes.get
+        if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
             problem = f"{len(products):,} rows for {len(catalogue):,} products, of {len(catalogue.tree):,} categories"
             fix = "give rows of these products, and read them with the model's tree"
-            raise MismatchError(f"{problem}, which are not the model's {len(self.tree):,}", fix)
+            raise MismatchError(f"{problem}, which are not the model's {len(tree):,}", fix)
         for block in self.blocks(products, np.arange(len(catalogue))):
             for product, path, confidence, kept, best, share in zip(*block, strict=True):
-                path = path[path >= 0] if known is None or known[product] else path[:0]
-                given = (catalogue.ids[product], catalogue.titles[product])
-                ranked = zip(best.tolist() if len(path) else (), share, strict=False)
-                yield self._filled(*given, catalogue.places_of(product), path, confidence, int(kept), ranked)
-
-    def _filled(
-        self,
-        name: str,
-        title: str,
-        own: np.ndarray,
-        path: np.ndarray,
-        confidence: Any,
-        kept: int,
-        ranked: Any,
-    ) -> Filled:
-        tree, texts = self.tree, tuple(map(self.tree.text, own.tolist()))
-        overlap = _overlap(tree, path[:kept], own) if len(own) else None
-        if not len(path):
-            return Filled(name, title, "nothing known", texts, overlap=overlap)
-        paths = [tree.paths[node] for node in path.tolist()]
-        values = [round(value, 6) for value in confidence.tolist()]
-        verdict = "uncertain" if not kept else "whole" if kept == len(path) else "in part"
-        if kept and overlap:
-            common, _, depth = overlap
-            verdict = "agrees" if common == kept else "refines" if common == depth else "disagrees"
-        code = tree.codes.get
-        return Filled(
-            name,
-            title,
-            verdict,
-            texts,
-            path=paths[kept - 1] if kept else (),
-            code=code(paths[kept - 1]) if kept else None,
-            confidence=values[kept - 1] if kept else 0.0,
-            levels=[
-                {"name": one[-1], "confidence": value, "code": code(one)}
-                for one, value in zip(paths, values, strict=False)
-            ],
-            alternatives=[
-                {
-                    "category": tree.text(node),
-                    "probability": round(float(p), 6),
-                    "code": code(tree.paths[node]),
+                own, is_known = catalogue.places_of(product), known is None or bool(known[product])
+                path, kept = path[path >= 0] if is_known else path[:0], int(kept) if is_known else 0
+                overlap = _overlap(tree, path[:kept], own) if len(own) else None
+                values = [round(value, 6) for value in confidence.tolist()]
+                levels = [
+                    {"name": tree.paths[node][-1], "confidence": value, "code": code(tree.paths[node])}
+                    for node, value in zip(path.tolist(), values, strict=False)
+                ]
+                others = [
+                    {"category": tree.text(node), "probability": round(p, 6), "code": code(tree.paths[node])}
+                    for node, p in zip(best.tolist(), share.tolist(), strict=True)
+                ]
+                filled = {
+                    "id": catalogue.ids[product],
+                    "title": catalogue.titles[product],
+                    "verdict": _verdict(len(path), kept, overlap),
+                    "own": [tree.text(node) for node in own.tolist()],
+                    "path": list(tree.paths[path[kept - 1]]) if kept else [],
+                    "code": levels[kept - 1]["code"] if kept else None,
+                    "confidence": values[kept - 1] if kept else 0.0,
+                    "levels": levels,
+                    "alternatives": others if is_known else [],
                 }
-                for node, p in ranked
-            ],
-            overlap=overlap,
-        )
+                yield filled, overlap
+
+
+def _verdict(levels: int, kept: int, overlap: Overlap | None) -> str:
+    if not kept:
+        return "uncertain" if levels else "nothing known"
+    if overlap is None:
+        return "whole" if kept == levels else "in part"
+    common, _, depth = overlap
+    return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
 @dataclass(frozen=True)
@@ -336,38 +312,19 @@ def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, see
     return Calibration(temperature, best.weight, best.against, len(known), value, loss(0.0, best), chance)
 
 
-@dataclass(frozen=True)
-class LevelReliability:
-    """What confidence is worth on one level of suggested paths."""
-
-    level: int  # 1 for the most general; 0 for the whole path
-    products: int  # how many have a suggestion and a category of their own there
-    confidence: float  # mean confidence
-    accuracy: float  # how many are right, as a share
-    error: float  # expected calibration error
-    bins: tuple[tuple[int, float, float], ...]  # products, mean confidence, accuracy of each bin
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """What suggestions are worth for products whose category is known."""
-
-    products: int
-    levels: tuple[LevelReliability, ...]  # of each level that has any
-    whole: LevelReliability  # of whole paths: right where a path ends in a category of the product's
-    hierarchical: Mapping[str, float]  # see :func:`hierarchical_f1`, of whole paths
-    threshold: float  # where paths were cut
-    kept: int  # products that get at least one level
-
-
-def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -> Reliability:
-    """Measure suggestions for products with a category, best of products that no training has seen.
+def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -> dict[str, Any]:
+    """Measure suggestions for products with a category, best of products that no training has seen; JSON-able.
 
     A level counts where the product's own path reaches it: of a product that is no further sorted than
     "Men > Clothing" it is unknown what is right below. Of several own paths any counts.
 
     Args:
         products: (n, d) float32 rows of the catalogue's products.
+
+    Returns:
+        ``levels``, from the most general on, and the ``whole`` path, which is right where it ends in a category of
+        the product's: products, mean confidence, accuracy, expected calibration ``error`` and its ``bins``;
+        ``hierarchical`` F1 of whole paths; ``kept``: products that get at least one level at the ``threshold``.
     """
     tree, rows = filler.tree, np.flatnonzero(catalogue.place >= 0)
     deepest, kept = tree.lineage.shape[1], 0
@@ -382,14 +339,21 @@ def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -
             seen[0].append((confidence[len(path) - 1], bool((own == path[-1]).any())))
             overlaps.append(_overlap(tree, path, own))
     whole, *levels = (_level(level, *np.array(one).reshape(-1, 2).T) for level, one in enumerate(seen))
-    some = tuple(one for one in levels if one.products)
-    return Reliability(len(rows), some, whole, hierarchical_f1(overlaps), filler.threshold, kept)
+    return {
+        "products": len(rows),
+        "levels": [one for one in levels if one["products"]],
+        "whole": whole,
+        "hierarchical": hierarchical_f1(overlaps),
+        "threshold": filler.threshold,
+        "kept": kept,
+    }
 
 
-def _level(level: int, confidence: np.ndarray, right: np.ndarray) -> LevelReliability:
+def _level(level: int, confidence: np.ndarray, right: np.ndarray) -> dict[str, Any]:
     error, bins = expected_calibration_error(confidence, right)
     n = max(1, len(right))
-    return LevelReliability(level, len(right), confidence.sum() / n, right.sum() / n, error, bins)
+    shares = {"confidence": float(confidence.sum() / n), "accuracy": float(right.sum() / n)}
+    return {"level": level, "products": len(right), **shares, "error": error, "bins": bins}
 
 
 def expected_calibration_error(

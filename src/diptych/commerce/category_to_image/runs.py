@@ -13,11 +13,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,13 +29,10 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path
 from diptych.core.reading import file_errors, read_log
-from diptych.core.version import __version__
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.trained import TrainedModel
-
-_LIBRARIES = ("torch", "numpy", "pillow", "scikit-learn", "safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +57,8 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
         import pyarrow
         import pyarrow.parquet as parquet
 
+        from diptych.training.run import environment
+
         folder, tree = Path(folder), catalogue.tree
         if not (folder / "model").is_dir():
             raise UsageError(f"no model was trained in {folder}", "train with out= that folder first")
@@ -70,7 +67,6 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
         with atomic_path(folder / "splits.parquet") as temporary:
             parquet.write_table(pyarrow.table(splits), temporary, compression="zstd")
         about = {
-            "diptych": __version__,
             "model": model.name,
             "fingerprint": model.fingerprint,
             "options": model.options.model_dump(mode="json"),
@@ -80,8 +76,7 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
             "notes": list(catalogue.notes),
             "encoders": maker.describe(),
             "tree": tree.fingerprint,
-            "python": platform.python_version(),
-            "libraries": {name: metadata.version(name) for name in _LIBRARIES},
+            "environment": environment(),
         }
         codes = [[list(path), code] for path, code in tree.codes.items()]
         cls(about, [list(path) for path in tree.paths], codes).save(folder / cls.marker())

@@ -11,7 +11,6 @@ from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.filling import Reliability
     from diptych.commerce.category_to_image.picking import Picks
     from diptych.evaluation.result import Result
 
@@ -273,19 +272,20 @@ def pick_warnings(about: Numbers, among: str) -> list[str]:
 
 
 def fill_tables(
-    counts: Mapping[str, int], meanings: Mapping[str, str], reliability: Reliability | None
+    counts: Mapping[str, int], meanings: Mapping[str, str], reliability: Numbers | None
 ) -> list[Table]:
     """Return what confidence is worth on test products, and how many suggestions there are of which verdict."""
     tables = []
     if reliability is not None:
         rows = []
-        for one in (*reliability.levels, reliability.whole):
-            head = Cell(f"level {one.level}" if one.level else "whole path")
-            shares = percent(one.confidence), percent(one.accuracy), Cell.number(one.error, 3)
-            rows.append([head, _count(one.products), *shares])
-        after = f"{reliability.kept:,} of them get at least one level at the threshold of {reliability.threshold:g}; "
+        for one in (*reliability["levels"], reliability["whole"]):
+            head = Cell(f"level {one['level']}" if one["level"] else "whole path")
+            shares = percent(one["confidence"]), percent(one["accuracy"]), Cell.number(one["error"], 3)
+            rows.append([head, _count(one["products"]), *shares])
+        kept, threshold = reliability["kept"], reliability["threshold"]
+        after = f"{kept:,} of them get at least one level at the threshold of {threshold:g}; "
         after += "calibration error: mean distance of confidence from accuracy over 15 bins"
-        caption = f"What confidence is worth on {reliability.products:,} test products"
+        caption = f"What confidence is worth on {reliability['products']:,} test products"
         heads = ("", "products", "% confidence", "% right", "calibration error")
         tables.append(Table(caption, heads, rows, after=after))
     if counts:
