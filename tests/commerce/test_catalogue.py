@@ -238,7 +238,7 @@ def test_a_held_out_category_is_in_test_alone(shop: Catalogue, setting: str) -> 
         ("product", {"together": "picture"}, UsageError, "together"),
         ("product", {"shares": {"train": 0.9999, "test": 0.0001}}, DataError, "no product fell to test"),
         ("category", {"held_out": 1.0}, UsageError, "held_out: .*less than 1"),
-        ("category", {"setting": "most-special"}, UnknownNameError, "most-specific"),
+        ("category", {"setting": "most-special"}, UsageError, "most-specific"),
     ],
 )
 def test_what_cannot_be(

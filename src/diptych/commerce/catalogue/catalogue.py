@@ -175,12 +175,11 @@ def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | N
 
 def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
     """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
-    if setting not in SETTINGS:
-        raise UnknownNameError("setting", setting, SETTINGS)
     if setting == "all":
         return np.unique(nodes_on_paths(catalogue)[1])
-    places = catalogue.places
-    return np.unique(places if setting == "most-specific" else catalogue.tree.root[places])
+    return np.unique(
+        catalogue.places if setting == "most-specific" else catalogue.tree.root[catalogue.places]
+    )
 
 
 Relevance = Literal["label", "path"]

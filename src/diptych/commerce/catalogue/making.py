@@ -79,17 +79,15 @@ def catalogue_of(
             raise DataError(f"{message}; {len(strange):,} of {len(known):,} paths are like that", fix)
         full = CategoryTree((*full.paths, *strange), full.codes) if unknown == "add" else full
     nodes = [[full.node(path) for path in own if path in full] for own in paths.values()]
-    above = [{one for node in own for one in full.ancestors(node)[:-1].tolist()} for own in nodes]
-    kept = [[node for node in own if node not in over] for own, over in zip(nodes, above, strict=True)]
+    kept = [_lowest(full, own) for own in nodes]
     counts = np.array([len(own) for own in kept], dtype=np.int64)
-    added = len(full) - len(tree or full)
+    added, merged = len(full) - len(tree or full), collection.n_images - len(titles)
+    dropped = sum(map(len, nodes)) - counts.sum()
     notes = {
         "categories added to the tree": added,
         "paths left out that the tree does not have": 0 if added else len(strange),
-        "paths left out that another path of the same product goes on from": sum(map(len, nodes))
-        - counts.sum(),
-        "further items of products that had one already, their images left out": collection.n_images
-        - len(titles),
+        "paths left out that another path of the same product goes on from": dropped,
+        "further items of products that had one already, their images left out": merged,
         "items in another split than their product's first item": parted,
         "products in several places of the tree": (counts > 1).sum(),
     }
@@ -108,6 +106,14 @@ def catalogue_of(
     )
 
 
+def _lowest(tree: CategoryTree, nodes: list[int]) -> list[int]:
+    """Return the nodes without those above others of them."""
+    if len(nodes) < 2:
+        return nodes
+    above = {int(one) for node in nodes for one in tree.ancestors(node)[:-1]}
+    return [node for node in nodes if node not in above]
+
+
 def _text(name: str, value: str, form: AttributeForm) -> str:
     name = name.replace("_", " ").strip() if form == "named" else ""
     return f"{name}: {value}" if name else value
@@ -117,11 +123,11 @@ class GivenSplit(Options):
     """The splits that the dataset came with."""
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
-        """Return the split of every product, and one line per thing that was done."""
+        """Return the split of every product, and notes on how it was made."""
         return list(catalogue.splits), []
 
 
-class ProductSplit(Options):
+class ProductSplit(GivenSplit):
     """Products at random; a product stays where it is when others come or go, since its draw is its own."""
 
     shares: Mapping[str, float] = {"train": 0.8, "val": 0.1, "test": 0.1}
@@ -136,7 +142,6 @@ class ProductSplit(Options):
         return self
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
-        """Return the split of every product, and one line per thing that was done."""
         names, edges = list(self.shares), np.cumsum(list(self.shares.values()))
         keys = [str(one) for one in catalogue.ids]
         if self.together == "title":
@@ -156,7 +161,7 @@ class ProductSplit(Options):
 _TEST, _HELD_OUT = "test", "held-out"
 
 
-class CategorySplit(Options):
+class CategorySplit(GivenSplit):
     """A share of the categories held out of all splits but ``test``, on top of the splits there are.
 
     Products on or below a held-out category go from all other splits to ``held-out``, so all categories below are
@@ -164,29 +169,24 @@ class CategorySplit(Options):
     """
 
     seed: int = 0
-    setting: str = "most-specific"  # whose categories are held out
+    setting: Literal["all", "most-general", "most-specific"] = (
+        "most-specific"  # whose categories are held out
+    )
     held_out: float = Field(0.2, gt=0, lt=1)  # share of those categories
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
-        """Return the split of every product, and one line per thing that was done.
-
-        Held out are those with the smallest draws of the setting's categories that have products both in test and
-        elsewhere; a draw belongs to seed and path.
-        """
+        """Hold out categories with products in test and elsewhere, by their draws, which belong to seed and path."""
         before = np.asarray(catalogue.splits, dtype=object)
         is_test = before == _TEST
         able = query_nodes_of(catalogue, self.setting)
         for part in (catalogue.split(_TEST), catalogue.subset(np.flatnonzero(~is_test))):
             able = able[np.isin(able, nodes_on_paths(part)[1])]
         if len(able) < 2:
-            message = (
-                f"{len(able)} of the {self.setting!r} categories have products in {_TEST!r} and elsewhere"
-            )
+            problem = f"{len(able)} of the {self.setting!r} categories have products in test and elsewhere"
             fix = "split by product first, or take another setting"
-            raise DataError(f"{catalogue.name}: {message}, at least two are needed to hold one out", fix)
-        draws = draw_uniform(
-            self.seed, _key("category held out"), keys_of([catalogue.tree.text(node) for node in able])
-        )
+            raise DataError(f"{catalogue.name}: {problem}, at least two are needed to hold one out", fix)
+        paths = keys_of([catalogue.tree.text(node) for node in able])
+        draws = draw_uniform(self.seed, _key("category held out"), paths)
         count = min(max(1, round(self.held_out * len(able))), len(able) - 1)
         start, nodes = nodes_on_paths(catalogue)
         owner = np.repeat(np.arange(len(catalogue)), np.diff(start))
@@ -208,7 +208,7 @@ def _key(purpose: str) -> int:
     return int(keys_of([purpose])[0])
 
 
-SPLITS: dict[str, type[GivenSplit | ProductSplit | CategorySplit]] = {
+SPLITS: dict[str, type[GivenSplit]] = {
     "category": CategorySplit,
     "given": GivenSplit,
     "product": ProductSplit,

@@ -62,9 +62,9 @@ def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.n
 Filled = dict[str, Any]
 """A suggestion for one product, JSON-able; probabilities have six digits, as far as products of float32 rows agree.
 
-``id``, ``title``, ``verdict`` (of VERDICTS), ``own`` (texts of its own categories), ``path`` (the whole path as far as the
-confidence reaches the threshold), ``code`` and ``confidence`` of its last category, ``levels`` (name, confidence, code of
-each level of the whole path), ``alternatives`` (category, probability, code, likeliest first).
+``id``, ``title``, ``verdict`` (of VERDICTS), ``own`` (texts of its own categories), ``path`` (the whole path as far as
+the confidence reaches the threshold), ``code`` and ``confidence`` of its last category, ``levels`` (name, confidence,
+code of each level of the whole path), ``alternatives`` (category, probability, code, likeliest first).
 """
 
 Overlap = tuple[int, int, int]
