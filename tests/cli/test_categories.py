@@ -32,11 +32,11 @@ def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> 
     assert said["about"]["model"] == "clip-ita"
     done.shows(f"{said['counts']['pictures']:,} images for {said['counts']['categories']:,} categories")
     done.shows(f"open {run / 'picks' / 'tree.html'}")
-    done.shows("trained on most-specific categories alone; --setting all is for every level")
+    done.shows("trained on most-specific categories only; --setting all is for every level")
     assert (run / "picks" / "tree.html").is_file()
     for entry in said["categories"]:
         assert len(entry["products"]) == min(3, entry["pictured_products"])
-        assert entry["asked"] == entry["path"][-1]
+        assert entry["query"] == entry["path"][-1]
         files = [one["file"] for one in entry["products"]]
         assert len(set(files)) == len(files)
         assert all(Path(file).is_file() for file in files)

@@ -148,7 +148,7 @@ def test_one_page(shop: Catalogue, tmp_path: Path) -> None:
     assert "--level: 4" in dresses
     assert "4 products with an image are sorted here, so at most 4 can be right" in dresses
     assert "Women › Clothing" in dresses
-    warning = text.index("trained on most-specific categories alone")
+    warning = text.index("trained on most-specific categories only")
     assert warning < text.index("Images of ") < text.index('class="pic')
     assert "trained on 7 of these products" in text.lower()
 

@@ -145,7 +145,7 @@ def _command(found: ModelsEvaluation) -> str:
         words += ["--model", ",".join(found.models), "--seeds", str(len(found.seeds))]
         words += ["--query", protocol.query] + (["--published"] if protocol.published else [])
     words += ["--setting", ",".join(found.settings), "--relevance", protocol.relevance]
-    for name, value in found.about.get("encoders asked for", ()):
+    for name, value in found.about.get("encoder options", ()):
         words += [f"--{name.replace(' ', '-')}" + ("" if "option" in name else "-encoder"), str(value)]
     return shlex.join(words)
 

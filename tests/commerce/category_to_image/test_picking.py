@@ -108,7 +108,7 @@ def test_more_than_the_shop_has(shop: Catalogue) -> None:
     picks = picked(shop, *rows_of(shop), 1000)
     assert np.diff(picks.start).tolist() == [23] * len(shop.tree)
     assert shop.ids.index(NO_PICTURE) not in picks.products
-    assert picks.counts()["categories with fewer pictures than asked for"] == len(shop.tree)
+    assert picks.counts()["categories below k"] == len(shop.tree)
     assert picks.counts()["products without a picture"] == 1
 
 
@@ -160,7 +160,7 @@ def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
     saved = json.loads(picked(shop, *rows_of(shop), 23).save(tmp_path / "picks").read_text("utf-8"))
     assert saved["counts"]["pictures"] == 23 * len(shop.tree)
     entry = saved["categories"][shop.tree.node(DRESSES)]
-    assert (entry["path"], entry["asked"], entry["code"]) == (list(DRESSES), "Dresses", None)
+    assert (entry["path"], entry["query"], entry["code"]) == (list(DRESSES), "Dresses", None)
     two = next(one for one in entry["products"] if one["id"] == TWO_PATHS)
     assert two["of_the_category"] is True
     assert sorted(two["categories"]) == [["Women", "Clothing", "Coats"], list(DRESSES)]

@@ -24,7 +24,7 @@ AttributeForm = Literal["named", "values"]
 """``named``: ``"base colour: red"``; ``values``: ``"red"``."""
 
 UnknownPath = Literal["error", "add", "none"]
-"""What becomes of a path that a given tree does not have: an error, a new node, or no place for its product."""
+"""Rules for a path that a given tree does not have: an error, a new node, or no place for its product."""
 
 
 def catalogue_of(

@@ -27,7 +27,7 @@ _TAXONOMIES = "diptych.commerce.taxonomy:TAXONOMIES"
 
 
 class SortedData(DataSource):
-    """How products and the tree that they are sorted into are read; enough to read them again from anywhere."""
+    """Options of products and of the tree that they are sorted into; enough to read them again from anywhere."""
 
     data: Path | None = parameter(
         None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
@@ -66,7 +66,7 @@ class SortedData(DataSource):
 
 
 class ProductData(SortedData):
-    """Which products a model is trained or measured on, and how they are split."""
+    """Options of the products that a model is trained or measured on, and of their splits."""
 
     data: Path = parameter(
         ...,
@@ -120,7 +120,7 @@ def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
 
 
 class TreeOptions(SortedData, OutOption):
-    """Which tree is described; --out writes it as JSON."""
+    """Options of the tree that is described; --out writes it as JSON."""
 
     data: Path = parameter(
         ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
@@ -167,9 +167,7 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
         if len(tree) > 1 and itself.max() >= (shop.place >= 0).sum() / 2 > 0:
             share = f"{itself.max() / (shop.place >= 0).sum():.0%}"
             name = tree.text(int(itself.argmax()))
-            shown.append(
-                f"note: {name!r} alone holds {share} of the products; measures are means over categories"
-            )
+            shown.append(f"note: {name!r} holds {share} of the products; measures are means over categories")
     shape = shape_of(tree)
     lines = [f"note: {note}" for note in notes]
     if single := shape["only_children"]:

@@ -44,7 +44,7 @@ SETTINGS = "diptych.commerce.catalogue:SETTINGS"
 
 
 class HeadOptions(TargetOption):
-    """How heads over frozen encoders are trained."""
+    """Options of the training of heads over frozen encoders."""
 
     query: CategoryText | None = parameter(
         None,
@@ -70,7 +70,7 @@ class HeadOptions(TargetOption):
 
 
 class TrainHeads(HeadOptions):
-    """What is trained; a folder of an unfinished training is resumed."""
+    """Options of one training; a folder of an unfinished one is resumed."""
 
     model: str = parameter("clip-ita", "clip- and what it reads: i(mage), t(itle), a(ttributes).")
     setting: str = parameter(
@@ -124,8 +124,8 @@ class CatalogueTraining:
 
 
 _STAND_INS = {
-    "grid": "  the grid sees colours and edges alone: better images with --image-encoder backbone:NAME or hf:NAME",
-    "lsa": "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME",
+    "grid": "  the grid sees colours and edges only: better images with --image-encoder backbone:NAME or hf:NAME",
+    "lsa": "  lsa knows the words of the training products only: better texts with --text-encoder sentence:NAME",
 }
 
 
@@ -163,7 +163,7 @@ def own_products(run: CategoryRun) -> Catalogue:
 
 
 class OtherData(SortedData):
-    """Which products a run is used on; without ``data`` those that it was trained on."""
+    """Options of the products that a run is used on; without ``data`` those that it was trained on."""
 
     def of(self, run: CategoryRun, split: str | None = None, own_tree: bool = True) -> Catalogue:
         """Read the products of a split, attributes as the run does.
@@ -191,7 +191,7 @@ class OtherData(SortedData):
 
 
 class PartOptions(OutOption):
-    """Which of the products, and where results are written."""
+    """Options of a part of the products, and of the place of results."""
 
     split: str | None = parameter(None, "Only the products of this split, e.g. test.")
 
@@ -225,7 +225,7 @@ def category_rows(run: CategoryRun, tree: CategoryTree) -> np.ndarray:
 
 
 class PickOptions(PartOptions):
-    """Which images are picked, and how they are shown; written to RUN/picks by default."""
+    """Options of images for categories; written to RUN/picks by default."""
 
     k: int = parameter(8, "Images per category.", "-k", ge=1)
     among: Among = parameter("all", "members: only of products in it or below.")
@@ -248,7 +248,7 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
 
 
 class EvaluateOptions(HeadOptions, SamplesOption):
-    """Which models are measured, and how."""
+    """Options of an evaluation."""
 
     model: list[str] = parameter(
         [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all possible but mixed"
@@ -305,7 +305,7 @@ def evaluate_catalogue(
             validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
         elif "test" in catalogue.split_sizes:
             test = catalogue.split("test")  # baselines need no more
-        maker, about["encoders asked for"] = encoders.maker(catalogue), encoders.given
+        maker, about["encoder options"] = encoders.maker(catalogue), encoders.given
         training = options.training({}, "--seeds") if options.set_ else None
         how |= {"models": models, "seeds": tuple(range(options.seeds)), "options": training}
         how |= {"query": options.text, "published": options.published, "jobs": options.jobs}

@@ -46,7 +46,7 @@ from diptych.core.table import Table
 
 
 class FillOptions(PartOptions):
-    """What is suggested, and how sure it has to be."""
+    """Options of the suggestions."""
 
     out: Path | None = parameter(None, "Where to write: a .jsonl or .csv file.", "--out", "-o")
     check: bool = parameter(False, "Also products whose own category is not the one suggested.")
@@ -69,7 +69,7 @@ class FillOptions(PartOptions):
 
 @dataclass(frozen=True)
 class FilledCatalogue:
-    """What was suggested, and what it is worth."""
+    """Suggestions for a catalogue, and their worth."""
 
     file: Path
     there: int  # how many products there are

@@ -26,7 +26,7 @@ Among = Literal["all", "members"]
 """Whose images a category may get: any product's, or those of the products sorted into it or below it."""
 
 Distinct = Literal["content", "title"]
-"""By what products are told apart besides their image: the bytes of its file, their titles in lower case."""
+"""Distinguishes products, besides their image: the bytes of its file, their titles in lower case."""
 
 _FOUND = 1 << 21  # products held while duplicates are looked for
 _DEEP = 1 << 12  # from here on everything is looked at
@@ -70,7 +70,7 @@ class Picks:
             "categories": len(sizes),
             "pictures": len(self.products),
             "distinct products": len(np.unique(self.products)),
-            "categories with fewer pictures than asked for": int((sizes < self.k).sum()),
+            "categories below k": int((sizes < self.k).sum()),
             "categories without a picture": int((sizes == 0).sum()),
             "of the category": int((self.right == 1).sum()),
             "of another category": int((self.right == 0).sum()),
@@ -86,7 +86,7 @@ class Picks:
                 "path": list(path),
                 "category": tree.text(node),
                 "code": tree.codes.get(path),
-                "asked": self.texts[node],
+                "query": self.texts[node],
                 "pictured_products": int(self.there[node]),
                 "products": [self._entry(at) for at in range(self.start[node], self.start[node + 1])],
             }
@@ -145,7 +145,7 @@ def pick(
 ) -> Picks:
     """Pick the best ``k`` pictured products of each category, and no more than it has itself.
 
-    Scores are exact, of equal ones the earlier product is first. Memory beside rows and result: a block of scores.
+    Scores are exact, of equal ones the earlier product is first. Memory besides embeddings and result: a block of scores.
 
     Args:
         categories: (nodes, d) float32 rows of all of the tree's categories, dense or sparse.

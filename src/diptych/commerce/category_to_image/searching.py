@@ -22,7 +22,7 @@ from diptych.index.searcher import OF_PRODUCTS, Found, Hit, best_of, image_path,
 
 
 class IndexOptions(PartOptions):
-    """What is indexed, and how; written to RUN/index-ENGINE by default."""
+    """Options of an index of products; written to RUN/index-ENGINE by default."""
 
     engine: str = parameter(
         "exact",
@@ -33,7 +33,7 @@ class IndexOptions(PartOptions):
 
 
 class ProductSource(Options):
-    """Which run and products an index is of."""
+    """Run and products of an index."""
 
     run: Path
     other: OtherData

@@ -264,7 +264,7 @@ def pick_warnings(about: Numbers, among: str) -> list[str]:
     setting = about.get("ranker", {}).get("options", {}).get("setting", "all")
     found = []
     if among == "all" and setting != "all":
-        found.append(f"the run was trained on {setting} categories alone; --setting all is for every level")
+        found.append(f"the run was trained on {setting} categories only; --setting all is for every level")
     if among == "all" and about.get("trained_on"):
         known = f"the run was trained on {about['trained_on']:,} of these products"
         found.append(f"{known}: its share of right ones is too high; --split test has others")

@@ -148,7 +148,7 @@ def _read_list(
     return listed, version
 
 
-# Google's lines are ``1604 - A > B``, or paths alone. An id of Shopify's is its parent's with a number more, so that
+# Google's lines are ``1604 - A > B``, or mere paths. An id of Shopify's is its parent's with a number more, so that
 # every line gives its place twice.
 _GID = "gid://shopify/TaxonomyCategory/"
 _GOOGLE_LINE, _SHOPIFY_LINE = r"(?:(\d+) - )?(.*)", rf"(?:({_GID}[a-z]+(?:-\d+)*)\s+:\s+)?(.*)"
