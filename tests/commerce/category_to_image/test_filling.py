@@ -31,7 +31,6 @@ CODES = {("A",): "1", ("A", "x"): "gid://shop/2", ("A", "y", "z"): "3"}
 TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")], CODES)
 A, AX, AY, AYZ, B, C, CX = range(7)
 CANDIDATES = np.array([AX, AYZ, B, CX])
-A_ROW = np.array([0])
 EYE = np.eye(7, dtype=np.float32)[:, CANDIDATES]
 """Rows of the tree's categories: a product's row is its scores of the candidates, all others have 0."""
 
@@ -96,9 +95,6 @@ def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     blocks = list(Filler(tree, candidates, categories).score_blocks(products, rows))
     assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
     assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
-    narrow = Filler(tree, candidates, categories[:, :3])
-    with pytest.raises(MismatchError, match=r"rows of products \(7, 4\), of categories \(3, 3\)"):
-        next(narrow.score_blocks(products, rows))
     products[3, 1] = np.nan
     with pytest.raises(NumericalError, match="product row 3"):
         list(Filler(tree, candidates, categories).score_blocks(products, np.array([0, 3])))
@@ -217,7 +213,6 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
 def test_what_cannot_be(shop: Catalogue) -> None:
     filler = Filler(TREE, CANDIDATES, EYE)
     for call, error, match in (
-        (lambda: next(Filler(TREE, CANDIDATES, EYE[:3]).blocks(EYE, A_ROW)), MismatchError, "7 categories"),
         (lambda: next(filler.fill(EYE, shop)), MismatchError, "7 rows for 24 products"),
         (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the model's 7"),
     ):

@@ -176,9 +176,6 @@ class Filler:
 
     def score_blocks(self, products: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows of products and their (b, nodes) float64 scores: bounded whatever the number of products."""
-        if (products.shape[1], len(self.rows)) != (self.rows.shape[1], len(self.tree)):
-            problem = f"rows of products {products.shape}, of categories {self.rows.shape}"
-            raise MismatchError(f"{problem} for {len(self.tree):,} categories", "make both with one model")
         for here in blocks(len(rows), _SCORES // max(1, len(self.tree))):
             scores = np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
             if not np.isfinite(scores).all():

@@ -145,7 +145,7 @@ def pick(
 ) -> Picks:
     """Pick the best ``k`` pictured products of each category, and no more than it has itself.
 
-    Scores are exact, of equal ones the earlier product is first. Memory besides embeddings and result: a block of scores.
+    Scores are exact, of equal ones the earlier product is first. Memory is a block of scores.
 
     Args:
         categories: (nodes, d) float32 rows of all of the tree's categories, dense or sparse.

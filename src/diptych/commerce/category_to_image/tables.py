@@ -107,7 +107,7 @@ def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
         means = [one["values"][measure]["mean"] for one in levels]
         shaded = [percent(mean, shade=mean) for mean in means]
         rows.append([Cell(row["label"]), _with_interval(row["values"][measure]), *shaded])
-    heads = [f"{one['group']} ({one['categories']:,.0f})" for one in first] if len(first) > 1 else []
+    heads = [f"{one['group']} ({one['categories']:,.0f})" for one in (first if len(first) > 1 else [])]
     after = "Per cent; level 1 is the most general; in brackets: query categories of the level."
     caption = f"{measure} by level: {setting_name(setting).lower()}"
     folded = measure != LEVEL_MEASURES[0]
