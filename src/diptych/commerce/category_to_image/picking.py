@@ -47,19 +47,15 @@ class Picks:
     about: dict[str, Any] = field(default_factory=dict)  # the ranker, and other metadata of the result
 
     @cached_property
-    def _members(self) -> tuple[np.ndarray, np.ndarray]:
-        return members_of(self.catalogue)
-
-    @property
     def there(self) -> np.ndarray:
         """(nodes,) int64: how many products with an image are sorted into each category or below it."""
-        return np.diff(self._members[0])
+        return np.diff(members_of(self.catalogue)[0])
 
     @cached_property
     def right(self) -> np.ndarray:
         """(m,) int8: 1 for a product of the category or below, 0 for another, -1 for one without a category."""
         n, nodes = len(self.catalogue), np.arange(len(self.start) - 1)
-        known = np.repeat(nodes, self.there) * n + self._members[1]
+        known = np.repeat(nodes, self.there) * n + members_of(self.catalogue)[1]
         found = np.isin(np.repeat(nodes, np.diff(self.start)) * n + self.products, known)
         return np.where(self.catalogue.place[self.products] < 0, -1, found).astype(np.int8)
 
