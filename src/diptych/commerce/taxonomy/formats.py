@@ -224,14 +224,14 @@ def _read_parents(
             message = f"{table.where(line)}: id {code} is {name!r}, and {before.name!r} in line {before.line}"
             raise DataError(message, "ids must be unique")
     lost = [c for c, one in nodes.items() if one.parent not in nodes and one.parent.lower() not in _NONE]
-    named = ", ".join(f"{nodes[c].name!r} (id {c}, parent {nodes[c].parent})" for c in lost[:_SHOWN])
+    first = ", ".join(f"{nodes[c].name!r} (id {c}, parent {nodes[c].parent})" for c in lost[:_SHOWN])
     if lost and orphans == "error":
-        message = f"{path.name}: {len(lost):,} of {len(nodes):,} categories have a parent that is not there: {named}"
+        message = f"{path.name}: {len(lost):,} of {len(nodes):,} categories have a parent that is not there: {first}"
         raise DataError(message, "add their parents, or make roots of them with orphans=root")
     paths = _paths_of(path, nodes)
     codes: dict[Names, str] = {}
     twins = [code for code in nodes if codes.setdefault(paths[code], code) != code]
-    notes = [f"{len(lost):,} categories whose parent is not there made roots: {named}"] if lost else []
+    notes = [f"{len(lost):,} categories whose parent is not there made roots: {first}"] if lost else []
     if twins:
         first = f"{SEPARATOR.join(paths[twins[0]])} (ids {codes[paths[twins[0]]]} and {twins[0]})"
         notes.append(
