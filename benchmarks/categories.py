@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.table import Line, ratio
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.picking import pick_rows
+from diptych.commerce.category_to_image.picking import pick
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.files import create_array
 from diptych.data.collection import Collection
@@ -118,7 +118,7 @@ def _child(products: int, categories: int) -> None:
         for _ in range(RUNS):
             for name, work in (
                 ("bare", product),
-                ("picked", lambda: pick_rows(asked, rows, shop, K, texts=texts)),
+                ("picked", lambda: pick(asked, rows, shop, K, texts=texts)),
             ):
                 with _private_megabytes(used[name]):
                     begun = time.perf_counter()

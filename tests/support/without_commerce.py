@@ -7,12 +7,10 @@ the extra. Everything else has to pass.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
-
-import pytest
 
 LIBRARIES = {"Stemmer", "bm25s", "duckdb", "ibis", "pyspark", "skops", "sqlglot"}
 

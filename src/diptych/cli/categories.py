@@ -12,18 +12,17 @@ from diptych.commerce import downloads
 from diptych.commerce.catalogue.source import ProductData, TreeOptions, describe_tree
 from diptych.commerce.category_to_image.application import (
     EvaluateOptions,
-    IndexOptions,
     OtherData,
     PickOptions,
     TrainHeads,
     evaluate_catalogue,
-    index_products,
     pick_images,
     train_catalogue,
 )
 from diptych.commerce.category_to_image.features import EncoderSpec
-from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue
+from diptych.commerce.category_to_image.filled import FillOptions, fill_catalogue
 from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.commerce.category_to_image.searching import IndexOptions, index_products
 from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings
 from diptych.core.files import write_json
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
@@ -47,7 +46,7 @@ def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> 
     """
     with stop_on_signal():
         trained = train_catalogue(products, encoders, options)
-    show(*trained.lines(), *trained.tables())
+    show(*trained.lines(), *trained.tables)
     next_step([*_CATEGORIES, "pick", options.out, "--out", f"{options.out}-pictures"])
 
 
@@ -104,7 +103,7 @@ def fill(run: RunFolder, data: OtherData, options: FillOptions) -> None:
     show(*filled.tables(), *filled.lines())
     others = [] if data.data is None else [data.data]
     again = [*_CATEGORIES, "fill", run, *others, "--check"]
-    next_step(["head", "-3", filled.file] if filled.products else again)
+    next_step(["head", "-3", filled.file] if filled.summary["products"] else again)
 
 
 def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:

@@ -112,9 +112,9 @@ def _names(topic: str) -> Table:
     rows = []
     for one in found() if callable(found) else found:
         if isinstance(found, dict):
-            rows.append(
-                (one, getattr(found[one], "description", None) or str(found[one].__doc__).split("\n")[0])
-            )
+            is_text = isinstance(found[one], str)
+            line = found[one] if is_text else getattr(found[one], "description", None)
+            rows.append((one, line or str(found[one].__doc__).split("\n")[0]))
         elif isinstance(one, str):
             rows.append((one, ""))
         else:

@@ -16,7 +16,7 @@ from diptych.core.options import Options, parameter, parse_values
 from diptych.core.reading import read_text
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.application import ProductSearcher
+    from diptych.commerce.category_to_image.searching import ProductSearcher
     from diptych.index import Index
     from diptych.index.searcher import Found, Searcher
 
@@ -101,7 +101,7 @@ def search(
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
     if options.category or OF_PRODUCTS in opened.about:
-        from diptych.commerce.category_to_image.application import ProductSearcher
+        from diptych.commerce.category_to_image.searching import ProductSearcher
 
         if options.model is not None:
             raise UsageError("--model is of searches for images", "leave it out")

@@ -145,36 +145,33 @@ def _command(found: ModelsEvaluation) -> str:
         words += ["--model", ",".join(found.models), "--seeds", str(len(found.seeds))]
         words += ["--query", protocol.query] + (["--published"] if protocol.published else [])
     words += ["--setting", ",".join(found.settings), "--relevance", protocol.relevance]
-    for name, value in found.about.get("encoders asked for", ()):
+    for name, value in found.about.get("encoder options", ()):
         words += [f"--{name.replace(' ', '-')}" + ("" if "option" in name else "-encoder"), str(value)]
     return shlex.join(words)
 
 
-def split_tree(tree: CategoryTree, nodes: np.ndarray, images: np.ndarray, limit: int) -> list[np.ndarray]:
-    """Return the places in ``nodes`` that each page shows, in the order of the tree.
+def split_tree(tree: CategoryTree, images: np.ndarray, limit: int) -> list[np.ndarray]:
+    """Return the nodes that each page shows, in the order of the tree.
 
     A branch that is too large for a page is broken below its root; neighbours share a page while they fit.
 
     Args:
-        nodes: (q,) int64 nodes, ascending, each once.
-        images: (q,) how many images each has.
+        images: (nodes,) how many images each has.
     """
     before = np.concatenate([[0], np.cumsum(images)])
-    sizes = np.bincount(tree.lineage[tree.lineage >= 0], minlength=len(tree))
-    end = np.searchsorted(nodes, nodes + sizes[nodes])  # nodes of a branch stand next to each other
+    # Nodes of a branch stand next to each other.
+    end = np.arange(len(tree)) + np.bincount(tree.lineage[tree.lineage >= 0], minlength=len(tree))
     pages: list[np.ndarray] = []
-    begin = place = 0
-    while place < len(nodes):
-        fits = before[end[place]] - before[place] <= limit
-        after = int(end[place]) if fits else place + 1
-        starts_anew = not fits and tree.depth[nodes[place]] == 1  # a large tree begins its own page
-        if place > begin and (starts_anew or before[after] - before[begin] > limit):
-            pages.append(np.arange(begin, place))
-            begin = place
-        place = after
-    if begin < len(nodes):
-        pages.append(np.arange(begin, len(nodes)))
-    return pages
+    begin = node = 0
+    while node < len(tree):
+        fits = before[end[node]] - before[node] <= limit
+        after = int(end[node]) if fits else node + 1
+        starts_anew = not fits and tree.depth[node] == 1  # a large tree begins its own page
+        if node > begin and (starts_anew or before[after] - before[begin] > limit):
+            pages.append(np.arange(begin, node))
+            begin = node
+        node = after
+    return [*pages, np.arange(begin, len(tree))]
 
 
 def write_picks(picks: Picks, folder: Path, side: int | None) -> list[str]:
@@ -185,7 +182,7 @@ def write_picks(picks: Picks, folder: Path, side: int | None) -> list[str]:
     lines = [f"{name}: {why}" for name, why in list(unreadable.items())[:_NAMED]]
     if len(unreadable) > _NAMED:
         lines.append(f"and {len(unreadable) - _NAMED:,} more images that cannot be read")
-    return [*lines, f"{len(picks.products):,} images for {len(picks):,} categories in {file}"]
+    return [*lines, f"{len(picks.products):,} images for {len(picks.texts):,} categories in {file}"]
 
 
 def remove_tree_pages(folder: Path | str) -> None:
@@ -208,11 +205,9 @@ def write_tree_pages(
     Returns:
         The first page; why images could not be read, by product.
     """
-    folder = Path(folder)
+    folder, tree = Path(folder), picks.catalogue.tree
     remove_tree_pages(folder)
-    tree, order = picks.catalogue.tree, np.argsort(picks.nodes, kind="stable")
-    counts = np.diff(picks.start)
-    pages = [order[page] for page in split_tree(tree, picks.nodes[order], counts[order], page_images)]
+    pages = split_tree(tree, np.diff(picks.start), page_images)
     names = [f"tree-{number:03d}.html" for number in range(1, len(pages) + 1)]
     unreadable: dict[str, str] = {}
 
@@ -223,17 +218,17 @@ def write_tree_pages(
         return folder / name
 
     if len(pages) <= 1:
-        return write(_tree_front(picks, [], _branches(picks, order, side)), TREE_PAGE), unreadable
-    for number, places in enumerate(track(pages, "pages")):
+        return write(_tree_front(picks, [], _branches(picks, pages[0], side)), TREE_PAGE), unreadable
+    for number, nodes in enumerate(track(pages, "pages")):
         links = [("all categories", TREE_PAGE)]
         links += [("page before", name) for name in names[max(0, number - 1) : number]]
         links += [("next page", name) for name in names[number + 1 : number + 2]]
-        sections = _branches(picks, places, side)
-        write(Page(_span(picks, places), _FRAMES, sections=sections, links=links), names[number])
-    roots = order[tree.depth[picks.nodes[order]] == 1]
-    few = roots if counts[roots].sum() <= page_images else roots[:0]
-    heads = [_gallery(picks, place, side) for place in few.tolist()]
-    sections = [Section("Most general categories", heads)] if heads else []
+        sections = _branches(picks, nodes, side)
+        write(Page(_span(tree, nodes), _FRAMES, sections=sections, links=links), names[number])
+    roots = np.flatnonzero(tree.depth == 1)
+    heads = [_gallery(picks, node, side) for node in roots.tolist()]
+    few = len(heads) * picks.k <= page_images
+    sections = [Section("Most general categories", heads)] if few else []
     return write(_tree_front(picks, _contents(picks, names, pages), sections), TREE_PAGE), unreadable
 
 
@@ -253,7 +248,7 @@ def _tree_front(picks: Picks, contents: list[Table], sections: list[Section]) ->
     }
     blocks = [*contents, *pick_tables(picks)]
     return Page(
-        title=f"{picks.catalogue.name}: images for {len(picks):,} categories",
+        title=f"{picks.catalogue.name}: images for {counts['categories']:,} categories",
         summary=f"{counts['pictures']:,} images for {counts['categories']:,} categories{share}.",
         sections=[Section("Overview", blocks, " ".join([*warnings, _FRAMES]), id="overview"), *sections],
         protocol={name: value for name, value in facts.items() if value},
@@ -262,17 +257,16 @@ def _tree_front(picks: Picks, contents: list[Table], sections: list[Section]) ->
 
 def _contents(picks: Picks, names: Sequence[str], pages: Sequence[np.ndarray]) -> list[Table]:
     """Return tables of the pages and of the most general categories, with links."""
-    columns = ("categories", "images", "✓", "✗")
-    rows = [
-        [Cell(_span(picks, places), link=name), *_sums(picks, places)]
-        for name, places in zip(names, pages, strict=True)
-    ]
-    tree = picks.catalogue.tree
+    columns, tree, each = (
+        ("categories", "images", "✓", "✗"),
+        picks.catalogue.tree,
+        [*zip(names, pages, strict=True)],
+    )
+    rows = [[Cell(_span(tree, nodes), link=name), *_sums(picks, nodes)] for name, nodes in each]
     roots = [
-        [Cell(tree.text(node), link=f"{name}#c{node}"), *_sums(picks, np.array([place]))[1:]]
-        for name, places in zip(names, pages, strict=True)
-        for place in places.tolist()
-        if tree.depth[node := int(picks.nodes[place])] == 1
+        [Cell(tree.text(node), link=f"{name}#c{node}"), *_sums(picks, np.array([node]))[1:]]
+        for name, nodes in each
+        for node in nodes[tree.depth[nodes] == 1].tolist()
     ]
     return [
         Table("Pages", ("page", *columns), rows),
@@ -280,46 +274,40 @@ def _contents(picks: Picks, names: Sequence[str], pages: Sequence[np.ndarray]) -
     ]
 
 
-def _sums(picks: Picks, places: np.ndarray) -> list[Cell]:
-    right = np.concatenate([picks.right[picks.start[place] : picks.start[place + 1]] for place in places])
-    values = [len(places), len(right), int((right == 1).sum()), int((right == 0).sum())]
-    return [Cell(f"{value:,}", value=value) for value in values]
+def _sums(picks: Picks, nodes: np.ndarray) -> list[Cell]:
+    right = np.concatenate([picks.right[picks.start[node] : picks.start[node + 1]] for node in nodes])
+    values = [len(nodes), len(right), int((right == 1).sum()), int((right == 0).sum())]
+    return [Cell.number(value, 0) for value in values]
 
 
-def _span(picks: Picks, places: np.ndarray) -> str:
-    """Return what a page is called: its category, or the first and the last of those at its top."""
-    tree = picks.catalogue.tree
-    depth = tree.depth[picks.nodes[places]]
-    top = places[depth == depth.min()]
-    first, last = (short_path(tree.paths[int(picks.nodes[place])]) for place in (top[0], top[-1]))
-    return first if len(top) == 1 else f"{first} – {last}"
+def _span(tree: CategoryTree, nodes: np.ndarray) -> str:
+    """Return the title of a page: its category, or the first and the last of those at its top."""
+    top = nodes[tree.depth[nodes] == tree.depth[nodes].min()]
+    return " – ".join(short_path(tree.paths[node]) for node in dict.fromkeys((int(top[0]), int(top[-1]))))
 
 
-def _branches(picks: Picks, places: np.ndarray, side: int) -> list[Section]:
+def _branches(picks: Picks, nodes: np.ndarray, side: int) -> list[Section]:
     """Return a section per most general category; one that goes on from another page opens with its path."""
     tree = picks.catalogue.tree
     sections = []
-    for root, group in groupby(places.tolist(), lambda place: int(tree.root[picks.nodes[place]])):
+    for root, group in groupby(nodes.tolist(), lambda node: int(tree.root[node])):
         mine = list(group)
-        title = short_path(tree.paths[int(picks.nodes[mine[0]])])
-        galleries = [_gallery(picks, place, side, is_inside=True) for place in mine]
-        sections.append(Section(title, galleries, id=f"branch-{root}"))
+        galleries = [_gallery(picks, node, side, is_inside=True) for node in mine]
+        sections.append(Section(short_path(tree.paths[mine[0]]), galleries, id=f"branch-{root}"))
     return sections
 
 
-def _gallery(picks: Picks, place: int, side: int, is_inside: bool = False) -> Gallery:
+def _gallery(picks: Picks, node: int, side: int, is_inside: bool = False) -> Gallery:
     """Return the images of one category, below how many products it has; inside its section a root needs no name."""
-    tree, node = picks.catalogue.tree, int(picks.nodes[place])
-    path = tree.paths[node]
-    span = range(int(picks.start[place]), int(picks.start[place + 1]))
-    right = picks.right[span.start : span.stop]
-    there, query = int(picks.there[place]), picks.texts[place]
+    tree, path = picks.catalogue.tree, picks.catalogue.tree.paths[node]
+    span = range(int(picks.start[node]), int(picks.start[node + 1]))
+    right, there, query = picks.right[span.start : span.stop], int(picks.there[node]), picks.texts[node]
     shown = f"{len(span):,} {'image' if len(span) == 1 else 'images'}" if span else "no image"
     if (right >= 0).any():
         shown += f": {int((right == 1).sum())} ✓ {int((right == 0).sum())} ✗"
     products = "product with an image is" if there == 1 else "products with an image are"
     sorted_in = f"{there:,} {products} sorted here"
-    if 0 < there < len(span) and picks.among == "all":
+    if 0 < there < len(span):
         sorted_in += f", so at most {there:,} can be right"
     by = f"query “{query}”" if query != path[-1] else ""
     facts = [short_path(path[:-1]), tree.codes.get(path) or "", by, shown, sorted_in]

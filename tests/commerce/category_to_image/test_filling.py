@@ -7,23 +7,22 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from refusals import refused
-from scipy.sparse import csr_array
 from scipy.special import log_softmax, softmax
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image import Filler, calibrate, candidate_nodes, reliability_of
 from diptych.commerce.category_to_image import filling as module
+from diptych.commerce.category_to_image.filled import FillOptions, write_filled
 from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     VERDICTS,
-    Filled,
     expected_calibration_error,
     hierarchical_f1,
-    write_filled,
 )
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
@@ -87,19 +86,15 @@ def test_of_twins_the_one_whose_ancestors_fit_is_suggested() -> None:
     assert block.confidence[0, 0] >= block.confidence[0, 1] > 0
 
 
-def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SCORES", 6)
     random, tree = np.random.default_rng(0), CategoryTree([(name,) for name in "abc"])
     products = random.integers(-3, 4, (7, 4)).astype(np.float32)
     categories = random.integers(-3, 4, (3, 4)).astype(np.float32)
     rows, candidates = np.array([6, 0, 3]), np.arange(3)
-    for left, right in ((products, categories), (csr_array(products), csr_array(categories))):
-        blocks = list(Filler(tree, candidates, right).score_blocks(left, rows))
-        assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
-        assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
-    narrow = Filler(tree, candidates, categories[:, :3])
-    with pytest.raises(MismatchError, match="width 4 and of categories of 3"):
-        next(narrow.score_blocks(products, rows))
+    blocks = list(Filler(tree, candidates, categories).score_blocks(products, rows))
+    assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
+    assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
     products[3, 1] = np.nan
     with pytest.raises(NumericalError, match="product row 3"):
         list(Filler(tree, candidates, categories).score_blocks(products, np.array([0, 3])))
@@ -124,12 +119,12 @@ def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     assert found.products == 4000
     filler = replace(filler, temperature=found.temperature, weight=found.weight, against=found.against)
     worth = reliability_of(filler, scores, catalogue)
-    assert worth.whole.error < 0.03
-    assert worth.whole.accuracy == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
-    assert worth.hierarchical["f1"] == pytest.approx(worth.whole.accuracy)  # on a flat tree
+    assert worth["whole"]["error"] < 0.03
+    assert worth["whole"]["accuracy"] == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
+    assert worth["hierarchical"]["f1"] == pytest.approx(worth["whole"]["accuracy"])  # on a flat tree
     cold = reliability_of(replace(filler, temperature=0.05), scores, catalogue)
-    assert cold.whole.error > 0.1 > worth.whole.error
-    assert cold.whole.accuracy == worth.whole.accuracy
+    assert cold["whole"]["error"] > 0.1 > worth["whole"]["error"]
+    assert cold["whole"]["accuracy"] == worth["whole"]["accuracy"]
 
 
 def test_any_of_several_places_is_right(shop: Catalogue) -> None:
@@ -177,24 +172,27 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
     catalogue = sorted_into(shop, TREE, places)
     filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
-    found = list(filler.fill(rows, catalogue, np.arange(8)))
-    assert [one.verdict for one in found] == [
+    found, overlaps = zip(*filler.fill(rows, catalogue), strict=True)
+    assert [one["verdict"] for one in found] == [
         "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
     ]  # fmt: skip
     first = found[0]
-    assert (first.path, first.code, first.confidence) == (("A",), "1", pytest.approx(0.85))
-    assert [tuple(one.values()) for one in (*first.levels, *first.alternatives)] == [
+    assert (first["path"], first["code"], first["confidence"]) == (["A"], "1", pytest.approx(0.85))
+    assert [tuple(one.values()) for one in (*first["levels"], *first["alternatives"])] == [
         ("A", pytest.approx(0.85), "1"),
         ("x", pytest.approx(0.45), "gid://shop/2"),
         ("A > x", pytest.approx(0.45), "gid://shop/2"),
         ("A > y > z", pytest.approx(0.4), "3"),
     ]
-    assert [one.overlap for one in found[:6]] == [None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
-    assert (found[3].own, found[7].path, found[7].code) == (("B",), (), None)
+    assert overlaps[:6] == (None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3))
+    assert (found[3]["own"], found[7]["path"], found[7]["code"]) == (["B"], [], None)
     lower = replace(filler, threshold=0.4)
-    verdicts = [one.verdict for one in lower.fill(rows, catalogue, np.arange(8))]
+    verdicts = [one["verdict"] for one, _ in lower.fill(rows, catalogue)]
     assert verdicts[:7] == ["whole", "agrees", "refines", "disagrees", "disagrees", "disagrees", "disagrees"]
-    assert [one.id for one in filler.fill(rows, catalogue)] == [catalogue.ids[0], catalogue.ids[7]]
+    blank = list(filler.fill(rows, catalogue, np.arange(8) > 4))[:5]
+    keys = ("verdict", "path", "levels", "alternatives")
+    assert [[one[key] for key in keys] for one, _ in blank] == [["nothing known", [], [], []]] * 5
+    assert (blank[0][1], blank[1][1]) == (None, (0, 0, 2))
     assert set(verdicts) <= set(VERDICTS)
 
 
@@ -202,39 +200,46 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
     rows = np.concatenate([by_log(0.1, 0.7, 0.1, 0.1)] * 4)
     catalogue = sorted_into(shop, TREE, [[AYZ], [AY], [B], []])
     worth = reliability_of(Filler(TREE, CANDIDATES, EYE), rows, catalogue)
-    assert worth.products == 3
-    assert [(one.level, one.products, one.accuracy) for one in worth.levels] == [
+    assert worth["products"] == 3
+    assert [(one["level"], one["products"], one["accuracy"]) for one in worth["levels"]] == [
         (1, 3, pytest.approx(2 / 3)), (2, 2, 1.0), (3, 1, 1.0),
     ]  # fmt: skip
-    assert worth.levels[0].confidence == pytest.approx(0.8)
-    assert worth.whole.accuracy == pytest.approx(1 / 3)
-    assert worth.cut == ((3, 3, 1.0),)  # of one of them alone it is known whether the third level is right
-    assert worth.hierarchical == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
+    assert worth["levels"][0]["confidence"] == pytest.approx(0.8)
+    assert worth["whole"]["accuracy"] == pytest.approx(1 / 3)
+    assert worth["kept"] == 3
+    assert worth["hierarchical"] == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
     filler = Filler(TREE, CANDIDATES, EYE)
     for call, error, match in (
-        (lambda: Filler(TREE, CANDIDATES, EYE[:3]), MismatchError, "7 categories, 3 rows"),
-        (lambda: replace(filler, threshold=1.5), UsageError, r"threshold 1\.5"),
-        (lambda: replace(filler, temperature=0.0), UsageError, r"temperature 0\.0"),
         (lambda: next(filler.fill(EYE, shop)), MismatchError, "7 rows for 24 products"),
-        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the same"),
-        (lambda: candidate_nodes(shop, "some"), UsageError, "candidates 'some'"),  # type: ignore[arg-type]
+        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the model's 7"),
     ):
         refused(error, match, call)
 
 
 LEVELS = [{"name": "X", "confidence": 0.9, "code": None}, {"name": "Y, Z", "confidence": 0.75, "code": "8"}]
 OTHERS = [{"category": "X > Y, Z", "probability": 0.7, "code": "8"}]
-ODD = Filled("-p1", '=1+"2"', "disagrees", (), ("X", "Y, Z"), "8", 0.75, LEVELS, OTHERS)
-OWN = Filled("p2", "", "agrees", ("@X",), ("X",), None, 0.9, LEVELS[:1], (), (1, 1, 1))
+ODD: dict[str, Any] = {
+    "id": "-p1", "title": '=1+"2"', "verdict": "disagrees", "own": [], "path": ["X", "Y, Z"], "code": "8",
+    "confidence": 0.75, "levels": LEVELS, "alternatives": OTHERS,
+}  # fmt: skip
+OWN = {
+    **ODD,
+    "id": "p2",
+    "title": "",
+    "verdict": "agrees",
+    "own": ["@X"],
+    "levels": LEVELS[:1],
+    "path": ["X"],
+}
 
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
 def test_what_is_written(tmp_path: Path, name: str) -> None:
-    written = write_filled([ODD, OWN], tmp_path / name, {"run": "r"}, leave_out=("agrees",))
-    assert (written.products, written.reviewed, written.compared) == (1, 1, 1)
+    written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
+    assert (written["products"], written["review"]) == (2, 1)
     tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
     for table in tables:
         with open(tmp_path / table, encoding="utf-8", newline="") as file:
@@ -245,23 +250,23 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
                        "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
     if name.endswith(".jsonl"):
         (line,) = (tmp_path / name).read_text("utf-8").splitlines()
-        assert json.loads(line) == {**ODD.to_dict(), "own": [], "path": ["X", "Y, Z"]}
+        assert json.loads(line) == ODD
         assert json.loads(line)["levels"][1] == {"name": "Y, Z", "confidence": 0.75, "code": "8"}
     summary = json.loads((tmp_path / "filled.summary.json").read_text())
     assert summary["counts"] == {"agrees": 1, "disagrees": 1}
     assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert (summary["run"], summary["review"]) == ("r", 1)
+    assert summary == {**written, "run": "r"}
 
 
 def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
     file = tmp_path / "filled.jsonl"
-    write_filled([OWN], file, {})
+    write_filled([(OWN, (1, 1, 1))], file, {})
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
 
-    def broken() -> Iterator[Filled]:
-        yield ODD
+    def broken() -> Iterator[Any]:
+        yield ODD, None
         raise NumericalError("no number")
 
     refused(NumericalError, "no number", write_filled, broken(), file, {})
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
-    refused(UsageError, r"ends in '\.xlsx'", write_filled, [], tmp_path / "filled.xlsx", {})
+    refused(UsageError, r"ends in '\.xlsx'", FillOptions, out=tmp_path / "filled.xlsx")

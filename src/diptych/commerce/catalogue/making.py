@@ -1,4 +1,4 @@
-"""Catalogues are made of collections, and split: by product, by category; which categories a training has seen."""
+"""Make catalogues of collections, and split them: by product, by category; which categories a training has seen."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from pydantic import Field, model_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths, query_nodes_of, targets_of
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
-from diptych.core.context import track
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
+from diptych.metrics.runs import starts
 
 AttributeForm = Literal["named", "values"]
 """``named``: ``"base colour: red"``; ``values``: ``"red"``."""
 
 UnknownPath = Literal["error", "add", "none"]
-"""What becomes of a path that a given tree does not have: an error, a new node, or no place for its product."""
-
-Path = tuple[str, ...]
+"""Rules for a path that a given tree does not have: an error, a new node, or no place for its product."""
 
 
 def catalogue_of(
@@ -42,100 +40,81 @@ def catalogue_of(
     attributes and categories, the split of its first item. A product in several paths keeps them all; a path that
     another of its paths goes on from is dropped. What was done is counted in the catalogue's notes.
     """
-    for what, given, allowed in (
-        ("attribute_form", attribute_form, ("named", "values")),
-        ("unknown", unknown, ("error", "add", "none")),
-    ):
-        if given not in allowed:
-            raise UsageError(f"{what} {given!r} is none", f"one of {', '.join(allowed)}")
-    rows: dict[str, int] = {}
-    titles: list[str] = []
-    attributes: list[tuple[str, ...]] = []
-    paths: list[tuple[Path, ...]] = []
-    splits: list[str] = []
-    images: list[int] = []
-    known: dict[Path, Path] = {}
-    texts: dict[tuple[str, ...], tuple[str, ...]] = {}  # many products have the same attributes: kept once
+    titles: dict[str, str] = {}  # by product
+    texts: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, tuple[tuple[str, ...], ...]] = {}
+    splits: dict[str, str] = {}
+    images: dict[str, int] = {}
+    held: dict[Any, Any] = {}  # equal attributes and paths of many products are kept once
     parted = 0
     records = repeat({}) if collection.records is None else collection.records
     items = zip(collection.image_ids, collection.splits, collection.pictured.tolist(), records, strict=False)
-    for item, (identifier, split, pictured, record) in enumerate(items):
-        record = record or {}
-        product = str(record["product"]) if record.get("product") not in (None, "") else identifier
-        title = plain_text(str(record["title"])) if record.get("title") else ""
-        found = tuple(_attribute_text(*pair, attribute_form) for pair in attributes_of(record))
-        own = tuple(known.setdefault(path, path) for path in paths_of(record))
-        row = rows.setdefault(product, len(rows))
-        if row == len(titles):
-            titles.append(title)
-            attributes.append(texts.setdefault(found, found))
-            paths.append(own)
-            splits.append(split)
-            images.append(item if pictured else -1)
-        else:
-            titles[row] = titles[row] or title
-            attributes[row] = tuple(dict.fromkeys((*attributes[row], *found)))
-            paths[row] = tuple(dict.fromkeys((*paths[row], *own)))
-            parted += split != splits[row]
-            images[row] = item if images[row] < 0 and pictured else images[row]
-    name = collection.name
-    if not any(titles) and not any(attributes) and not known:
-        raise DataError(
-            f"{name}: no item has a title, attributes or a category: these are no products",
-            "read a dataset of products; diptych info lists the readers",
+    for item, (name, split, pictured, record) in enumerate(items):
+        given = record or {}
+        product = name if given.get("product") in (None, "") else str(given["product"])
+        own = [_text(*pair, attribute_form) for pair in attributes_of(given)]
+        attributes = tuple(dict.fromkeys((*texts.get(product, ()), *own)))
+        places = dict.fromkeys(
+            (*paths.get(product, ()), *(held.setdefault(one, one) for one in paths_of(given)))
         )
+        titles[product] = titles.get(product) or plain_text(str(given.get("title") or ""))
+        texts[product] = held.setdefault(attributes, attributes)
+        paths[product] = tuple(places)
+        parted += splits.setdefault(product, split) != split
+        if pictured:
+            images.setdefault(product, item)
+    name, known = collection.name, dict.fromkeys(path for own in paths.values() for path in own)
+    if not any(titles.values()) and not any(texts.values()) and not known:
+        fix = "read a dataset of products; diptych info lists the readers"
+        raise DataError(f"{name}: no item has a title, attributes or a category: these are no products", fix)
     if tree is None and not known:
-        raise DataError(
-            f"{name}: none of {len(rows):,} products has a category",
-            "give a taxonomy, or a dataset whose records have category paths",
-        )
-    full = tree if tree is not None else CategoryTree(known)
-    strange = [path for path in known if path not in full]
-    if strange and unknown == "error":
-        product = next(one for one, own in zip(rows, paths, strict=True) if strange[0] in own)
-        raise DataError(
-            f"{name}: product {product} is in {SEPARATOR.join(strange[0])!r}, which the tree does not have; "
-            f"{len(strange):,} of {len(known):,} paths are like that",
-            "give the taxonomy that the products were sorted by, or say unknown='add' or 'none' (--unknown-paths)",
-        )
-    if strange and unknown == "add":
-        full = CategoryTree((*full.paths, *strange), full.codes)
-    node_of = {path: full.node(path) for path in known if path in full}
-    places: list[list[int]] = []
-    dropped = 0
-    for own in paths:
-        nodes = [node_of[path] for path in own if path in node_of]
-        above = {int(one) for node in nodes for one in full.ancestors(node)[:-1]} if len(nodes) > 1 else set()
-        places.append([node for node in nodes if node not in above])
-        dropped += len(nodes) - len(places[-1])
-    added = len(full) - len(tree) if tree is not None else 0
-    merged = collection.n_images - len(rows)
-    counts = np.array([len(nodes) for nodes in places], dtype=np.int64)
+        fix = "give a taxonomy, or a dataset whose records have category paths"
+        raise DataError(f"{name}: none of {len(titles):,} products has a category", fix)
+    full = CategoryTree(known) if tree is None else tree
+    if strange := [path for path in known if path not in full]:
+        if unknown == "error":
+            product = next(one for one, own in paths.items() if strange[0] in own)
+            message = f"{name}: product {product} is in {SEPARATOR.join(strange[0])!r}, which the tree does not have"
+            fix = "give the taxonomy that the products were sorted by, or unknown='add' or 'none' (--unknown-paths)"
+            raise DataError(f"{message}; {len(strange):,} of {len(known):,} paths are like that", fix)
+        full = CategoryTree((*full.paths, *strange), full.codes) if unknown == "add" else full
+    nodes = [[full.node(path) for path in own if path in full] for own in paths.values()]
+    kept = [_lowest(full, own) for own in nodes]
+    counts = np.array([len(own) for own in kept], dtype=np.int64)
+    added, merged = len(full) - len(tree or full), collection.n_images - len(titles)
+    dropped = sum(map(len, nodes)) - counts.sum()
     notes = {
         "categories added to the tree": added,
         "paths left out that the tree does not have": 0 if added else len(strange),
         "paths left out that another path of the same product goes on from": dropped,
-        "further items of products that had one already, their pictures left out": merged,
+        "further items of products that had one already, their images left out": merged,
         "items in another split than their product's first item": parted,
-        "products in several places of the tree": int((counts > 1).sum()),
+        "products in several places of the tree": (counts > 1).sum(),
     }
     return Catalogue(
         name=name,
-        ids=list(rows),
-        titles=titles,
-        attributes=attributes,
+        ids=list(titles),
+        titles=list(titles.values()),
+        attributes=list(texts.values()),
         tree=full,
-        place_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        places=np.array([node for nodes in places for node in nodes], dtype=np.int64),
-        splits=splits,
+        place_start=starts(counts),
+        places=np.array([node for own in kept for node in own], dtype=np.int64),
+        splits=list(splits.values()),
         collection=collection,
-        picture_rows=np.array(images, dtype=np.int64),
+        picture_rows=np.array([images.get(product, -1) for product in titles], dtype=np.int64),
         notes=(*collection.notes, *(f"{note}: {count:,}" for note, count in notes.items() if count)),
     )
 
 
-def _attribute_text(name: str, value: str, form: AttributeForm) -> str:
-    """Return an attribute as text; ``base_colour`` reads as words."""
+def _lowest(tree: CategoryTree, nodes: list[int]) -> list[int]:
+    """Return the nodes without those above others of them."""
+    if len(nodes) < 2:
+        return nodes
+    above = {int(one) for node in nodes for one in tree.ancestors(node)[:-1]}
+    return [node for node in nodes if node not in above]
+
+
+def _text(name: str, value: str, form: AttributeForm) -> str:
     name = name.replace("_", " ").strip() if form == "named" else ""
     return f"{name}: {value}" if name else value
 
@@ -143,17 +122,17 @@ def _attribute_text(name: str, value: str, form: AttributeForm) -> str:
 class GivenSplit(Options):
     """The splits that the dataset came with."""
 
-    def assign(self, catalogue: Catalogue) -> tuple[list[str], tuple[str, ...]]:
-        """Return the split of every product, and one line per thing that was done."""
-        return list(catalogue.splits), ()
+    def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
+        """Return the split of every product, and notes on how it was made."""
+        return list(catalogue.splits), []
 
 
-class ProductSplit(Options):
+class ProductSplit(GivenSplit):
     """Products at random; a product stays where it is when others come or go, since its draw is its own."""
 
     shares: Mapping[str, float] = {"train": 0.8, "val": 0.1, "test": 0.1}
     seed: int = 0
-    together: Literal["none", "title", "title-picture"] = "none"  # equal ones are never parted
+    together: Literal["none", "title"] = "none"  # title: products of one title are never parted
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -162,105 +141,74 @@ class ProductSplit(Options):
             raise ValueError("shares do not add up to 1; for instance train=0.8, test=0.2")
         return self
 
-    def assign(self, catalogue: Catalogue) -> tuple[list[str], tuple[str, ...]]:
-        """Return the split of every product, and one line per thing that was done."""
+    def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
         names, edges = list(self.shares), np.cumsum(list(self.shares.values()))
-        draws = draw_uniform(self.seed, _number("split of a product"), keys_of(self._keys(catalogue)))
-        which = np.minimum(np.searchsorted(edges, draws, side="right"), len(names) - 1)
-        sizes = np.bincount(which, minlength=len(names))
-        empty = [name for name, size in zip(names, sizes, strict=True) if not size and self.shares[name]]
-        if empty:
-            raise DataError(
-                f"{catalogue.name}: no product fell to {', '.join(empty)} of {len(catalogue):,}",
-                "give it a larger share, another seed, or more products",
-            )
-        shares = ", ".join(f"{name} {share:g}" for name, share in self.shares.items())
-        together = {
-            "none": "",
-            "title": ", one title in one split",
-            "title-picture": ", one title and picture in one",
-        }
-        note = f"split by product, seed {self.seed}: {shares}{together[self.together]}"
-        return [names[one] for one in which.tolist()], (note,)
-
-    def _keys(self, catalogue: Catalogue) -> list[str]:
-        """Return what each draw belongs to: the id, or the title (and the image's bytes) where there is one."""
-        keys, collection = list(catalogue.ids), catalogue.collection
+        keys = [str(one) for one in catalogue.ids]
         if self.together == "title":
-            keys = [
-                f"title\0{title}" if title else key for key, title in zip(keys, catalogue.titles, strict=True)
-            ]
-        if self.together == "title-picture":
-            for row in track(range(len(catalogue)), "reading pictures", unit="products"):
-                title, image = catalogue.titles[row], int(catalogue.picture_rows[row])
-                if title and image >= 0:
-                    content = collection.source.content(int(collection.source_rows[image]))
-                    keys[row] = f"title\0{title}\0{content}"
-        return keys
+            titles = zip(keys, catalogue.titles, strict=True)
+            keys = [f"title\0{title}" if title else key for key, title in titles]
+        draws = draw_uniform(self.seed, _key("split of a product"), keys_of(keys))
+        which = np.minimum(np.searchsorted(edges, draws, side="right"), len(names) - 1).tolist()
+        empty = [name for number, name in enumerate(names) if number not in which and self.shares[name]]
+        if empty:
+            message = f"{catalogue.name}: no product fell to {', '.join(empty)} of {len(catalogue):,}"
+            raise DataError(message, "give it a larger share, another seed, or more products")
+        shares = ", ".join(f"{name} {share:g}" for name, share in self.shares.items())
+        whole = "" if self.together == "none" else ", one title in one split"
+        return [names[one] for one in which], [f"split by product, seed {self.seed}: {shares}{whole}"]
 
 
-class CategorySplit(Options):
-    """A share of the categories held out of all splits but test, on top of the splits there are.
+_TEST, _HELD_OUT = "test", "held-out"
 
-    Products on or below a held-out category leave all splits but the test split, so all categories below are unseen
-    too. One above stays seen as long as it has other products to train on.
+
+class CategorySplit(GivenSplit):
+    """A share of the categories held out of all splits but ``test``, on top of the splits there are.
+
+    Products on or below a held-out category go from all other splits to ``held-out``, so all categories below are
+    unseen too. One above stays seen as long as it has other products to train on.
     """
 
     seed: int = 0
-    setting: str = "most-specific"  # whose categories are held out
+    setting: Literal["all", "most-general", "most-specific"] = (
+        "most-specific"  # whose categories are held out
+    )
     held_out: float = Field(0.2, gt=0, lt=1)  # share of those categories
-    test: str = Field("test", min_length=1)  # the split with queries for seen and unseen categories alike
-    moved_to: str = Field("held-out", min_length=1)  # where other products of held-out categories go
 
-    def assign(self, catalogue: Catalogue) -> tuple[list[str], tuple[str, ...]]:
-        """Return the split of every product, and one line per thing that was done."""
-        held = self._held_out(catalogue)
-        start, nodes = nodes_on_paths(catalogue)
-        touched = np.zeros(len(catalogue), dtype=bool)
-        touched[np.repeat(np.arange(len(catalogue)), np.diff(start))[np.isin(nodes, held)]] = True
+    def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
+        """Hold out categories with products in test and elsewhere, by their draws, which belong to seed and path."""
         before = np.asarray(catalogue.splits, dtype=object)
-        moved = touched & (before != self.test)
-        after = np.where(moved, self.moved_to, before)
-        emptied = sorted(set(before.tolist()) - set(after.tolist()))
-        if emptied:
-            raise DataError(
-                f"{catalogue.name}: all products of {', '.join(emptied)} are in the {len(held):,} held-out categories",
-                "hold fewer out, or take a more specific setting",
-            )
-        note = (
-            f"categories held out, seed {self.seed}: {len(held):,} {self.setting}; "
-            f"{int(moved.sum()):,} products of theirs moved to {self.moved_to!r}, "
-            f"{int((touched & ~moved).sum()):,} stay in {self.test!r}"
-        )
-        return after.tolist(), (note,)
-
-    def _held_out(self, catalogue: Catalogue) -> np.ndarray:
-        """Return a share of the setting's categories that have products both in test and elsewhere, at least one.
-
-        They are those with the smallest draws; a draw belongs to seed and path.
-        """
-        is_test = np.asarray(catalogue.splits, dtype=object) == self.test
-        parts = catalogue.split(self.test), catalogue.subset(np.flatnonzero(~is_test))
+        is_test = before == _TEST
         able = query_nodes_of(catalogue, self.setting)
-        for part in parts:
+        for part in (catalogue.split(_TEST), catalogue.subset(np.flatnonzero(~is_test))):
             able = able[np.isin(able, nodes_on_paths(part)[1])]
         if len(able) < 2:
-            raise DataError(
-                f"{catalogue.name}: {len(able)} of the {self.setting!r} categories have products in {self.test!r} "
-                "and elsewhere, at least two are needed to hold one out",
-                "split by product first, or take another setting",
-            )
-        paths = [catalogue.tree.text(node) for node in able.tolist()]
-        draws = draw_uniform(self.seed, _number("category held out"), keys_of(paths))
+            problem = f"{len(able)} of the {self.setting!r} categories have products in test and elsewhere"
+            fix = "split by product first, or take another setting"
+            raise DataError(f"{catalogue.name}: {problem}, at least two are needed to hold one out", fix)
+        paths = keys_of([catalogue.tree.text(node) for node in able])
+        draws = draw_uniform(self.seed, _key("category held out"), paths)
         count = min(max(1, round(self.held_out * len(able))), len(able) - 1)
-        return np.sort(able[np.argsort(draws, kind="stable")[:count]])
+        start, nodes = nodes_on_paths(catalogue)
+        owner = np.repeat(np.arange(len(catalogue)), np.diff(start))
+        held = np.isin(nodes, able[np.argsort(draws, kind="stable")[:count]])
+        touched = np.bincount(owner[held], minlength=len(catalogue)) > 0
+        moved = touched & ~is_test
+        after = np.where(moved, _HELD_OUT, before).tolist()
+        if emptied := sorted({*before} - {*after}):
+            message = f"{catalogue.name}: all products of {', '.join(emptied)} are in the {count:,} held-out categories"
+            raise DataError(message, "hold fewer out, or take a more specific setting")
+        note = (
+            f"categories held out, seed {self.seed}: {count:,} {self.setting}; {moved.sum():,} products of theirs "
+            f"moved to {_HELD_OUT!r}, {(touched & is_test).sum():,} stay in {_TEST!r}"
+        )
+        return after, [note]
 
 
-def _number(purpose: str) -> int:
+def _key(purpose: str) -> int:
     return int(keys_of([purpose])[0])
 
 
-SPLITS: dict[str, type[GivenSplit | ProductSplit | CategorySplit]] = {
+SPLITS: dict[str, type[GivenSplit]] = {
     "category": CategorySplit,
     "given": GivenSplit,
     "product": ProductSplit,
@@ -280,8 +228,5 @@ def seen_nodes(train: Catalogue, setting: str, seed: int = 0, *, epochs: int = 0
 
     A category above or below a seen one is not seen by that: its own text was in no pair.
     """
-    seen = np.zeros(len(train.tree), dtype=bool)
-    for epoch in range(epochs) if epochs else (None,):
-        targets = targets_of(train, setting, seed, epoch)
-        seen[targets[targets >= 0]] = True
-    return seen
+    drawn = [targets_of(train, setting, seed, epoch) for epoch in (range(epochs) if epochs else (None,))]
+    return np.isin(np.arange(len(train.tree)), np.concatenate(drawn))

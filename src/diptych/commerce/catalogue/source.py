@@ -1,4 +1,4 @@
-"""CatalogueSource: how the products of a catalogue are read; its parts by split, its tree and sizes."""
+"""Options that say which products are meant; the catalogue they give, its parts, and the description of a tree."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import field_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
-from diptych.commerce.taxonomy import read_taxonomy
+from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
+from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
+from diptych.commerce.taxonomy import CategoryTree, read_taxonomy
 from diptych.commerce.taxonomy.formats import recognised_format
-from diptych.commerce.taxonomy.tree import shape_of, shape_tables, tree_content
-from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.options import Options, parameter, parse_values
-from diptych.core.table import Table
+from diptych.commerce.taxonomy.tree import shape_of, tree_content
+from diptych.core.errors import DataError, UsageError
+from diptych.core.options import parameter, parse_values
+from diptych.core.table import Cell, Table
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
 
@@ -24,47 +26,8 @@ if TYPE_CHECKING:
 _TAXONOMIES = "diptych.commerce.taxonomy:TAXONOMIES"
 
 
-class CatalogueSource(Options):
-    """What was read and how: enough to read it again."""
-
-    data: str  # a folder or file
-    reader: str | None = None  # its format; None where it is recognised
-    options: Mapping[str, Any] = {}  # of the reader
-    taxonomy: str | None = None  # a file with the category tree; None for the products' own
-    taxonomy_format: str | None = None
-    unknown: str = "error"  # what becomes of paths that the taxonomy does not have
-    attribute_form: str = "named"
-    split_by: str | None = None  # None: the data's own splits, or by product where it has no test split
-    split_options: Mapping[str, Any] = {}
-
-    def collection(self) -> Collection:
-        """Read the products, sorted or not."""
-        from diptych.data import read_collection
-
-        if not self.reader and not Path(self.data).exists():
-            raise DataError(f"{self.data} does not exist", "check the path")
-        return read_collection(self.data, self.reader, **self.options)
-
-    def catalogue(self) -> Catalogue:
-        """Read the products with their tree and splits."""
-        from diptych.commerce.catalogue.making import assign_splits, catalogue_of
-
-        collection, tree = self.collection(), None
-        if self.taxonomy is not None:
-            tree = read_taxonomy(self.taxonomy, self.taxonomy_format).tree
-        how: dict[str, Any] = {"attribute_form": self.attribute_form, "unknown": self.unknown}
-        catalogue = catalogue_of(collection, tree=tree, **how)
-        kind = self.split_by or ("given" if "test" in catalogue.split_sizes else "product")
-        return assign_splits(catalogue, kind, **self.split_options)
-
-
-def read_again(metadata: Any, folder: Path) -> Catalogue:
-    """Read the products of a folder's metadata again."""
-    return CatalogueSource.read(metadata, str(folder), StorageError, "recreate it").catalogue()
-
-
 class SortedData(DataSource):
-    """How products and the tree that they are sorted into are read."""
+    """Options of products and of the tree that they are sorted into; enough to read them again from anywhere."""
 
     data: Path | None = parameter(
         None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
@@ -73,27 +36,37 @@ class SortedData(DataSource):
     taxonomy_format: str | None = parameter(
         None, "Its format, where it is not recognised.", names=_TAXONOMIES
     )
-    unknown: Literal["error", "add", "none"] = parameter(
+    unknown: UnknownPath = parameter(
         "error",
         "error, add or none, for categories that --taxonomy lacks.",
         "--unknown-paths",
         metavar="RULE",
     )
 
-    def source(self, **more: Any) -> CatalogueSource:
-        """Return how the products are read, from anywhere."""
-        data = Path(str(self.data))
-        return CatalogueSource(
-            data=str(data.resolve() if data.exists() else data),
-            options=self.reader_options(),
-            taxonomy=None if self.taxonomy is None else str(self.taxonomy.resolve()),
-            **self.model_dump(include={"reader", "taxonomy_format", "unknown"}),
-            **more,
-        )
+    @field_validator("data", "images", "taxonomy")
+    @classmethod
+    def _from_anywhere(cls, path: Path | None) -> Path | None:
+        return path.resolve() if path is not None and path.exists() else path
+
+    def collection(self) -> Collection:
+        """Read the products, sorted or not."""
+        from diptych.data import read_collection
+
+        if not self.reader and not Path(str(self.data)).exists():
+            raise DataError(f"{self.data} does not exist", "check the path")
+        return read_collection(str(self.data), self.reader, **self.reader_options())
+
+    def tree(self) -> CategoryTree | None:
+        """Read the taxonomy's file, where there is one."""
+        return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format).tree
+
+    def catalogue(self) -> Catalogue:
+        """Read the products with their tree, in the splits that they came with."""
+        return catalogue_of(self.collection(), tree=self.tree(), unknown=self.unknown)
 
 
 class ProductData(SortedData):
-    """Which products a model is trained or measured on, and how they are split."""
+    """Options of the products that a model is trained or measured on, and of their splits."""
 
     data: Path = parameter(
         ...,
@@ -101,89 +74,22 @@ class ProductData(SortedData):
         argument=True,
         metavar="DATA",
     )
-    attribute_form: Literal["named", "values"] = parameter(
-        "named", "named (colour: red) or values (red).", metavar="FORM"
-    )
-    split_by: str | None = parameter(
+    attribute_form: AttributeForm = parameter("named", "named (colour: red) or values (red).", metavar="FORM")
+    split_by: Literal["given", "product", "category"] | None = parameter(
         None, "given, product or category.", default="given, or product where there is no test split"
     )
     split_option: list[str] = parameter([], "KEY=VALUE for it, e.g. seed=1. Repeatable.")
 
-    def read_products(self) -> tuple[Catalogue, CatalogueSource]:
-        """Read the products; return also how to read them again from anywhere."""
+    def catalogue(self) -> Catalogue:
+        """Read the products with their tree and splits."""
         nested: dict[str, Any] = {}  # shares.test=0.2 is a value in a table of shares
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
-        source = self.source(attribute_form=self.attribute_form, split_by=self.split_by, split_options=nested)
-        return source.catalogue(), source
-
-
-class TreeOptions(SortedData, OutOption):
-    """Which tree is described; --out writes it as JSON."""
-
-    data: Path = parameter(
-        ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
-    )
-    format: str | None = parameter(None, "The file's format, where it is not recognised.", names=_TAXONOMIES)
-    option: list[str] = parameter([], "KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
-        of_products = any(getattr(self, one) for one in ("images", "reader", "reader_option", "taxonomy"))
-        of_file = bool(self.format or self.option)
-        if of_products and of_file:
-            message = "--format and --option are of a taxonomy's file, the other options of products"
-            raise UsageError(message, "give one kind")
-        if of_products or of_file:
-            return of_file
-        return not has_own_format(self.data) and recognised_format(self.data) is not None
-
-
-def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
-    """Return what is shown of a tree, and its JSON."""
-    more: list[Table | str] = []
-    counts: dict[str, Any] = {}
-    if options.is_file:
-        made = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
-        about: dict[str, Any] = {"name": made.name, "version": made.version, "language": made.language}
-        line, tree, notes = made.describe(), made.tree, made.notes
-    else:
-        catalogue = options.source(split_by="given").catalogue()  # a tree needs no test products
-        about = {"name": catalogue.name, "products": len(catalogue)}
-        line, tree, notes = catalogue.describe(), catalogue.tree, catalogue.notes
-        counts["products"], counts["products_with_those_below"] = products_per_category(catalogue)
-        more = _product_tables(catalogue, **counts)
-    shape = shape_of(tree)
-    lines = [f"note: {note}" for note in notes]
-    if alone := shape["only_children"]:
-        lines.insert(0, f"{alone:,} categories have no siblings: their level sorts nothing")
-    return [line, *shape_tables(shape), *lines, *more], about | tree_content(tree, notes, counts)
-
-
-_SHOWN = 10
-_HALF = 0.5
-
-
-def _product_tables(
-    catalogue: Catalogue, products: np.ndarray, products_with_those_below: np.ndarray
-) -> list[Table | str]:
-    """Return the largest categories, and notes on empty ones and on one that holds most products."""
-    itself, below, text = products, products_with_those_below, catalogue.tree.text
-    largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN] if itself[node]]
-    rows = [(text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
-    columns = ("category", "products", "with those below")
-    shown: list[Table | str] = [Table.of("the largest categories", "", columns, rows)]
-    if empty := int((below == 0).sum()):
-        shown.append(f"{empty:,} of {len(below):,} categories have no products, in them or below")
-    many = int((catalogue.place >= 0).sum())
-    if many and itself.max() >= _HALF * many and len(below) > 1:
-        shown.append(
-            f"note: {text(int(itself.argmax()))!r} alone holds {itself.max() / many:.0%} of the products; most "
-            "measures are means over categories, where it counts as one"
-        )
-    return shown
+        form, unknown = self.attribute_form, self.unknown
+        found = catalogue_of(self.collection(), tree=self.tree(), attribute_form=form, unknown=unknown)
+        kind = self.split_by or ("given" if "test" in found.split_sizes else "product")
+        return assign_splits(found, kind, **nested)
 
 
 VALIDATION = ("val", "validation", "valid", "dev")
@@ -203,18 +109,85 @@ def validation_part(catalogue: Catalogue) -> Catalogue | None:
     return part if part is not None and bool((part.place >= 0).any()) else None
 
 
-def used_part(catalogue: Catalogue, split: str | None) -> Catalogue:
-    """Return the products of one split, or all."""
-    return catalogue if split in (None, "all") else catalogue.split(split)
-
-
 def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
     """Return the products of the split ``train`` and of the splits ``more``, which all must be there."""
     sizes = catalogue.split_sizes
     for name in ("train", *more):
         if name not in sizes:
-            raise UsageError(
-                f"{catalogue.name} has no split called {name}, only {', '.join(sizes)}",
-                "make one with --split-by product",
-            )
+            message = f"{catalogue.name} has no split called {name}, only {', '.join(sizes)}"
+            raise UsageError(message, "make one with --split-by product")
     return [catalogue.split(name) for name in ("train", *more)]
+
+
+class TreeOptions(SortedData, OutOption):
+    """Options of the tree that is described; --out writes it as JSON."""
+
+    data: Path = parameter(
+        ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
+    )
+    format: str | None = parameter(None, "The file's format, where it is not recognised.", names=_TAXONOMIES)
+    option: list[str] = parameter([], "KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
+
+    @property
+    def is_file(self) -> bool:
+        """Return whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
+        of_products = any((self.images, self.reader, self.reader_option, self.taxonomy))
+        if of_products and (self.format or self.option):
+            message = "--format and --option are of a taxonomy's file, the other options of products"
+            raise UsageError(message, "give one kind")
+        if of_products or self.format or self.option:
+            return not of_products
+        return not has_own_format(self.data) and recognised_format(self.data) is not None
+
+
+_SHOWN = 10
+
+
+def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
+    """Return what is shown of a tree, and its JSON."""
+    shown: list[Table | str] = []
+    counts: dict[str, np.ndarray] = {}
+    if options.is_file:
+        read = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
+        line, tree, notes = read.describe(), read.tree, read.notes
+        about: dict[str, Any] = {"name": read.name, "version": read.version, "language": read.language}
+    else:
+        shop = options.catalogue()
+        line, tree, notes = shop.describe(), shop.tree, shop.notes
+        about = {"name": shop.name, "products": len(shop)}
+        itself, below = (
+            np.bincount(of, minlength=len(tree)) for of in (shop.places, nodes_on_paths(shop)[1])
+        )
+        counts = {"products": itself, "products_with_those_below": below}
+        largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN].tolist() if itself[node]]
+        rows = [_cells(tree.text(node), itself[node], below[node]) for node in largest]
+        shown.append(Table("the largest categories", ("category", "products", "with those below"), rows))
+        if empty := int((below == 0).sum()):
+            shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
+        if len(tree) > 1 and itself.max() >= (shop.place >= 0).sum() / 2 > 0:
+            share = f"{itself.max() / (shop.place >= 0).sum():.0%}"
+            name = tree.text(int(itself.argmax()))
+            shown.append(f"note: {name!r} holds {share} of the products; measures are means over categories")
+    shape = shape_of(tree)
+    lines = [f"note: {note}" for note in notes]
+    if single := shape["only_children"]:
+        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
+    content = about | {"notes": list(notes)} | tree_content(tree, counts)
+    return [line, *_shape_tables(shape), *lines, *shown], content
+
+
+def _shape_tables(shape: Mapping[str, Any]) -> list[Table]:
+    """Return the levels, and the names that stand in several places."""
+    columns = ("level", "categories", "without children", "children of one, at most", "on average")
+    rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
+    tables = [Table("levels", columns, rows, after="on average: of the categories that have children")]
+    if shared := shape["shared"]:
+        caption = f"names that stand in several places ({len(shared):,})"
+        after = "a category is known by its whole path, which is its query where its name is not unique"
+        named = [_cells(*one) for one in [*shared.items()][:_SHOWN]]
+        tables.append(Table(caption, ("name", "categories"), named, after=after))
+    return tables
+
+
+def _cells(*values: Any) -> list[Cell]:
+    return [Cell(one, words=True) if isinstance(one, str) else Cell.number(int(one), 0) for one in values]

@@ -49,7 +49,8 @@ def trained_options(model: str, setting: str, published: bool = False) -> TrainO
     modalities = modalities_of(model)
     if modalities is None:
         raise UnknownNameError("trained model", model, TRAINED)
-    SETTINGS.get(setting)
+    if setting not in SETTINGS:
+        raise UnknownNameError("setting", setting, SETTINGS)
     made = TrainOptions.published if published else TrainOptions
     return made(modalities=modalities, setting=setting)
 

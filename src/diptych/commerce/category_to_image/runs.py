@@ -13,11 +13,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,20 +29,17 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path
 from diptych.core.reading import file_errors, read_log
-from diptych.core.version import __version__
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.trained import TrainedModel
 
-_LIBRARIES = ("torch", "numpy", "pillow", "scikit-learn", "safetensors")
-
 
 @dataclass(frozen=True, eq=False)
-class CategoryRun(Artifact, kind="category_run", version=2, recreate="diptych categories train DATA"):
+class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych categories train DATA"):
     """A trained model, its encoders and its tree; model and encoders are read when they are first needed."""
 
-    about: dict[str, Any]  # model, options, data (how the products were read), splits (sizes), encoders, …
+    about: dict[str, Any]  # model, options, data (a ProductData), splits (sizes), encoders, …
     paths: list[list[str]]  # of the tree, in node order
     codes: list[list[Any]]  # path and code of the nodes that have one
     folder: Path = field(init=False, default=Path())
@@ -58,14 +53,20 @@ class CategoryRun(Artifact, kind="category_run", version=2, recreate="diptych ca
         catalogue: Catalogue,
         data: Mapping[str, Any],
     ) -> CategoryRun:
-        """Put what using a model takes beside it, in the folder that it was trained in."""
+        """Write what using a model takes into the folder that it was trained in."""
+        import pyarrow
+        import pyarrow.parquet as parquet
+
+        from diptych.training.run import environment
+
         folder, tree = Path(folder), catalogue.tree
         if not (folder / "model").is_dir():
             raise UsageError(f"no model was trained in {folder}", "train with out= that folder first")
         maker.save(folder / "encoders")
-        _write_splits(folder / "splits.parquet", catalogue)
+        splits = {"id": list(map(str, catalogue.ids)), "split": list(catalogue.splits)}
+        with atomic_path(folder / "splits.parquet") as temporary:
+            parquet.write_table(pyarrow.table(splits), temporary, compression="zstd")
         about = {
-            "diptych": __version__,
             "model": model.name,
             "fingerprint": model.fingerprint,
             "options": model.options.model_dump(mode="json"),
@@ -75,8 +76,7 @@ class CategoryRun(Artifact, kind="category_run", version=2, recreate="diptych ca
             "notes": list(catalogue.notes),
             "encoders": maker.describe(),
             "tree": tree.fingerprint,
-            "python": platform.python_version(),
-            "libraries": {name: metadata.version(name) for name in _LIBRARIES},
+            "environment": environment(),
         }
         codes = [[list(path), code] for path, code in tree.codes.items()]
         cls(about, [list(path) for path in tree.paths], codes).save(folder / cls.marker())
@@ -101,6 +101,7 @@ class CategoryRun(Artifact, kind="category_run", version=2, recreate="diptych ca
 
     @property
     def options(self) -> TrainOptions:
+        """The options of the training."""
         return self.model.options
 
     @cached_property
@@ -151,13 +152,3 @@ def encoder_name(about: Mapping[str, Any] | None) -> str:
         return "none"
     words = [str(about[key]) for key in ("kind", "source", "model", "name", "fingerprint") if about.get(key)]
     return " ".join(dict.fromkeys(words))
-
-
-def _write_splits(file: Path, catalogue: Catalogue) -> None:
-    import pyarrow
-    import pyarrow.parquet as parquet
-
-    splits = pyarrow.array(list(catalogue.splits), pyarrow.string()).dictionary_encode()
-    table = pyarrow.table({"id": pyarrow.array(list(catalogue.ids), pyarrow.string()), "split": splits})
-    with atomic_path(file) as temporary:
-        parquet.write_table(table, temporary, compression="zstd")

@@ -11,9 +11,7 @@ from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.filling import Reliability
     from diptych.commerce.category_to_image.picking import Picks
-    from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.evaluation.result import Result
 
 Numbers = Mapping[str, Any]
@@ -50,46 +48,42 @@ def _count(value: float) -> Cell:
     return Cell.number(value, 0 if value == int(value) else 1)
 
 
-def _interval(value: Numbers) -> str:
-    return "" if value["low"] is None else f"{100 * value['low']:.1f}–{100 * value['high']:.1f}"
+def _with_interval(value: Numbers) -> Cell:
+    low, high = value["low"], value["high"]
+    return percent(value["mean"], "" if low is None else f"{100 * low:.1f}–{100 * high:.1f}")
 
 
 def measure_table(setting: str, numbers: Numbers) -> Table:
     """Return thesis Table 7.1: the best marked, what differs from the baseline, ± over seeds, chance below."""
     names = [name for name in numbers["table"][0]["values"] if "hits" not in name]
-    verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
     heads = {**{name: ("values", name) for name in names}, "right category": ("products", "R@1")}
     after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
     if numbers["comparison"]:
         after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
     groups = (("", 1), ("category → products", len(names)), ("product → category", 1))
-    return _scores(setting_name(setting), numbers, heads, verdicts, groups=groups, after=after)
+    return _scores(setting_name(setting), numbers, heads, groups=groups, after=after)
 
 
 def leaderboard_table(setting: str, numbers: Numbers) -> Table:
     """Return the measures of Marqo's e-commerce leaderboards."""
     heads = {name: ("leaderboard", name) for name in numbers["table"][0]["leaderboard"]}
     after = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
-    return _scores(f"{setting_name(setting)}: leaderboard measures", numbers, heads, {}, after=after)
+    return _scores(f"{setting_name(setting)}: leaderboard measures", numbers, heads, after=after)
 
 
-def _scores(
-    caption: str,
-    numbers: Numbers,
-    heads: Mapping[str, tuple[str, str]],
-    verdicts: Mapping[tuple[str, str], str],
-    **more: Any,
-) -> Table:
+def _scores(caption: str, numbers: Numbers, heads: Mapping[str, tuple[str, str]], **more: Any) -> Table:
     """Return a row per model and one of chance; ``heads``: part and measure of every column."""
+    verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
     rows = [[row[part][name] for part, name in heads.values()] for row in numbers["table"]]
     highest = [max(one["mean"] for one in column) for column in zip(*rows, strict=True)]
     lines = []
     for row, own in zip(numbers["table"], rows, strict=True):
         cells = [Cell(row["label"])]
-        for head, one, most in zip(heads, own, highest, strict=True):
-            best, mark = one["mean"] == most > 0, _MARKS.get(verdicts.get((row["model"], head), ""), "")
-            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
+        for (head, (part, _)), one, most in zip(heads.items(), own, highest, strict=True):
+            best = one["mean"] == most > 0
+            mark = _MARKS.get(verdicts.get((row["model"], head), ""), "") if part == "values" else ""
             note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
+            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
             cells.append(Cell(text, note, strong=best, value=one["mean"]))
         lines.append(cells)
     lines.append([Cell("chance"), *(percent(one["chance"]) for one in rows[0])])
@@ -98,65 +92,59 @@ def _scores(
 
 def interval_table(setting: str, numbers: Numbers) -> Table:
     """Return every measure with its interval over categories, mAP as published code divides it among them."""
-    names = list(numbers["table"][0]["values"])
-    rows = [
-        [Cell(row["label"]), *(percent(one["mean"], _interval(one)) for one in row["values"].values())]
-        for row in numbers["table"]
-    ]
+    rows = [[Cell(row["label"]), *map(_with_interval, row["values"].values())] for row in numbers["table"]]
     after = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
     caption = f"{setting_name(setting)}: all measures with 95 % intervals over categories"
-    return Table(caption, ("Model", *names), rows, after=after, folded=True)
+    return Table(caption, ("Model", *numbers["table"][0]["values"]), rows, after=after, folded=True)
 
 
 def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
     """Return one measure of every model on every level of the tree."""
     first = next(iter(numbers["levels"].values()))
-    counts = {one["group"]: one["categories"] for one in first} if len(first) > 1 else {}
     rows = []
     for row in numbers["table"]:
-        whole, levels = row["values"][measure], numbers["levels"][row["model"]] if counts else []
+        levels = numbers["levels"][row["model"]] if len(first) > 1 else []
         means = [one["values"][measure]["mean"] for one in levels]
         shaded = [percent(mean, shade=mean) for mean in means]
-        rows.append([Cell(row["label"]), percent(whole["mean"], _interval(whole)), *shaded])
-    heads = [f"{depth} ({count:,.0f})" for depth, count in counts.items()]
+        rows.append([Cell(row["label"]), _with_interval(row["values"][measure]), *shaded])
+    heads = [f"{one['group']} ({one['categories']:,.0f})" for one in (first if len(first) > 1 else [])]
     after = "Per cent; level 1 is the most general; in brackets: query categories of the level."
     caption = f"{measure} by level: {setting_name(setting).lower()}"
     folded = measure != LEVEL_MEASURES[0]
     return Table(caption, ("Model", "all, 95 %", *heads), rows, after=after, folded=folded)
 
 
-def _label(numbers: Numbers, model: str) -> str:
-    return str(next(row["label"] for row in numbers["table"] if row["model"] == model))
+def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> list[tuple[str, str, str, Numbers]]:
+    """Return model, its label, setting and numbers, of every model in every setting."""
+    return [
+        (model, next(row["label"] for row in numbers["table"] if row["model"] == model), setting, numbers)
+        for model in models
+        for setting, numbers in settings.items()
+    ]
 
 
 def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table | None:
     """Return thesis Table 7.3: categories that training saw and others; None where that is not known."""
     rows, names = [], []
-    for model in models:
-        for setting, numbers in settings.items():
-            for one in reversed(numbers["seen"][model]):
-                names = list(one["values"])
-                kind = "seen" if one["group"] else "unseen"
-                head = Cell(f"{_label(numbers, model)}, {kind}", setting_name(setting))
-                values = (percent(value["mean"]) for value in one["values"].values())
-                rows.append([head, Cell(f"{one['categories']:,.0f}", value=one["categories"]), *values])
-    if not rows:
-        return None
+    for model, label, setting, numbers in _each(settings, models):
+        for one in reversed(numbers["seen"][model]):
+            names = list(one["values"])
+            head = Cell(f"{label}, {'seen' if one['group'] else 'unseen'}", setting_name(setting))
+            values = (percent(value["mean"]) for value in one["values"].values())
+            rows.append([head, _count(round(one["categories"])), *values])
     after = "Per cent. Seen: the category stood for some training product; means over seeds where training draws them."
     if not any(row[0].text.endswith("unseen") for row in rows):
         after += " Training saw every query category: there is nothing unseen to compare with."
     caption = f"Categories that training saw, and others{', other models' if folded else ''}"
-    return Table(caption, ("Model", "categories", *names), rows, after=after, folded=folded)
+    heads = ("Model", "categories", *names)
+    return Table(caption, heads, rows, after=after, folded=folded) if rows else None
 
 
 def unseen_table(setting: str, numbers: Numbers) -> Table:
     """Return the query categories that training never saw."""
     rows = [
-        [
-            Cell(short_path(one["category"]), words=True),
-            _count(one["relevant"]),
-            *map(percent, one["mAP@10"].values()),
-        ]
+        [Cell(short_path(one["category"]), words=True), _count(one["relevant"])]
+        + [percent(value) for value in one["mAP@10"].values()]
         for one in numbers["unseen"]
     ]
     heads = [row["label"] for row in numbers["table"]]
@@ -168,12 +156,10 @@ def unseen_table(setting: str, numbers: Numbers) -> Table:
 def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table:
     """Return thesis Table 7.2, with the relation of the first product's category to the query."""
     rows = []
-    for model in models:
-        for setting, numbers in settings.items():
-            counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
-            values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-            head = Cell(_label(numbers, model), setting_name(setting))
-            rows.append([head, *(_count(value / runs) for value in values)])
+    for model, label, setting, numbers in _each(settings, models):
+        counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
+        values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
+        rows.append([Cell(label, setting_name(setting)), *(_count(value / runs) for value in values)])
     return Table(
         f"First products of another category{', other models' if folded else ''}",
         ("Model", *_ERRORS.values(), *_KINDS.values()),
@@ -203,32 +189,32 @@ def evaluation_sections(
 ) -> dict[str, list[Table | Chart]]:
     """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
     rest, each = [model for model in models if model != base], settings.items()
-    seen: list[Table | Chart | None] = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
-    errors: list[Table | Chart] = [error_table(settings, [base])]
-    errors += [error_table(settings, rest, folded=True)] if rest else []
-    measures = (measure_table, interval_table)
-    levels = {name: one["levels"][base] for name, one in each if len(one["levels"][base]) > 1}
-    charts: list[Table | Chart] = []
-    for measure in LEVEL_MEASURES if levels else ():
-        lines = []
-        for name, groups in levels.items():
-            y = [100 * one["values"][measure]["mean"] for one in groups]
-            lines.append(Series(setting_name(name), y, [one["group"] for one in groups]))
-        title = f"{base.upper()}: {measure} by level"
-        charts.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
-    offsets = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
+    seen = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
+    errors = [error_table(settings, [base])] + ([error_table(settings, rest, folded=True)] if rest else [])
+    charts = [_level_chart(settings, base, measure) for measure in LEVEL_MEASURES]
+    offsets = [_error_chart(settings, base, name) for name in _OFFSETS]
     return {
-        "Which model finds products": [of(*one) for one in each for of in measures],
+        "Which model finds products": [of(*one) for one in each for of in (measure_table, interval_table)],
         "Measures of leaderboards": [leaderboard_table(*one) for one in each],
-        "Levels of the tree": [
-            *(level_table(*one, measure) for one in each for measure in LEVEL_MEASURES),
-            *charts,
-        ],
+        "Levels of the tree": [level_table(*one, measure) for one in each for measure in LEVEL_MEASURES]
+        + [chart for chart in charts if chart.series],
         "Seen and unseen categories": [one for one in seen if one is not None],
         "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
-        "Errors of the first product": [*errors, *offsets],
+        "Errors of the first product": [*errors, *(chart for chart in offsets if chart.series)],
         "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
     }
+
+
+def _level_chart(settings: Mapping[str, Numbers], model: str, measure: str) -> Chart:
+    lines = []
+    for name, numbers in settings.items():
+        levels = numbers["levels"][model]
+        y = [100 * one["values"][measure]["mean"] for one in levels]
+        if len(levels) > 1:
+            lines.append(Series(setting_name(name), y, [one["group"] for one in levels]))
+    return Chart(
+        f"{model.upper()}: {measure} by level", lines, "level of the query category", f"{measure} in %"
+    )
 
 
 def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Chart:
@@ -239,7 +225,7 @@ def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Char
         if found := {int(key): value for key, value in errors["all"][name].items()}:
             counts[f"{setting_name(setting)} ({sum(found.values()) / errors['runs']:,.3g})"] = found
     places = {key for one in counts.values() for key in one}
-    span = range(min(places), max(places) + 1) if places else range(0)
+    span = range(min(places, default=0), max(places, default=0) + 1)
     lines = [
         Series(label, [100 * one.get(key, 0) / sum(one.values()) for key in span], [*span])
         for label, one in counts.items()
@@ -250,85 +236,72 @@ def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Char
 
 def pick_tables(picks: Picks) -> list[Table]:
     """Return what was picked, by level of the tree."""
-    depth = picks.catalogue.tree.depth
-    found, owner = np.diff(picks.start), np.repeat(depth[picks.nodes], np.diff(picks.start))
-    is_all = picks.among == "all"  # among members everything is found that can be
+    depth, found = picks.catalogue.tree.depth, np.diff(picks.start)
+    owner, is_all = (
+        np.repeat(depth, found),
+        picks.among == "all",
+    )  # among members everything is found that can be
     rows = []
     for level in range(1, int(depth.max(initial=0)) + 1):
-        here = depth[picks.nodes] == level
-        right, there = picks.right[owner == level], picks.there[here]
+        right, there = picks.right[owner == level], picks.there[depth == level]
         could = int(np.minimum(there, picks.k).sum())
         share = [percent(int((right == 1).sum()) / could if could else None)] if is_all else []
-        few, empty = int((there < picks.k).sum()), int((found[here] == 0).sum())
-        counts = (_count(count) for count in (int(here.sum()), len(right), few))
-        rows.append([Cell(str(level), value=level), *counts, *share, _count(empty)])
+        counts = map(_count, (level, len(there), len(right), int((there < picks.k).sum())))
+        rows.append([*counts, *share, _count(int((found[depth == level] == 0).sum()))])
     split, heads = picks.about.get("split"), ["categories", "images", f"below {picks.k} products"]
-    heads += ["% found"] if is_all else []
     caption = f"Images of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}"
-    after = "Level 1 is the most general." + (
-        f" % found: of the products sorted into a category or below it that could be among its {picks.k}."
-        if is_all
-        else " All are images of products sorted into the category or below it."
-    )
+    after = "Level 1 is the most general."
+    if is_all:
+        heads.append("% found")
+        after += (
+            f" % found: of the products sorted into a category or below it that could be among its {picks.k}."
+        )
     return [Table(caption, ("level", *heads, "without an image"), rows, after=after)]
 
 
-def pick_warnings(picks_about: Numbers, among: str) -> list[str]:
+def pick_warnings(about: Numbers, among: str) -> list[str]:
     """Return what should be known of picks before they are looked at."""
-    setting = picks_about.get("ranker", {}).get("options", {}).get("setting", "all")
+    setting = about.get("ranker", {}).get("options", {}).get("setting", "all")
     found = []
     if among == "all" and setting != "all":
-        found.append(
-            f"the run was trained on {setting} categories alone; images for every level are found better by one of "
-            "diptych categories train … --setting all --set resample=true"
-        )
-    if among == "all" and picks_about.get("trained_on"):
-        found.append(
-            f"the run was trained on {picks_about['trained_on']:,} of these products: what is right among them "
-            "flatters it; --split test has others"
-        )
+        found.append(f"the run was trained on {setting} categories only; --setting all is for every level")
+    if among == "all" and about.get("trained_on"):
+        known = f"the run was trained on {about['trained_on']:,} of these products"
+        found.append(f"{known}: its share of right ones is too high; --split test has others")
     return found
 
 
-def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> list[Table]:
+def fill_tables(
+    counts: Mapping[str, int], meanings: Mapping[str, str], reliability: Numbers | None
+) -> list[Table]:
     """Return what confidence is worth on test products, and how many suggestions there are of which verdict."""
-    from diptych.commerce.category_to_image.filling import VERDICTS
-
     tables = []
     if reliability is not None:
         rows = []
-        for one in (*reliability.levels, reliability.whole):
-            head = Cell(f"level {one.level}" if one.level else "whole path")
-            shares = [percent(one.confidence), percent(one.accuracy)]
-            rows.append([head, _count(one.products), *shares, Cell.number(one.error, 3)])
-        kept = sum(count for levels, count, _ in reliability.cut if levels)
-        after = (
-            f"{kept:,} of them get at least one level at the threshold of {reliability.threshold:g}; calibration "
-            "error: mean distance of confidence from accuracy over 15 bins"
-        )
-        caption = f"What confidence is worth on {reliability.products:,} test products"
+        for one in (*reliability["levels"], reliability["whole"]):
+            head = Cell(f"level {one['level']}" if one["level"] else "whole path")
+            shares = percent(one["confidence"]), percent(one["accuracy"]), Cell.number(one["error"], 3)
+            rows.append([head, _count(one["products"]), *shares])
+        kept, threshold = reliability["kept"], reliability["threshold"]
+        after = f"{kept:,} of them get at least one level at the threshold of {threshold:g}; "
+        after += "calibration error: mean distance of confidence from accuracy over 15 bins"
+        caption = f"What confidence is worth on {reliability['products']:,} test products"
         heads = ("", "products", "% confidence", "% right", "calibration error")
         tables.append(Table(caption, heads, rows, after=after))
     if counts:
-        lines = [
-            [Cell(one), _count(count), Cell(VERDICTS[one], words=True)]  # type: ignore[index]
-            for one, count in counts.items()
-        ]
+        lines = [[Cell(one), _count(count), Cell(meanings[one], words=True)] for one, count in counts.items()]
         tables.append(Table("Suggestions", ("verdict", "products", "meaning"), lines))
     return tables
 
 
-def run_tables(run: CategoryRun, tested: Result | None) -> list[Table]:
+def run_tables(run: str, setting: str, tested: Result | None, measures: Sequence[str]) -> list[Table]:
     """Return the measures of a run's test products."""
-    from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
-
     if tested is None:
         return []
-    names = [name for name in CATEGORY_MEASURES if "hits" not in name]
-    cells = [tested.score(name, "t2i") for name in names]
+    cells = [tested.score(name, "t2i") for name in measures]
     rows = [
-        [Cell(run.options.model), *(percent(one.value) for one in cells)],
+        [Cell(run), *(percent(one.value) for one in cells)],
         [Cell("chance"), *(percent(one.chance) for one in cells)],
     ]
-    after = "per cent; categories ask for products, relevant by label; mAP@k divided by min(k, relevant)"
-    return [Table(f"Test products, {run.options.setting}", ("model", *names), rows, after=after)]
+    after = "per cent; categories are queries, products relevant by label; mAP@k divided by min(k, relevant)"
+    return [Table(f"Test products, {setting}", ("model", *measures), rows, after=after)]
