@@ -133,19 +133,21 @@ for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
     KNOWN.add(_declared(_name, _given))
 
 
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+_BY_NAME = {_plain(name): dataset for dataset in KNOWN for name in (dataset.name, *dataset.names)}
+
+
 def known_by_name(name: str) -> KnownDataset | None:
-    """Return the dataset that a collection of that name is, or is a part of; None where nobody knows.
+    """Return the dataset that a collection of that name is, or is a part of; None where it is not known.
 
     ``coco`` and ``coco_val2017`` are MS COCO, ``coco-fg`` is not: the longest name wins.
     """
-    given = _plain(name)
-    found: tuple[int, KnownDataset] | None = None
-    for dataset in KNOWN:
-        for known in map(_plain, (dataset.name, *dataset.names)):
-            fits = given == known or given.startswith(f"{known}-")
-            if fits and (found is None or len(known) > found[0]):
-                found = len(known), dataset
-    return None if found is None else found[1]
+    words = _plain(name).split("-")
+    names = ("-".join(words[:end]) for end in range(len(words), 0, -1))
+    return next((_BY_NAME[one] for one in names if one in _BY_NAME), None)
 
 
 def centric_of(given: Any, name: str) -> Centric | None:
@@ -176,7 +178,3 @@ def called(collection: Collection, given: str) -> Collection:
         fix = f"call it {own.name}=…, or as no known dataset is called"
         raise UsageError(f"{calls}: {own.title}, not {known.title}", fix)
     return replace(collection, name=name, centric=collection.centric or centric_of(None, name))
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-")

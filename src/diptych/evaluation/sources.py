@@ -59,6 +59,8 @@ class Named:
         origin = Origin(rooted(self.name), dict(section), None, self.captions)
         collection = origin.collection()
         split = None if self.split == "all" else self.split
+        if self.split is None and self.is_own(origin):
+            collection = collection.divided()  # as it was for training
         if self.split is None and self.test in collection.split_sizes:
             split = self.test
         return replace(origin, split=split, centric=collection.centric), collection

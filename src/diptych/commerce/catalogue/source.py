@@ -43,7 +43,8 @@ class CatalogueSource(Options):
 
         if not self.reader and not Path(self.data).exists():
             raise DataError(f"{self.data} does not exist", "check the path")
-        return read_collection(self.data, self.reader, **self.options)
+        found = read_collection(self.data, self.reader, **self.options)
+        return found.divided() if self.split_by in (None, "given") else found
 
     def catalogue(self) -> Catalogue:
         """Read the products with their tree and splits."""

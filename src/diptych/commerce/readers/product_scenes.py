@@ -6,21 +6,18 @@ from pathlib import Path
 
 from diptych.commerce.scenes.products import read_product_scenes
 from diptych.core.reading import beginning_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.collection import Collection
+from diptych.data.readers.contract import looks, reader
 
 _BEGINNING = '{"dataset":"product-scenes"'
 
 
-def _recognises(path: Path) -> bool:
-    return beginning_of(path / "dataset.json", len(_BEGINNING)) == _BEGINNING
-
-
-READERS.add(
-    Reader(
-        "product-scenes",
-        "generated products with a category tree, as diptych data products writes them",
-        _recognises,
-        read_product_scenes,
-        {},
-    )
+@reader(
+    "product-scenes",
+    "generated products with a category tree, as diptych data products writes them",
+    "dataset.json",
+    claims=looks(lambda file: beginning_of(file, len(_BEGINNING)) == _BEGINNING),
 )
+def read(path: Path | str) -> Collection:
+    """Read generated products."""
+    return read_product_scenes(path)

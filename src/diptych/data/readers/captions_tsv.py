@@ -18,19 +18,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.caption_tables import CaptionTable, Part, PictureOptions, TableIndexer, folder_state
-from diptych.data.captions import check_shares, split_named
-from diptych.data.collection import Centric, Collection
+from diptych.data.captions import split_named
+from diptych.data.collection import Centric, Collection, Shares
 from diptych.data.columns import Column
 from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.contract import choice, listing, looks, matching, reader
 from diptych.data.stored import Stored, StoredWriter, stored
 
-_VERSION = 1
-_ENDINGS = (".tsv", ".tsv.gz")
+_VERSION = 2
+_TABLES = ("*.tsv", "*.tsv.gz")
 
 
 class _Records(Column[Mapping[str, Any]]):
@@ -49,7 +49,7 @@ class _Records(Column[Mapping[str, Any]]):
 def _tables(path: Path, options: Mapping[str, Any]) -> list[CaptionTable]:
     if not path.is_dir():
         return [CaptionTable.of(path, **options)]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
+    files = matching(path, listing(path), _TABLES)
     if not files:
         raise DataError(f"{path} has no .tsv file", "give the table itself with --data")
     return [CaptionTable.of(file, **options) for file in files]
@@ -79,6 +79,17 @@ def _parts(tables: Sequence[CaptionTable], images: Path | None, split: str | Non
     return parts
 
 
+@reader(
+    "captions-tsv",
+    "tables of captions and addresses (Conceptual Captions), with the images that were fetched",
+    *_TABLES,
+    claims=looks(CaptionTable.looks_like),
+    image_column="column with each image's file (recognised; else images are numbered by line)",
+    quotes="fields may be in quotation marks (default: in .csv, not in .tsv)",
+    first_number="number of the first line's image (default: 0)",
+    missing="error, or skip: lines without an image",
+    split="the split of all (default: as the table's name says)",
+)
 def read_captions_tsv(
     path: Path | str,
     images: Path | str | None = None,
@@ -94,9 +105,8 @@ def read_captions_tsv(
     centric: Centric | None = None,
 ) -> Collection:
     """Read tables of captions and addresses with what was fetched of their pictures."""
-    if missing not in ("error", "skip"):
-        raise UsageError(f"missing is {missing!r}", "error or skip")
-    check_shares(validation, test)
+    choice("missing", missing, ("error", "skip"))
+    shares = Shares(validation, test)
     path = Path(path)
     columns = {"caption_column": caption_column, "image_column": image_column, "quotes": quotes}
     tables = _tables(path, columns)
@@ -125,40 +135,9 @@ def read_captions_tsv(
     found = stored(f"captions-tsv-{key}", write, 1, ["url"])
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     source = FolderSource(root, found.texts("image_ids"))
-    return found.collection(name, source, _Records(found), centric_of(centric, name))
+    return found.collection(name, source, _Records(found), centric_of(centric, name), shares)
 
 
 def _state(file: Path) -> tuple[int, int]:
     state = file.stat()
     return state.st_size, state.st_mtime_ns
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():
-        return any(
-            CaptionTable.looks_like(file) for file in path.iterdir() if file.name.endswith(_ENDINGS[0])
-        )
-    return path.name.endswith(_ENDINGS[0]) and CaptionTable.looks_like(path)
-
-
-READERS.add(
-    Reader(
-        "captions-tsv",
-        "tables of captions and addresses (Conceptual Captions), with the pictures that were fetched",
-        _recognises,
-        read_captions_tsv,
-        {
-            "images": "folder of pictures (default: images/ beside the table)",
-            "image_column": "column with each picture's file (recognised; else pictures are numbered by line)",
-            "caption_column": "column of captions (recognised)",
-            "quotes": "fields may be in quotation marks (default: in .csv, not in .tsv)",
-            "first_number": "number of the first line's picture (default: 0)",
-            "missing": "error, or skip: lines without a picture (default: error)",
-            "split": "the split of all (default: as the table's name says)",
-            "validation": "share of pictures in val where no name says a split (default: 0.1)",
-            "test": "share of pictures in test where no name says a split (default: 0.1)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-    )
-)

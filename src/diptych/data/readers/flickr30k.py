@@ -15,10 +15,8 @@ from pathlib import Path
 
 from diptych.core.errors import DataError
 from diptych.core.reading import beginning_of, read_lines, read_text
-from diptych.data.collection import Collection
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, first_folder
-from diptych.data.readers.karpathy import karpathy_files
+from diptych.data.collection import WHOLE, Collection
+from diptych.data.readers.contract import Gathering, first_folder, looks, reader
 
 _TOKENS = ("results_20130124.token", "Flickr8k.token.txt", "results.csv", "flickr30k_images/results.csv")
 _IMAGES = (
@@ -97,6 +95,17 @@ def _has_lists(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _LISTS["train"])
 
 
+@reader(
+    "flickr30k",
+    "Flickr30k or Flickr8k in their authors' form: a file of tokens, lists of splits, a folder of images",
+    *_TOKENS,
+    "*.token",
+    "*.token.txt",
+    general=2,
+    claims=looks(_is_tokens),
+    images="folder of images (default: flickr30k-images or its like beside the tokens)",
+    splits="folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
+)
 def read_flickr30k(
     path: Path | str,
     images: Path | str | None = None,
@@ -108,12 +117,12 @@ def read_flickr30k(
     file = _find_tokens(Path(path))
     base = file.parent
     texts: dict[str, list[tuple[str, str]]] = {}
-    said: set[str] = set()
+    seen: set[str] = set()
     for name, number, caption in _lines(file):
         identifier = f"{name}#{number}"
-        if identifier in said:
+        if identifier in seen:
             raise DataError(f"{file} has {identifier} twice", "fetch the file again")
-        said.add(identifier)
+        seen.add(identifier)
         texts.setdefault(name, []).append((identifier, caption))
     if not texts:
         raise DataError(f"{file} has no captions", "fetch the file again")
@@ -125,46 +134,22 @@ def read_flickr30k(
         "--reader-option splits",
     )
     notes: list[str] = []
-    if lists is None:
-        chosen = dict.fromkeys(texts, "all")
-        notes.append("no train.txt, val.txt and test.txt beside the captions: every image is in split all")
-    else:
-        told = _split_of(lists)
+    chosen = dict.fromkeys(texts, WHOLE)
+    if lists is not None:
+        listed = _split_of(lists)
         stems = {name.removesuffix(".jpg"): name for name in texts}
-        lost = [stem for stem in told if stem not in stems]
+        lost = [stem for stem in listed if stem not in stems]
         if lost:
             raise DataError(
-                f"{file} has no captions for {len(lost):,} of {len(told):,} listed images, first {lost[0]}",
+                f"{file} has no captions for {len(lost):,} of {len(listed):,} listed images, first {lost[0]}",
                 "fetch the file again, or give the lists that belong to it",
             )
-        chosen = {name: told[stem] for stem, name in stems.items() if stem in told}
+        chosen = {name: listed[stem] for stem, name in stems.items() if stem in listed}
         if len(chosen) < len(texts):
             notes.append(f"{len(texts) - len(chosen):,} images in no list of splits left out")
     gathered = Gathering(skip_bad_captions)
     for name, split in chosen.items():
         kept = texts[name][:max_captions]
-        gathered.add(name, split, [text for _, text in kept], {}, [i for i, _ in kept], file.name)
+        gathered.add(name, [text for _, text in kept], split, {}, file.name, [i for i, _ in kept])
     dataset = "flickr8k" if file.name.lower().startswith("flickr8k") else "flickr30k"
     return gathered.collection(dataset, folder, "scene", notes)
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():  # beside Karpathy's JSON they are asked for by name
-        return any(_is_tokens(path / name) for name in _TOKENS) and not karpathy_files(path)
-    return _is_tokens(path)
-
-
-READERS.add(
-    Reader(
-        "flickr30k",
-        "Flickr30k or Flickr8k in their authors' form: a file of tokens, lists of splits, a folder of pictures",
-        _recognises,
-        read_flickr30k,
-        {
-            "images": "folder of pictures (default: flickr30k-images or its like beside the tokens)",
-            "splits": "folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
-            "max_captions": "keep the first so many captions of each image",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-        },
-    )
-)

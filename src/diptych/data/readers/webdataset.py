@@ -15,15 +15,15 @@ from typing import Literal
 from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.captions import split_named
-from diptych.data.collection import Centric, Collection
+from diptych.data.captions import SPLIT_WORDS, split_named
+from diptych.data.collection import Centric, Collection, Shares
 from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.contract import reader
 from diptych.data.shards import IndexOptions, Shard, ShardIndexer, ShardRecords, ShardSource, find_shards
-from diptych.data.shards.source import PLACES, holds_shards, is_pattern
+from diptych.data.shards.source import PLACES
 from diptych.data.stored import StoredWriter, stored
 
-_VERSION = 1
+_VERSION = 2
 
 
 def _splits(shards: Sequence[Shard], split: str | None) -> list[str | None]:
@@ -32,14 +32,28 @@ def _splits(shards: Sequence[Shard], split: str | None) -> list[str | None]:
         return [split] * len(shards)
     named = [split_named(shard.name) for shard in shards]
     if any(named) and not all(named):
-        silent, said = named.index(None), next(at for at, name in enumerate(named) if name)
+        silent, named_at = named.index(None), next(at for at, name in enumerate(named) if name)
         raise DataError(
-            f"{shards[said].name} is of split {named[said]}, of {shards[silent].name} no split is known",
+            f"{shards[named_at].name} is of split {named[named_at]}, of {shards[silent].name} no split is known",
             "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
         )
     return named
 
 
+@reader(
+    "webdataset",
+    "tar shards of KEY.jpg with KEY.txt or KEY.json: a folder of them, or a pattern with --reader webdataset",
+    "*.tar",
+    *(f"{split}/*.tar" for split in SPLIT_WORDS),
+    general=5,
+    caption="txt or json: where captions are (default: txt, else json)",
+    caption_key="key of the captions in JSON files",
+    caption_lines="every line of a txt file is a caption",
+    picture="ending of the images, e.g. png (default: any)",
+    split="the split of all (default: as names of shards or folders say)",
+    missing="error, or skip: samples without image or caption",
+    truncated="error, or skip: shards that are cut off",
+)
 def read_webdataset(
     path: Path | str,
     caption: Literal["txt", "json"] | None = None,
@@ -100,34 +114,5 @@ def read_webdataset(
         ShardSource(shards, columns.places),
         ShardRecords(shards, columns.places, caption_key),
         centric_of(centric, name),
+        Shares(validation, test),
     )
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():
-        return holds_shards(path)
-    return path.suffix == ".tar" or (is_pattern(path) and ".tar" in path.name)
-
-
-READERS.add(
-    Reader(
-        "webdataset",
-        "tar shards of KEY.jpg with KEY.txt or KEY.json: a folder of them, or a pattern with --reader webdataset",
-        _recognises,
-        read_webdataset,
-        {
-            "caption": "txt or json: where captions are (default: txt, else json)",
-            "caption_key": "key of the captions in JSON files (default: caption)",
-            "caption_lines": "every line of a txt file is a caption (default: false)",
-            "picture": "ending of the pictures, e.g. png (default: any)",
-            "split": "the split of all (default: as names of shards or folders say)",
-            "validation": "share of samples in val where no name says a split (default: 0.1)",
-            "test": "share of samples in test where no name says a split (default: 0.1)",
-            "missing": "error, or skip: samples without picture or caption (default: error)",
-            "truncated": "error, or skip: shards that are cut off (default: error)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-        general=3,
-    )
-)
