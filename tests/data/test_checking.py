@@ -13,8 +13,8 @@ from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data import read_collection
-from diptych.data.checking import Check, Some, check_collection, check_dataset
-from diptych.data.checking.inspection import scan
+from diptych.data.checking import Check, check_collection, check_dataset
+from diptych.data.checking_images import Some, scan
 from diptych.data.known import Form, KnownDataset, Reading, Size
 
 TINY = KnownDataset(

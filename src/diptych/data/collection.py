@@ -112,18 +112,24 @@ class Collection:
 
     @classmethod
     def from_pairs(
-        cls, images: Sequence[Path | str], captions: Sequence[str], *, name: str = "pairs", **options: Any
+        cls,
+        images: Sequence[Path | str],
+        captions: Sequence[str],
+        folder: Path | str = ".",
+        *,
+        name: str = "pairs",
+        **options: Any,
     ) -> Collection:
-        """Return a collection of files and their captions; a file that comes again has several captions.
+        """Return a collection of files below a folder and their captions; a file that comes again has several.
 
         Args:
-            options: as of the reader ``pairs``, e.g. ``images="folder/of/images"`` or ``skip_bad_captions=True``.
+            options: as of the reader ``pairs``, e.g. ``skip_bad_captions=True``.
         """
         from diptych.data.readers.pairs import numbered, read_rows
 
         rows = zip(map(str, images), captions, strict=True)
         pairs = ({"image": image, "caption": text} for image, text in rows)
-        return read_rows(numbered(pairs), name, **options)
+        return read_rows(numbered(pairs), name, folder, **options)
 
     def __post_init__(self) -> None:
         n_images, n_captions = len(self.image_ids), len(self.captions)
@@ -216,6 +222,14 @@ class Collection:
             overlay = self.source.overlay(self._place(row))
             return self.image(row) if overlay is None else OverlaidPicture(self.image(row), overlay)
         return self.image(row)
+
+    def require_captions(self, what: str) -> None:
+        """Raise a DataError where there are no captions, which ``what`` needs."""
+        if not self.n_captions:
+            raise DataError(
+                f"{self.name} has {self.n_images:,} images and no captions, which {what} needs",
+                "give a dataset with captions",
+            )
 
     def images(self) -> Iterator[Image]:
         """Yield all pictures in order, one at a time."""

@@ -143,14 +143,14 @@ def numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 class _Parquet:
     """Parquet files of one dataset: rows counted through them, and the cells of images by row."""
 
-    def __init__(self, files: list[Path]) -> None:
+    def __init__(self, files: list[Path], top: Path) -> None:
         parquet = require("pyarrow.parquet", "datasets", "reading Parquet files")
         self._files: list[Any] = []
         self.splits: list[str] = []  # of each file
         for file in files:
             with file_errors(file, DataError, "write the file again"):
                 self._files.append(parquet.ParquetFile(open_regular(file)))
-            self.splits.append(split_named(f"{file.parent.name}/{file.name}") or WHOLE)
+            self.splits.append(split_named(file.relative_to(top).as_posix()) or WHOLE)
         groups = [
             (number, group, opened.metadata.row_group(group).num_rows)
             for number, opened in enumerate(self._files)
@@ -182,7 +182,7 @@ def _read_parquet(path: Path, name: str, images: Path, options: dict[str, Any]) 
     if not files:
         raise DataError(f"no *.parquet in {path}", "give the file itself with --data")
     with file_errors(files[0], DataError, "write the files again"):
-        table = _Parquet(files)
+        table = _Parquet(files, path if path.is_dir() else path.parent)
         types = require("pyarrow", "datasets", "reading Parquet files").types
         columns, split_column = table.schema.names, options["split_column"]
         given = {"image": options["image_column"], "caption": options["caption_column"]}
