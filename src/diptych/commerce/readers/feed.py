@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from xml.parsers import expat
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from diptych.commerce.taxonomy import read_taxonomy
 from diptych.commerce.taxonomy.tree import SEPARATOR
@@ -33,105 +33,66 @@ from diptych.data.readers.products import (
     short_text,
 )
 
-Row = tuple[str, dict[str, list[str]]]
-"""Where a product is, and its values by plain column names."""
+Row = tuple[str, dict[str, list[str]]]  # where a product is, and its values by plain column names
 
 _ITEMS = ("item", "entry")
 _BLOCK = 1 << 16
-_MAX_ITEM = 1 << 22  # characters; longer items are refused
+_MAX_ITEM = 1 << 22  # bytes; longer items are refused
 _MAX_DEPTH = 32
+_PROLOG = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(?!!)", re.DOTALL)
 
 
-class _Items:
-    """The items of RSS or Atom, as an expat parser finds them.
+def _local(element: Element) -> str:
+    return str(element.tag).rpartition("}")[2]
 
-    A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
-    """
 
-    def __init__(self, name: str) -> None:
-        self.done: list[Row] = []
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self.parser.EntityDeclHandler = self._refuse
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self._name, self._depth, self._size = name, 0, 0
-        self._item: dict[str, list[str]] | None = None
-        self._open: list[str] = []  # names of the open elements within the item
-        self._texts: list[str] = []  # of the innermost one
-        self._parts: list[str] = []  # texts of the elements within that of the item
-
-    @property
-    def where(self) -> str:
-        return f"{self._name}, line {self.parser.CurrentLineNumber}"
-
-    def _refuse(self, *_: object) -> None:
-        raise DataError(
-            f"{self.where}: the document declares a type or entities of its own, which feeds do not need",
-            "a declaration may unpack to anything or read other files: take it out",
-        )
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        name = tag.rpartition(" ")[2]
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise DataError(f"{self.where}: elements are nested more than {_MAX_DEPTH} deep", "it is no feed")
-        if self._item is not None:
-            self._open.append(name)
-            self._texts = []
-            if len(self._open) == 1:
-                self._parts = []
-            self._grow(len(name) + sum(map(len, attributes.values())))
-            if name == "link" and attributes.get("href"):
-                self._item.setdefault("link", []).append(attributes["href"])
-        elif name in _ITEMS:
-            self._item, self._size, self._begin = {}, 0, self.where
-
-    def _text(self, text: str) -> None:
-        if self._item is not None:
-            self._grow(len(text))
-            self._texts.append(text)
-
-    def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > _MAX_ITEM:
-            message = (
-                f"{self._name}: the item of {self._begin.rpartition(', ')[2]} is longer than {_MAX_ITEM:,}"
-            )
-            raise DataError(f"{message} characters", "fetch the file again")
-
-    def _end(self, tag: str) -> None:
-        self._depth -= 1
-        if self._item is None:
-            return
-        if not self._open:
-            self.done.append((self._begin, self._item))
-            self._item = None
-            return
-        name, text = self._open.pop(), "".join(self._texts).strip()
-        self._texts = []
-        if len(self._open) == 1:  # what has parts, such as a detail's section, name and value
-            self._parts.append(text)
-        elif not self._open and (value := ":".join(self._parts) or text):
-            self._item.setdefault(plain_column(name), []).append(value)
+def _values(item: Element) -> dict[str, list[str]]:
+    """Return the texts of an item's elements; parts, such as a detail's section, name and value, joined by colons."""
+    values: dict[str, list[str]] = {}
+    for one in item:
+        texts = ["".join(part.itertext()).strip() for part in one] or [(one.text or "").strip()]
+        value = one.get("href") if _local(one) == "link" and one.get("href") else ":".join(texts)
+        if value:
+            values.setdefault(plain_column(_local(one)), []).append(value)
+    return values
 
 
 def _xml_rows(file: Path) -> Iterator[Row]:
-    items, given = _Items(file.name), 0
+    """Yield the items of RSS or Atom, one at a time.
+
+    A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
+    """
+    if _start(file) and not _PROLOG.match(_start(file).replace("\0", "")):
+        raise DataError(
+            f"{file.name}: no element begins it, or the document declares a type or entities of its own",
+            "feeds need no declaration, which may unpack to anything or read other files: take it out",
+        )
+    parser, path = XMLPullParser(("start", "end")), list[Element]()
+    number = n_bytes = 0
     try:
         with file_errors(file, DataError), open_bytes(file) as handle:
             while block := handle.read(_BLOCK):
-                items.parser.Parse(block, False)
-                given += len(block)
-                if given - items.parser.CurrentByteIndex > _MAX_ITEM + _BLOCK:  # a tag or comment without end
-                    raise DataError(f"{items.where} goes on without end", "fetch the file again")
-                yield from items.done
-                items.done.clear()
-            items.parser.Parse(b"", True)
-            yield from items.done
-    except expat.ExpatError as error:
-        message = f"{items.where} is no XML: {expat.ErrorString(error.code)}"
+                parser.feed(block)
+                n_bytes += len(block)
+                for event, element in parser.read_events():
+                    if event == "start":
+                        path.append(element)
+                        if len(path) > _MAX_DEPTH:
+                            what = f"{file.name}: elements are nested more than {_MAX_DEPTH} deep"
+                            raise DataError(what, "it is no feed")
+                        continue
+                    path.pop()
+                    if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
+                        number, n_bytes = number + 1, 0
+                        yield f"{file.name}, item {number}", _values(element)
+                        for above in path:
+                            above.clear()
+                if n_bytes > _MAX_ITEM:
+                    what = f"{file.name}: item {number + 1} is longer than {_MAX_ITEM:,} bytes"
+                    raise DataError(what, "fetch the file again")
+            parser.close()
+    except ParseError as error:
+        message = f"{file.name}, line {error.position[0]} is no XML: {error}"
         raise DataError(message, "fetch the file again") from None
 
 
@@ -241,29 +202,11 @@ def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[st
     }
 
 
-def _google_paths(
-    text: str, taxonomy: Mapping[str, tuple[str, ...]] | None, counts: Counter[str]
-) -> list[tuple[str, ...]]:
-    if not text.isdigit():
-        return paths_in(text)[:1]
-    if taxonomy is None:
-        counts["category ids without a path: name the taxonomy with --reader-option taxonomy=FILE"] += 1
-    elif text not in taxonomy:
-        counts["category ids that the taxonomy does not have"] += 1
-    else:
-        return [taxonomy[text]]
-    return []
-
-
-def _is_small(path: Path, found: Sequence[Path]) -> bool:
-    return len(found) <= 20  # a folder of more such files is no shop's feed
-
-
 @reader(
     "feed",
     "a shop's product feed (CSV, TSV, RSS or Atom): id, title, image_link, product_type, brand, color, …",
     *_FILES,
-    claims=lambda path, found: _is_small(path, found) and looks(_is_feed)(path, found),
+    claims=looks(_is_feed),
     images="folder of images (default: images/ beside the feed)",
     categories="product_type or google (default: product types, where there are any)",
     taxonomy="file with the paths of category ids",
@@ -311,21 +254,28 @@ def read_feed(
     if categories is None:
         first = islice(_rows(file, Counter(), *how), _FIRST)
         categories = "product_type" if any("product_type" in values for _, values in first) else "google"
-    ids: dict[str, tuple[str, ...]] | None = None
-    if taxonomy is not None:
-        ids = {code: names for names, code in read_taxonomy(taxonomy).tree.codes.items()}
-        if not ids:
-            raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
-    for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
-        paths = [
-            one
-            for text in values.get(_KINDS[categories], ())
-            for one in (
-                paths_in(text, separator)
-                if categories == "product_type"
-                else _google_paths(text, ids, gathered.counts)
+    ids = None if taxonomy is None else read_taxonomy(taxonomy).tree.codes
+    if ids is not None and not ids:
+        raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
+    paths_by_id = {code: names for names, code in (ids or {}).items()}
+
+    def paths_of(text: str) -> list[tuple[str, ...]]:
+        if categories == "product_type":
+            return paths_in(text, separator)
+        if not text.isdigit():
+            return paths_in(text)[:1]
+        if text not in paths_by_id:
+            lacks = "that the taxonomy does not have"
+            why = (
+                "without a path: name the taxonomy with --reader-option taxonomy=FILE"
+                if ids is None
+                else lacks
             )
-        ]
+            gathered.counts[f"category ids {why}"] += 1
+        return [paths_by_id[text]] if text in paths_by_id else []
+
+    for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
+        paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
         name, group = (
             " ".join(next(iter(values.get(key, ())), "").split()) for key in ("id", "item_group_id")
         )

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError, nearest_path
+from diptych.core.reading import beginning_of
 from diptych.core.registry import Registry
 from diptych.data.collection import WHOLE, Centric, Collection, ImageSource, Shares
 from diptych.data.images import FolderSource
@@ -28,7 +28,7 @@ from diptych.data.known import centric_of
 MAX_CHARACTERS = 20_000
 """Longer texts are documents, not captions, and are refused."""
 
-_LOOKS = 20
+_LOOKS = 100
 """Files that are opened at most to recognise a folder."""
 
 _COMMON = {
@@ -98,8 +98,13 @@ def reader(
 
 
 def looks(check: Callable[[Path], bool]) -> Callable[[Path, Sequence[Path]], bool]:
-    """Return a claim of a path by looking into the files that fit, one after the other; a few at most."""
-    return lambda path, found: any(check(file) for file in islice(found, _LOOKS) if file.is_file())
+    """Return a claim of a path by looking into the files that fit; where there are very many, into none."""
+    return lambda path, found: len(found) <= _LOOKS and any(check(one) for one in found if one.is_file())
+
+
+def begins(text: str) -> Callable[[Path, Sequence[Path]], bool]:
+    """Return a claim of files that begin with a text."""
+    return looks(lambda file: beginning_of(file, len(text)) == text)
 
 
 @cache

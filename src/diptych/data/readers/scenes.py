@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.core.reading import beginning_of
 from diptych.data.collection import Collection
-from diptych.data.readers.contract import looks, reader
+from diptych.data.readers.contract import begins, reader
 from diptych.data.scenes import read_scenes
-
-_BEGINNING = '{"dataset":"scenes"'
 
 
 @reader(
     "scenes",
     "generated scenes, as diptych data scenes writes them",
     "dataset.json",
-    claims=looks(lambda file: beginning_of(file, len(_BEGINNING)) == _BEGINNING),
+    claims=begins('{"dataset":"scenes"'),
     finer="how many further topics every caption states",
 )
 def read(path: Path | str, finer: int = 0) -> Collection:
