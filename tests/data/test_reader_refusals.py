@@ -92,8 +92,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("feed", "feed.xml.gz"): [
         (LAUGHS, "the document declares a type"),
         ('<!DOCTYPE rss SYSTEM "file:///etc/passwd"><rss></rss>', "declares a type"),
-        ("<rss><item><id>1</id></rss>", "line 1 is no XML: mismatched tag"),
-        ("<rss><item><id>&b;</id></item></rss>", "is no XML: undefined entity"),
+        ("<rss><item><id>1</id></rss>", "is corrupt: mismatched tag: line 1"),
+        ("<rss><item><id>&b;</id></item></rss>", "is corrupt: undefined entity"),
         ("<rss>" + "<a>" * 40, "nested more than 32 deep"),
         ("<rss><item><id>1</id><title>" + "x" * (1 << 23), "item 1 is longer"),
         ('<rss><item><id>1</id><a b="' + "x" * (1 << 23), "item 1 is longer"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from xml.etree.ElementTree import Element, XMLPullParser
 
 from diptych.commerce.taxonomy import read_taxonomy
 from diptych.commerce.taxonomy.tree import SEPARATOR
@@ -69,31 +69,27 @@ def _xml_rows(file: Path) -> Iterator[Row]:
         )
     parser, path = XMLPullParser(("start", "end")), list[Element]()
     number = n_bytes = 0
-    try:
-        with file_errors(file, DataError), open_bytes(file) as handle:
-            while block := handle.read(_BLOCK):
-                parser.feed(block)
-                n_bytes += len(block)
-                for event, element in parser.read_events():
-                    if event == "start":
-                        path.append(element)
-                        if len(path) > _MAX_DEPTH:
-                            what = f"{file.name}: elements are nested more than {_MAX_DEPTH} deep"
-                            raise DataError(what, "it is no feed")
-                        continue
-                    path.pop()
-                    if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
-                        number, n_bytes = number + 1, 0
-                        yield f"{file.name}, item {number}", _values(element)
-                        for above in path:
-                            above.clear()
-                if n_bytes > _MAX_ITEM:
-                    what = f"{file.name}: item {number + 1} is longer than {_MAX_ITEM:,} bytes"
-                    raise DataError(what, "fetch the file again")
-            parser.close()
-    except ParseError as error:
-        message = f"{file.name}, line {error.position[0]} is no XML: {error}"
-        raise DataError(message, "fetch the file again") from None
+    with file_errors(file, DataError), open_bytes(file) as handle:
+        while block := handle.read(_BLOCK):
+            parser.feed(block)
+            n_bytes += len(block)
+            for event, element in parser.read_events():
+                if event == "start":
+                    path.append(element)
+                    if len(path) > _MAX_DEPTH:
+                        what = f"{file.name}: elements are nested more than {_MAX_DEPTH} deep"
+                        raise DataError(what, "it is no feed")
+                    continue
+                path.pop()
+                if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
+                    number, n_bytes = number + 1, 0
+                    yield f"{file.name}, item {number}", _values(element)
+                    for above in path:
+                        above.clear()
+            if n_bytes > _MAX_ITEM:
+                what = f"{file.name}: item {number + 1} is longer than {_MAX_ITEM:,} bytes"
+                raise DataError(what, "fetch the file again")
+        parser.close()
 
 
 _FEED = re.compile(r"<(?:\w+:)?(?:rss|feed|rdf)\b", re.IGNORECASE)

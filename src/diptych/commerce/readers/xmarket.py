@@ -120,14 +120,6 @@ def _attributes(
     return found
 
 
-def _area(size: Any) -> float:
-    try:
-        height, width = size
-        return float(height) * float(width)
-    except (TypeError, ValueError):
-        return 0.0
-
-
 def _largest_picture(given: Any) -> str:
     """Return the address of a product's largest image: a text, a list, or a dict to heights and widths, or its JSON."""
     if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
@@ -136,10 +128,17 @@ def _largest_picture(given: Any) -> str:
         except (ValueError, RecursionError):
             return ""
     if not isinstance(given, Mapping):
-        given = dict.fromkeys(one for one in (given if isinstance(given, list | tuple) else [given]) if one)
-    sizes = {str(address).strip(): _area(size) for address, size in given.items()}
-    known = [one for one in sizes if one.lower().startswith(("http://", "https://"))]
-    return max(known, key=lambda address: sizes[address], default="")
+        given = dict.fromkeys(map(str, given if isinstance(given, list | tuple) else [given]))
+
+    def area(address: str) -> float:
+        try:
+            height, width = given[address]
+            return float(height) * float(width)
+        except (TypeError, ValueError):
+            return 0.0
+
+    known = [one for one in map(str, given) if one.strip().lower().startswith(("http://", "https://"))]
+    return max(known, key=area, default="").strip()
 
 
 def _path_in(given: Any) -> tuple[str, ...]:
@@ -159,24 +158,23 @@ _DEFAULT = "overview,details"
 def _files(path: Path, market: str | None, categories: str | None) -> tuple[str, list[Path]]:
     """Return the market, and its files; of a file that is there both ways, the unpacked one."""
     found: dict[tuple[str, str], Path] = {}
-    for file in reversed(matching(path, listing(path), _PATTERNS)):
+    for file in matching(path, listing(path), _PATTERNS):
         _, code, category = file.name.partition(".")[0].split("_", 2)
-        found[code, category] = file
+        found.setdefault((code, category), file)
+    markets, known = sorted({key[0] for key in found}), sorted({key[1] for key in found})
     if not found:
         raise DataError(f"{path} has no metadata_MARKET_CATEGORY.json.gz", "fetch the files of metadata")
-    markets, known = ({key[place] for key in found} for place in (0, 1))
     if market is None and len(markets) > 1:
         raise UsageError(
-            f"{path} has {len(markets)} markets: {', '.join(sorted(markets))}",
+            f"{path} has {len(markets)} markets: {', '.join(markets)}",
             "the same product may be in several: choose one with --reader-option market=us",
         )
-    chosen = known if categories is None else {one.strip() for one in str(categories).split(",")}
-    market = str(market or next(iter(markets)))
-    for what, given, there in (("market", {market}, markets), ("category", chosen, known)):
-        if given - there:
-            unknown = ", ".join(sorted(given - there))
-            raise UsageError(f"{path} has no {what} {unknown}", f"it has {', '.join(sorted(there))}")
-    return market, [found[key] for key in sorted(found) if key[0] == market and key[1] in chosen]
+    market = str(market or markets[0])
+    choice("market", market, markets)
+    chosen = known if categories is None else [one.strip() for one in str(categories).split(",")]
+    for category in chosen:
+        choice("categories", category, known)
+    return market, [found[market, one] for one in sorted(chosen) if (market, one) in found]
 
 
 def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
