@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
@@ -61,7 +63,7 @@ class KnownDataset:
     centric: Centric | None  # what its pictures show; None where both are in it
     citation: str  # whom to cite
     licence: str  # what may be done with it, and who owns the pictures, in plain words
-    where: tuple[tuple[str, str], ...]  # what there is to fetch, and where
+    where: Mapping[str, str]  # what there is to fetch, and where
     layout: str  # the folder as it should be, as a tree
     readings: tuple[Reading, ...]  # the readers that read it, the usual one first
     forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
@@ -78,7 +80,7 @@ class KnownDataset:
             f"{self.description}; {self.centric or 'scene- and object'}-centric",
             f"cite: {self.citation}",
             f"licence: {self.licence}",
-            *(f"{what}: {address}" for what, address in self.where),
+            *(f"{what}: {address}" for what, address in self.where.items()),
             "lay it out so:",
             *(f"    {line}" for line in self.layout.rstrip().splitlines()),
             *(f"thesis, chapter {self.chapter}: {line}" for line in self.thesis),
@@ -89,7 +91,7 @@ class KnownDataset:
         """Return the sizes of its splits, and its readers."""
         sizes = []
         for form in self.forms:
-            name = form.name if form.binding else f"{form.name} (told, not demanded)"
+            name = form.name if form.binding else f"{form.name} (not binding)"
             for split, size in form.sizes.items():
                 sizes.append((name, split, f"{size.images:,}", captions_text(size.captions) or "any"))
         after, columns = "one caption of each image is always in use", ("form", "split", "images", "captions")
@@ -103,34 +105,9 @@ class KnownDataset:
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")
 
 
-def _size(images: int, captions: Mapping[str, str] | None = None) -> Size:
-    return Size(images, {int(count): meaning for count, meaning in (captions or {}).items()})
-
-
-def _declared(name: str, given: dict[str, Any]) -> KnownDataset:
-    """Return a dataset from its table of ``known.toml``."""
-    forms = [
-        Form(
-            one["name"],
-            {split: _size(**size) for split, size in one["sizes"].items()},
-            one.get("binding", True),
-        )
-        for one in given.pop("forms", ())
-    ]
-    where, readings = given.pop("where"), given.pop("readings")
-    others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    return KnownDataset(
-        name=name,
-        centric=others.pop("centric", None),
-        where=tuple(where.items()),
-        readings=tuple(Reading(**one) for one in readings),
-        forms=tuple(forms),
-        **others,
-    )
-
-
+_DATASET = TypeAdapter(KnownDataset)
 for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
-    KNOWN.add(_declared(_name, _given))
+    KNOWN.add(_DATASET.validate_python({"name": _name, "centric": None, **_given}))
 
 
 def _plain(name: str) -> str:

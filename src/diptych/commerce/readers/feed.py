@@ -39,7 +39,7 @@ _ITEMS = ("item", "entry")
 _BLOCK = 1 << 16
 _MAX_ITEM = 1 << 22  # bytes; longer items are refused
 _MAX_DEPTH = 32
-_PROLOG = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(?!!)", re.DOTALL)
+_PROLOG = re.compile(r"(?>\s|<\?.*?\?>|<!--.*?-->)*+<(?!!)", re.DOTALL)
 
 
 def _local(element: Element) -> str:

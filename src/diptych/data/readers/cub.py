@@ -9,16 +9,16 @@ Fine-grained Visual Descriptions, CVPR 2016.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from diptych.core.context import track
-from diptych.core.errors import DataError, UsageError
-from diptych.core.reading import open_text, read_text
+from diptych.core.errors import DataError
+from diptych.core.reading import read_text
 from diptych.data.collection import Collection
 from diptych.data.images import check_inside
+from diptych.data.lines import DelimitedTable
 from diptych.data.loading import read_ahead
 from diptych.data.readers.contract import Gathering, first_folder, reader
 
@@ -78,17 +78,15 @@ def _captions(file: Path) -> list[str] | None:
 
 def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
     """Return the split of each image in a table of file names and splits; ``dev`` is ``val``."""
-    with open_text(file, newline="", error=DataError, fix="check --reader-option split_file") as handle:
-        table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
-        columns = table.fieldnames or []
-        image = next((name for name in _FILE_COLUMNS if name in columns), None)
-        split = next((name for name in _SPLIT_COLUMNS if name in columns), None)
-        if image is None or split is None:
-            raise UsageError(
-                f"{file} has no column of {'images' if image is None else 'splits'}: {', '.join(columns)}",
-                f"name one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_SPLIT_COLUMNS)}",
-            )
-        given = {PurePosixPath(row[image] or "").stem: (row[split] or "").strip() for row in table}
+    table = DelimitedTable(file)
+    flag = "its columns, in the file of --reader-option split_file"
+    image = table.place(None, _FILE_COLUMNS, "images", flag)
+    split = table.place(None, _SPLIT_COLUMNS, "splits", flag)
+    given = {
+        PurePosixPath(row[image]).stem: row[split].strip()
+        for _, row in table.rows()
+        if len(row) > max(image, split)
+    }
     # CUB's file names are unique without their folders.
     stems = [PurePosixPath(name).stem for name in names]
     without = [name for name, stem in zip(names, stems, strict=True) if not given.get(stem)]
