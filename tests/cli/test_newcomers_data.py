@@ -61,8 +61,7 @@ def test_pairs_without_splits_are_taken_whole(run_folder: Path, tmp_path: Path, 
     best = f"{run_folder}/best --data {tmp_path}/shop.csv"
     diptych(f"embed {best} --out {tmp_path}/whole").shows("40 images and 40 captions")
     diptych(f"index {best} --out {tmp_path}/index").shows("40 images of shop")
-    diptych(f"evaluate {best} --out {tmp_path}/result")
-    assert (tmp_path / "result" / "evaluation" / "shop-all").is_dir()
+    diptych(f"evaluate {best} --out {tmp_path}/result").shows("40 images", "split all")
     test = read_collection(tmp_path / "shop.csv").split("test")
     done = diptych(f"embed {best} --split test --out {tmp_path}/test")
     done.shows(f"{test.n_images} images", f"note: {test.notes[-1]}")

@@ -185,7 +185,7 @@ def test_the_split_is_in_the_files_name(tmp_path: Path) -> None:
         found = read_collection(listed(name))
         assert (found.name, found.split_sizes) == (dataset, {split: 1})
         assert read_collection(tmp_path / name).split_sizes == {split: 1}
-    refused(UsageError, "does not say of which split", read_collection, listed("birds.json"))
+    assert read_collection(listed("birds.json")).split_sizes == {"all": 1}
     found = read_collection(tmp_path / "birds.json" / "birds.json", split="test", centric="object")
     assert (found.name, found.centric, found.split_sizes) == ("birds", "object", {"test": 1})
 

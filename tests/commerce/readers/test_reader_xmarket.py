@@ -94,9 +94,7 @@ def test_pictures_by_the_names_that_the_downloader_gives(tmp_path: Path) -> None
     assert found.source.names == ["B1.png", f"{picture_name('../B2')}.png", "b3.PNG", "B5.x.jpg"]  # type: ignore[attr-defined]
     assert found.image(1).getpixel((0, 0)) == (7, 0, 0)
     assert read_collection(tmp_path, missing="skip").image_ids == ["B1", "../B2", "b3", "B5.x"]
-    refused(
-        DataError, "1 of 5 products have no image in .*: B4", read_collection, tmp_path, missing="error"
-    )
+    refused(DataError, "1 of 5 products have no image in .*: B4", read_collection, tmp_path, missing="error")
 
 
 def test_several_files_and_markets(tmp_path: Path) -> None:

@@ -67,13 +67,15 @@ def _xml_rows(file: Path) -> Iterator[Row]:
             f"{file.name}: no element begins it, or the document declares a type or entities of its own",
             "feeds need no declaration, which may unpack to anything or read other files: take it out",
         )
-    parser, path = XMLPullParser(("start", "end")), list[Element]()
+    parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
+    path: list[Element] = []
     number = n_bytes = 0
     with file_errors(file, DataError), open_bytes(file) as handle:
         while block := handle.read(_BLOCK):
             parser.feed(block)
             n_bytes += len(block)
-            for event, element in parser.read_events():
+            events: Any = parser.read_events()
+            for event, element in events:
                 if event == "start":
                     path.append(element)
                     if len(path) > _MAX_DEPTH:

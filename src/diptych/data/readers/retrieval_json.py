@@ -14,27 +14,23 @@ from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import beginning_of, read_json
-from diptych.data.collection import Centric, Collection
-from diptych.data.readers.contract import Gathering, image_folder, looks, reader
+from diptych.data.collection import SPLITS, WHOLE, Centric, Collection
+from diptych.data.readers.contract import Gathering, image_folder, listing, looks, matching, reader
 
 _SPLITS = {"train": "train", "val": "val", "valid": "val", "dev": "val", "test": "test"}
 _PART = re.compile(r"(^|[_.-])(train|valid|val|dev|test)(?=$|[_.-])")
+_PATTERNS = tuple(f"*{split}*.json{packed}" for split in _SPLITS for packed in ("", ".gz"))
 _OWN_KEYS = {"image", "caption"}
 _BEGINNING = 16_384
 
 
-def _stem(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".json")
-
-
-def _split_and_rest(file: Path) -> tuple[str, str] | None:
-    """Return the split that a file's name says, and the name without it; None where it says none."""
-    found = list(_PART.finditer(_stem(file).lower()))
+def _split_and_rest(file: Path) -> tuple[str, str]:
+    """Return the split that a file's name holds, ``all`` for none, and the name without it."""
+    stem = file.name.removesuffix(".gz").removesuffix(".json")
+    found = list(_PART.finditer(stem.lower()))
     if not found:
-        return None
-    last = found[-1]
-    rest = _stem(file)[: last.start()] + _stem(file)[last.end() :]
-    return _SPLITS[last[2]], rest.strip("_.-")
+        return WHOLE, stem
+    return _SPLITS[found[-1][2]], (stem[: found[-1].start()] + stem[found[-1].end() :]).strip("_.-")
 
 
 def _is_list(file: Path) -> bool:
@@ -46,29 +42,20 @@ def _is_list(file: Path) -> bool:
     )
 
 
-def _lists_in(folder: Path) -> list[Path]:
-    files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")])
-    return [file for file in files if _split_and_rest(file) is not None and _is_list(file)]
-
-
 def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, list[tuple[str, Path]]]:
     """Return the dataset's name and its splits' files."""
     if not path.is_dir():
-        named = _split_and_rest(path)
-        if split is None and named is None:
-            raise UsageError(
-                f"{path.name} does not say of which split it is",
-                "add it with --reader-option split=test, or name the file …_test.json",
-            )
-        rest = named[1] if named is not None else _stem(path)
-        return dataset or rest or path.resolve().parent.name, [(split or (named or ("",))[0], path)]
+        named, rest = _split_and_rest(path)
+        return dataset or rest or path.resolve().parent.name, [(split or named, path)]
     if split is not None:
         raise UsageError(f"split {split!r} with the folder {path}", "give the file of that split with --data")
-    groups: dict[str, list[tuple[str, Path]]] = {}
-    for file in _lists_in(path):
-        named = _split_and_rest(file)
-        assert named is not None
-        groups.setdefault(named[1], []).append((named[0], file))
+    groups: dict[str, dict[str, Path]] = {}
+    for file in filter(_is_list, matching(path, listing(path), _PATTERNS)):
+        named, rest = _split_and_rest(file)
+        other = groups.setdefault(rest, {}).setdefault(named, file)
+        if other != file and dataset in (None, rest):
+            both = f"{other.name}, {file.name}"
+            raise DataError(f"{path} holds 2 lists of {named}: {both}", "keep one of them")
     if not groups:
         raise DataError(f"no lists of images and captions in {path}", "expected files such as coco_test.json")
     if dataset is None and len(groups) > 1:
@@ -76,18 +63,11 @@ def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, li
             f"{path} holds the lists of {len(groups)} datasets: {', '.join(sorted(groups))}",
             "choose one with --reader-option dataset=NAME",
         )
-    name = dataset if dataset is not None else next(iter(groups))
+    name = next(iter(groups)) if dataset is None else dataset
     if name not in groups:
         raise UsageError(f"{path} holds no lists of {name!r}", f"there are: {', '.join(sorted(groups))}")
-    files = groups[name]
-    for part in {part for part, _ in files}:
-        same = [file.name for other, file in files if other == part]
-        if len(same) > 1:
-            raise DataError(
-                f"{path} holds {len(same)} lists of {part}: {', '.join(same)}", "keep one of them"
-            )
-    order = list(dict.fromkeys(_SPLITS.values()))
-    return name or path.resolve().name, sorted(files, key=lambda item: order.index(item[0]))
+    order = [*SPLITS, WHOLE]
+    return name or path.resolve().name, sorted(groups[name].items(), key=lambda item: order.index(item[0]))
 
 
 def _read(file: Path, split: str, remove: str, max_captions: int | None, gathered: Gathering) -> None:
@@ -119,13 +99,13 @@ def _read(file: Path, split: str, remove: str, max_captions: int | None, gathere
 @reader(
     "retrieval-json",
     "lists of images and captions of ALBEF, X-VLM and BLIP: one JSON file per split",
-    *(f"*{split}*.json{packed}" for split in _SPLITS for packed in ("", ".gz")),
+    *_PATTERNS,
     files=("*.json", "*.json.gz"),
     general=2,
     claims=looks(_is_list),
     images="folder that the file names begin at (default: images/ beside the lists)",
     dataset="whose lists to read, of several in the folder",
-    split="the split of a single file whose name does not say it",
+    split="the split of a single file (default: as its name says)",
     remove_prefix="what to take off the beginning of every file name",
 )
 def read_retrieval_json(
