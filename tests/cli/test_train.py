@@ -123,7 +123,7 @@ def test_info_of_everything(diptych: Command, run_folder: Path, scenes_folder: P
 
 
 def test_train_on_pairs_of_ones_own(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
-    """Without a column of splits: training assigns them, prints their sizes, and a run is evaluated on its test split."""
+    """Training assigns splits and prints their sizes; a run is evaluated on its test split."""
     lines = ["picture,words"]
     (tmp_path / "pictures").mkdir()
     for number in range(40):

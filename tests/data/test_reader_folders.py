@@ -43,8 +43,8 @@ def test_three_parts_from_a_table(tmp_path: Path) -> None:
     for table, error, message in (
         ("image_file,eval_status\nBlack_footed_Albatross_0000_0.jpg,test\n", DataError, "no split to 5 of 6"),
         ("image_file,eval_status\nPenguin_0001.jpg,test\n", DataError, r"names 1 that are not there"),
-        ("image_file,words\n", UsageError, "no column of splits"),
-        ("bird,eval_status\n", UsageError, "no column of images"),
+        ("image_file,words\n", UsageError, "no column of the splits"),
+        ("bird,eval_status\n", UsageError, "no column of the images"),
     ):
         file.write_text(table)
         refused(error, message, read_collection, folder, split_file=file)

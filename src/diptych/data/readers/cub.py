@@ -79,7 +79,7 @@ def _captions(file: Path) -> list[str] | None:
 def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
     """Return the split of each image in a table of file names and splits; ``dev`` is ``val``."""
     table = DelimitedTable(file)
-    flag = "its columns, in the file of --reader-option split_file"
+    flag = "image_file and eval_status"
     image = table.place(None, _FILE_COLUMNS, "images", flag)
     split = table.place(None, _SPLIT_COLUMNS, "splits", flag)
     given = {
