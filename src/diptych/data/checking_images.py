@@ -55,16 +55,16 @@ class Pictures:
     """The images' folder, held against what the captions refer to."""
 
     folder: str
-    wanted: int  # how many images the captions refer to
+    expected: int  # how many images the captions refer to
     missing: Some  # those of them that are not there
     missing_by_folder: Mapping[str, tuple[int, int]]  # how many of how many, of folders that miss some
     unused: Some  # images there that no caption refers to
     empty: Some | None = None  # files of no bytes; None where they were not looked at
-    damaged: Some | None = None  # other files that cannot be decoded; None where they were not looked at
+    corrupt: Some | None = None  # other files that cannot be decoded; None where they were not looked at
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return it as rows of a table."""
-        there = f"{self.wanted - self.missing.count:,} of {self.wanted:,}"
+        there = f"{self.expected - self.missing.count:,} of {self.expected:,}"
         rows = [(f"pictures in {self.folder}", there, self.missing.listed())]
         folders = list(self.missing_by_folder.items())
         for below, (missing, count) in folders[:_FIRST] if dict(folders).keys() - {"."} else ():
@@ -72,8 +72,8 @@ class Pictures:
         if len(folders) > _FIRST:
             rows.append((f"and {len(folders) - _FIRST:,} more folders", "", ""))
         rows.append(self.unused.row("pictures that no caption uses"))
-        if self.empty is not None and self.damaged is not None:
-            rows += [self.empty.row("empty files"), self.damaged.row("pictures that cannot be decoded")]
+        if self.empty is not None and self.corrupt is not None:
+            rows += [self.empty.row("empty files"), self.corrupt.row("pictures that cannot be decoded")]
         return rows
 
 
@@ -111,10 +111,10 @@ def scan(root: Path, names: Sequence[str]) -> Scan:
     """Look for ``names`` below ``root``, in one walk."""
     plain = [str(PurePosixPath(one)) if "/" in one or "\\" in one else one for one in names]
     found: set[str] = set()
-    unused, archives, wanted = [], [], set(plain)
+    unused, archives, expected = [], [], set(plain)
     with task(f"looking through {root.name}", unit="files") as bar:
         for count, name in enumerate(_files(root), 1):
-            if name in wanted:
+            if name in expected:
                 found.add(name)
             elif name.rpartition(".")[2].lower() in PICTURE_ENDINGS:
                 unused.append(name)
@@ -212,13 +212,13 @@ def inspected(
             what = f"{len(present):,} of {len(rows):,} pictures are there, {len(missing):,} are missing"
             problems.append(Problem(f"{what}: {pictures.missing.listed()}", _printable(fix)))
     if decode and collection.holds == "pictures":
-        empty, damaged = _decoded(collection, present.tolist(), workers)
+        empty, corrupt = _decoded(collection, present.tolist(), workers)
         if pictures is not None:
-            broken = Some.of(name for name, _ in damaged)
-            pictures = replace(pictures, empty=Some.of(empty), damaged=broken)
-        if empty or damaged:
-            first = damaged[0][1] if damaged else f"{empty[0]} is empty (0 bytes)"
-            what = f"{len(empty) + len(damaged):,} pictures cannot be read, {len(empty):,} of them are empty files"
+            broken = Some.of(name for name, _ in corrupt)
+            pictures = replace(pictures, empty=Some.of(empty), corrupt=broken)
+        if empty or corrupt:
+            first = corrupt[0][1] if corrupt else f"{empty[0]} is empty (0 bytes)"
+            what = f"{len(empty) + len(corrupt):,} pictures cannot be read, {len(empty):,} of them are empty files"
             fix = "unpack or fetch them again, or leave them out with --skip-bad-images"
             problems.append(Problem(f"{what}; {first}", fix))
     return pictures, problems

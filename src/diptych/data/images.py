@@ -167,7 +167,7 @@ def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Imag
             with reserve(width * height * (_PIXEL_BYTES.get(opened.mode, 4) + 4) + n_bytes):
                 ImageOps.exif_transpose(opened, in_place=True)
                 picture = to_rgb(opened)
-                return picture.copy() if picture is opened else picture  # without what the file said of it
+                return picture.copy() if picture is opened else picture  # without the file's metadata
     except pillow.DecompressionBombError as error:
         raise ImageError(f"{name} is refused: {error}", "resize it, or leave it out") from None
     except MemoryError:
@@ -231,7 +231,7 @@ def capture_date(path: Path) -> str:
 
 
 def check_inside(name: str, root: Path | str) -> None:
-    """See that a name from a file of somebody else stays below a folder."""
+    """Raise an ImageError for a name that leaves a folder."""
     up = ".." in name and (".." in Path(name).parts or ".." in name.split("\\"))
     if up or name.startswith(("/", "\\")) or name[1:2] == ":" or "\0" in name:
         raise ImageError(f"{name!r} points outside {root}", "give names below the folder")

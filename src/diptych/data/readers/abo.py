@@ -107,15 +107,15 @@ _ORDER = "description,bullets,name"
 _PLACES = ("", "abo-listings", "abo-images-small")
 
 
-def _folder(path: Path, wanted: str, archive: str) -> Path:
+def _folder(path: Path, below: str, archive: str) -> Path:
     for place in _PLACES:
-        if (path / place / wanted).is_dir():
-            return path / place / wanted
-    raise DataError(f"{path} has no folder {wanted}", f"unpack {archive} there")
+        if (path / place / below).is_dir():
+            return path / place / below
+    raise DataError(f"{path} has no folder {below}", f"unpack {archive} there")
 
 
-def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
-    """Return the file of each wanted picture, as ``images.csv`` has it."""
+def _image_files(folder: Path, ids: set[str]) -> dict[str, str]:
+    """Return the file of each image, as ``images.csv`` has it."""
     for name in ("images.csv.gz", "images.csv"):
         file = folder / "metadata" / name
         if file.is_file():
@@ -132,7 +132,7 @@ def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
                 f"{file} has no column {' and no column '.join(sorted(missing))}",
                 f"its columns: {', '.join(rows.fieldnames or ()) or 'none'}; fetch the file again",
             )
-        return {row["image_id"]: row["path"] or "" for row in rows if row["image_id"] in wanted}
+        return {row["image_id"]: row["path"] or "" for row in rows if row["image_id"] in ids}
     except csv.Error as error:
         raise DataError(f"{file} is not a table: {error}", "fetch the file again") from None
 

@@ -1,4 +1,4 @@
-"""Tables of captions and addresses (Conceptual Captions) with the pictures that somebody fetched of them.
+"""Tables of captions and addresses (Conceptual Captions) with the images that were fetched of them.
 
 Nothing is fetched here. A picture belongs to a line by its number (``7.jpg`` or ``000000007.jpg``, anywhere
 below the folder, counts lines from 0, as img2dataset names them) or by a column with its file. Addresses

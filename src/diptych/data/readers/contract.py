@@ -215,9 +215,9 @@ def first_folder(given: Path | str | None, candidates: Iterable[Path], flag: str
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def image_folder(given: Path | str | None, beside: Path) -> Path:
+def image_folder(given: Path | str | None, home: Path) -> Path:
     """Return the folder of images: as given, else ``images/`` in a folder, else that folder itself."""
-    return first_folder(given, (beside / "images",), "--images") or beside
+    return first_folder(given, (home / "images",), "--images") or home
 
 
 def choice(what: str, value: Any, known: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""CUB-200-2011 with the captions of Reed et al.: one text file of ten lines beside every picture.
+"""CUB-200-2011 with the captions of Reed et al.: one text file of ten lines for every image.
 
 ``CUB_200_2011/`` holds ``images.txt``, ``classes.txt``, ``image_class_labels.txt``, ``train_test_split.txt``
 (numbers and names, one per line) and ``images/CLASS/FILE.jpg``; the captions are ``text_c10/CLASS/FILE.txt``.
@@ -136,7 +136,7 @@ def read_cub(
     texts = first_folder(captions, found, "--reader-option captions")
     if texts is None:
         raise DataError(
-            f"no captions beside {root}: no {' or '.join(_TEXTS[:2])}",
+            f"no captions near {root}: no {' or '.join(_TEXTS[:2])}",
             "fetch the captions of Reed et al. (diptych data show cub) or name their folder with "
             "--reader-option captions=FOLDER",
         )

@@ -114,11 +114,11 @@ def read_fashion200k(
             gathered.add(name, [text], part, _record(name, category, score), where)
     if not gathered.items:
         raise DataError(f"the files of labels in {path} are empty", "fetch them again")
-    gathered.counts["pictures of both splits kept in test alone"] = len(moved)
+    gathered.counts["pictures of both splits kept only in test"] = len(moved)
     products = {PurePosixPath(name).parent for name in gathered.items}
     texts = {text for item in gathered.items.values() for text in item.captions}
     note = (
         f"{len(products):,} products, {len(texts):,} different descriptions: pictures of a product share theirs, "
-        "and each counts for its own picture alone"
+        "and each counts for its own picture"
     )
     return gathered.collection("fashion200k", root, "object", [note])

@@ -33,25 +33,10 @@ _HEADER = re.compile(r"image_name\s*\|\s*comment_number\s*\|\s*comment")
 _NUMBER_FIRST = re.compile(r"\s*([0-9]+)\s+(.*)")  # one line of the copy has lost its second bar
 
 
-def _is_table(file: Path) -> bool:
-    return file.suffix == ".csv"
-
-
 def _is_tokens(file: Path) -> bool:
-    if not file.is_file():
-        return False
-    if _is_table(file):
+    if file.suffix == ".csv":
         return _HEADER.match(beginning_of(file, 100)) is not None
-    return file.suffix == ".token" or file.name.endswith(".token.txt")
-
-
-def _find_tokens(path: Path) -> Path:
-    if path.is_file():
-        return path
-    found = [path / name for name in _TOKENS if _is_tokens(path / name)]
-    if not found:
-        raise DataError(f"no {_TOKENS[0]} in {path}", "give the file itself with --data")
-    return found[0]
+    return file.is_file()
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
@@ -59,7 +44,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
     for line, text in read_lines(file, error=DataError):
         if not text.strip() or (line == 1 and _HEADER.match(text)):
             continue
-        if _is_table(file):
+        if file.suffix == ".csv":
             name, _, rest = text.partition("|")
             number, bar, caption = rest.partition("|")
             if not bar and (both := _NUMBER_FIRST.fullmatch(rest)):
@@ -114,7 +99,10 @@ def read_flickr30k(
     skip_bad_captions: bool = False,
 ) -> Collection:
     """Read Flickr30k or Flickr8k in their authors' form."""
-    file = _find_tokens(Path(path))
+    path = Path(path)
+    file = path if path.is_file() else next((path / one for one in _TOKENS if _is_tokens(path / one)), None)
+    if file is None:
+        raise DataError(f"no {_TOKENS[0]} in {path}", "give the file itself with --data")
     base = file.parent
     texts: dict[str, list[tuple[str, str]]] = {}
     seen: set[str] = set()

@@ -2,7 +2,7 @@
 
 ``{"images": [{"filename", "split", "sentences": [{"raw", "sentid"}, …], …}, …]}``, optionally
 gzipped. COCO's ``filepath`` (train2014, val2014) is honoured, and its ``restval`` images join the
-training split (113,287 images) unless asked otherwise.
+training split (113,287 images) unless ``restval=false``.
 
 Source of the splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVPR 2015.
 """

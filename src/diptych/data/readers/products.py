@@ -25,11 +25,11 @@ def short_text(value: Any) -> str:
     return "" if value is None else plain_text(str(value)[:MAX_CHARACTERS])
 
 
-def picture_folder(given: Path | str | None, beside: Path) -> Path:
-    """Return the folder of images: as given, else ``images/`` beside the data, which need not be there."""
+def picture_folder(given: Path | str | None, home: Path) -> Path:
+    """Return the folder of images: as given, else ``images/`` in the folder of the data, which need not be there."""
     if given is not None and not Path(given).is_dir():
         raise DataError(f"the image folder {given} does not exist", "check --images")
-    return beside / "images" if given is None else Path(given)
+    return home / "images" if given is None else Path(given)
 
 
 def files_in(folder: Path) -> Callable[[str], str]:
