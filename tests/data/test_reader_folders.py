@@ -59,7 +59,7 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
     found = read_collection(tmp_path, captions=said, images=seen)
     assert found.n_captions == 60
     assert found.image(0).size == (4, 4)
-    assert "diptych data show cub" in refused(DataError, "no captions beside", read_collection, tmp_path).fix
+    assert "diptych data show cub" in refused(DataError, "no captions near", read_collection, tmp_path).fix
     refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
         (said / name).with_suffix(".txt").unlink()
@@ -152,7 +152,7 @@ def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
     assert found.captions_of(0) == ["red dress", "red top"]
     assert found.captions_of(1) == ["azure"]
     assert found.splits == ["train", "test"]
-    assert "1 pictures of both splits kept in test alone" in found.notes
+    assert "1 pictures of both splits kept only in test" in found.notes
 
 
 def test_half_a_dataset(dataset: Path) -> None:

@@ -149,11 +149,11 @@ CASES: dict[tuple[str, str], list[Case]] = {
         ),
     ],
     ("abo", IMAGES): [
-        ("image_id,height\ni1,4\n", "has no column path"),
-        ("id,file\n", "has no column image_id and no column path"),
+        ("image_id,height\ni1,4\n", "has no column of the path"),
+        ("id,file\n", "has no column of the image_id"),
         ("image_id,path\ni1,../../../etc/passwd\n", "points outside"),
         ("image_id,path\ni1\n", r"1 of 1 products have no image in .*small, the first: B1"),
-        ('image_id,path\n"' + "x" * 200_000 + "\n", "is not a table: field larger"),
+        ('image_id,path\n"' + "x" * 200_000 + "\n", "the row is no table.s: field larger"),
     ],
 }
 

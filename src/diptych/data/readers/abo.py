@@ -9,7 +9,6 @@ Source: Collins et al., ABO: Dataset and Benchmarks for Real-World 3D Object Und
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from diptych.core.context import track
 from diptych.core.errors import DataError
 from diptych.core.reading import parse_json, read_lines
 from diptych.data.collection import WHOLE, Collection
+from diptych.data.lines import DelimitedTable
 from diptych.data.products import plain_text
 from diptych.data.readers.contract import choice, reader
 from diptych.data.readers.products import Duplicates, Missing, ProductGathering
@@ -116,25 +116,16 @@ def _folder(path: Path, below: str, archive: str) -> Path:
 
 def _image_files(folder: Path, ids: set[str]) -> dict[str, str]:
     """Return the file of each image, as ``images.csv`` has it."""
-    for name in ("images.csv.gz", "images.csv"):
-        file = folder / "metadata" / name
-        if file.is_file():
-            break
-    else:
+    files = (folder / "metadata" / name for name in ("images.csv.gz", "images.csv"))
+    file = next((one for one in files if one.is_file()), None)
+    if file is None:
         raise DataError(
             f"{folder / 'metadata'} has no images.csv.gz", "unpack abo-images-small.tar, all of it"
         )
-    try:
-        rows = csv.DictReader(line for _, line in read_lines(file, error=DataError))
-        missing = {"image_id", "path"} - set(rows.fieldnames or ())
-        if missing:
-            raise DataError(
-                f"{file} has no column {' and no column '.join(sorted(missing))}",
-                f"its columns: {', '.join(rows.fieldnames or ()) or 'none'}; fetch the file again",
-            )
-        return {row["image_id"]: row["path"] or "" for row in rows if row["image_id"] in ids}
-    except csv.Error as error:
-        raise DataError(f"{file} is not a table: {error}", "fetch the file again") from None
+    table = DelimitedTable(file, delimiter="comma")
+    name, place = (table.place(None, [one], one, one) for one in ("image_id", "path"))
+    rows = (row for _, row in table.rows() if len(row) > max(name, place))
+    return {row[name]: row[place] for row in rows if row[name] in ids}
 
 
 def _given_splits(file: Path) -> dict[str, str]:
