@@ -149,8 +149,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
         ),
     ],
     ("abo", IMAGES): [
-        ("image_id,height\ni1,4\n", "has no column of the path"),
-        ("id,file\n", "has no column of the image_id"),
+        ("image_id,height\ni1,4\n", UsageError, "has no column of the path"),
+        ("id,file\n", UsageError, "has no column of the image_id"),
         ("image_id,path\ni1,../../../etc/passwd\n", "points outside"),
         ("image_id,path\ni1\n", r"1 of 1 products have no image in .*small, the first: B1"),
         ('image_id,path\n"' + "x" * 200_000 + "\n", "the row is no table.s: field larger"),
