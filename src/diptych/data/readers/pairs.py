@@ -149,7 +149,8 @@ class _Parquet:
         self.splits: list[str] = []  # of each file
         for file in files:
             with file_errors(file, DataError, "write the file again"):
-                self._files.append(parquet.ParquetFile(open_regular(file)))
+                open_regular(file).close()  # no device or pipe
+                self._files.append(parquet.ParquetFile(file))
             self.splits.append(split_named(file.relative_to(top).as_posix()) or WHOLE)
         groups = [
             (number, group, opened.metadata.row_group(group).num_rows)
