@@ -32,7 +32,7 @@ def test_a_name_shows_where_licence_layout_and_sizes(diptych: Command, name: str
     for form in one.forms:
         for size in form.sizes.values():
             assert f"{size.images:,}" in done.out
-    for _, address in one.where:
+    for address in one.where.values():
         assert address in done.out
     for line in one.layout.splitlines():
         assert line in done.out

@@ -123,19 +123,27 @@ def test_info_of_everything(diptych: Command, run_folder: Path, scenes_folder: P
 
 
 def test_train_on_pairs_of_ones_own(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
-    lines = ["picture,words,split"]
+    """Training assigns splits and prints their sizes; a run is evaluated on its test split."""
+    lines = ["picture,words"]
     (tmp_path / "pictures").mkdir()
     for number in range(40):
-        split = "train" if number < 28 else "val" if number < 34 else "test"
         Image.new("RGB", (20, 30), (6 * number, 0, 0)).save(tmp_path / "pictures" / f"{number}.jpg")
-        lines.append(f"{number}.jpg,picture of shade {number % 5},{split}")
+        lines.append(f"{number}.jpg,picture of shade {number % 5}")
     (tmp_path / "shop.csv").write_text("\n".join(lines))
-    diptych(
+    done = diptych(
         f"train scenes --data {tmp_path}/shop.csv --images {tmp_path}/pictures --reader-option "
-        "image_column=picture --reader-option caption_column=words --set stages.0.epochs=1 --set "
-        f"batches.size=7 --set model.width=16 --out {tmp_path}/r"
+        "image_column=picture --reader-option caption_column=words --reader-option validation=0.2 "
+        "--reader-option test=0.2 --set stages.0.epochs=1 --set batches.size=7 --set model.width=16 "
+        f"--out {tmp_path}/r"
     )
-    diptych(f"evaluate {tmp_path}/r")
+    note = next(line for line in done.out.splitlines() if line.startswith("the data names no splits: train "))
+    n_test = note.partition("test ")[2].partition(" ")[0]
+    for data in (
+        "",
+        f"--data {tmp_path}/shop.csv --images {tmp_path}/pictures --reader-option image_column=picture "
+        "--reader-option caption_column=words --reader-option validation=0.2 --reader-option test=0.2",
+    ):
+        diptych(f"evaluate {tmp_path}/r {data}").shows("split test", f"{n_test} images")
 
 
 def test_from_a_folder_to_a_report(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data import read_collection
-from diptych.data.checking import Check, Some, check_collection, check_dataset
-from diptych.data.checking.inspection import scan
+from diptych.data.checking import Check, check_collection, check_dataset
+from diptych.data.checking_images import Some, scan
 from diptych.data.known import Form, KnownDataset, Reading, Size
 
 TINY = KnownDataset(
@@ -24,7 +24,7 @@ TINY = KnownDataset(
     centric="scene",
     citation="none",
     licence="none",
-    where=(("all", "here"),),
+    where={"all": "here"},
     layout="tiny/\n",
     readings=(Reading("karpathy", "dataset_tiny.json"), Reading("cub", "birds")),
     forms=(
@@ -57,9 +57,9 @@ def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     assert (check.reader, check.form) == ("karpathy", "whole")
     splits = [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits]
     assert splits == [("train", 2, 5, "as expected", "all"), ("test", 1, 3, "as expected", "all")]
-    assert check.pictures.wanted == 3
+    assert check.pictures.expected == 3
     assert check.pictures.missing == check.pictures.unused == Some()
-    assert check.pictures.empty == check.pictures.damaged == Some()
+    assert check.pictures.empty == check.pictures.corrupt == Some()
 
 
 def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
@@ -69,13 +69,13 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     assert check.complete, "not opened unless asked"
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
-    assert (check.pictures.empty, check.pictures.damaged) == (Some(1, ("in/a.png",)), Some())
+    assert (check.pictures.empty, check.pictures.corrupt) == (Some(1, ("in/a.png",)), Some())
     assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
     (pictures / "in" / "a.png").write_text("no picture at all")
     (pictures / "out" / "c.png").write_bytes((pictures / "out" / "c.png").read_bytes()[:40])
     for workers in (0, 3):
         check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
-        assert check.pictures.damaged == Some(2, ("in/a.png", "out/c.png"))
+        assert check.pictures.corrupt == Some(2, ("in/a.png", "out/c.png"))
         assert "--skip-bad-images" in said(check)
     (pictures / "in" / "b.png").unlink()
     picture(pictures / "in" / "z.JPG")

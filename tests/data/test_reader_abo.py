@@ -105,16 +105,16 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
     assert found.pictured.tolist() == [False, True, False]
     assert found.image(1).getpixel((0, 0)) == (22, 0, 0)
     refused(ImageError, "B3 has no picture", found.image, 2)
-    assert "2 listings kept without a picture" in found.notes
-    assert "1 listings of items that were listed before left out" in found.notes
+    assert "2 products without an image in small/ kept without one" in found.notes
+    assert "1 lines that list a product again left out" in found.notes
     found = read_collection(tmp_path, missing="skip", **skip)
     assert found.image_ids == ["B2"]
-    assert "1 listings whose main picture is not in images.csv left out" in found.notes
+    assert "1 products without an image in small/ left out" in found.notes
     for options, message in (
-        (skip, r"1 of 2 main pictures are not in images\.csv, the first: i7 of listings_1"),
+        (skip, r"1 of 2 products have no image in .*small, the first: B3 \(listings_1\.json\.gz, line 1\)"),
         (
             {**skip, "duplicates": "error"},
-            r"listings_1\.json\.gz, line 3: B2 was in listings_0\.json\.gz, line 3",
+            r"listings_1\.json\.gz, line 3: product B2 was in listings_0\.json\.gz, line 3",
         ),
         ({"language": "fi", "caption": "name"}, "no listing of 6 has a picture and name in fi"),
     ):
@@ -128,13 +128,13 @@ def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> No
         [listing(f"B{n}", f"i{n % 100}", item_name=said(f"en_US: {n}")) for n in range(300)],
         images=table,
     )
-    found = read_collection(tmp_path)
+    found = read_collection(tmp_path).divided()
     splits: dict[str, set[str]] = {}
     for record, split in zip(found.records, found.splits, strict=True):
         splits.setdefault(record["image_id"], set()).add(split)
     assert all(len(one) == 1 for one in splits.values())
     assert set(found.split_sizes) == {"train", "val", "test"}
-    assert read_collection(tmp_path, validation=0, test=0).split_sizes == {"train": 300}
+    assert read_collection(tmp_path, validation=0, test=0).divided().split_sizes == {"train": 300}
 
 
 def test_splits_from_a_file(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def test_three_parts_from_a_table(tmp_path: Path) -> None:
     for table, error, message in (
         ("image_file,eval_status\nBlack_footed_Albatross_0000_0.jpg,test\n", DataError, "no split to 5 of 6"),
         ("image_file,eval_status\nPenguin_0001.jpg,test\n", DataError, r"names 1 that are not there"),
-        ("image_file,words\n", UsageError, "no column of splits"),
-        ("bird,eval_status\n", UsageError, "no column of images"),
+        ("image_file,words\n", UsageError, "no column of the splits"),
+        ("bird,eval_status\n", UsageError, "no column of the images"),
     ):
         file.write_text(table)
         refused(error, message, read_collection, folder, split_file=file)
@@ -59,7 +59,7 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
     found = read_collection(tmp_path, captions=said, images=seen)
     assert found.n_captions == 60
     assert found.image(0).size == (4, 4)
-    assert "diptych data show cub" in refused(DataError, "no captions beside", read_collection, tmp_path).fix
+    assert "diptych data show cub" in refused(DataError, "no captions near", read_collection, tmp_path).fix
     refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
         (said / name).with_suffix(".txt").unlink()
@@ -152,7 +152,7 @@ def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
     assert found.captions_of(0) == ["red dress", "red top"]
     assert found.captions_of(1) == ["azure"]
     assert found.splits == ["train", "test"]
-    assert "1 pictures of both splits kept in test alone" in found.notes
+    assert "1 pictures of both splits kept only in test" in found.notes
 
 
 def test_half_a_dataset(dataset: Path) -> None:

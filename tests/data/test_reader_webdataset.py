@@ -64,12 +64,13 @@ def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
 
 def test_shards_without_a_split_are_divided_by_a_hash(tmp_path: Path) -> None:
     shard(tmp_path / "a.tar", samples(*range(100)))
-    first = read_collection(tmp_path)
+    assert read_collection(tmp_path).split_sizes == {"all": 100}
+    first = read_collection(tmp_path).divided()
     sizes = first.split_sizes
     assert sum(sizes.values()) == 100
     assert sizes["train"] > sizes["val"] > 0
     shard(tmp_path / "b.tar", samples(*range(100)))
-    both = read_collection(tmp_path)
+    both = read_collection(tmp_path).divided()
     assert list(both.splits)[:100] == list(first.splits)
     assert read_collection(tmp_path, split="all of it").split_sizes == {"all of it": 200}
     (tmp_path / "b.tar").rename(tmp_path / "train-b.tar")

@@ -93,6 +93,8 @@ def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None
     def read(names: list[str]) -> dict[str, str]:
         (tmp_path / "pairs.csv").write_text("image,caption\n" + "".join(f"{name},text\n" for name in names))
         found = read_collection(tmp_path)
+        assert found.split_sizes == {"all": len(names)}
+        found = found.divided()
         return dict(zip(found.image_ids, found.splits, strict=True))
 
     few = read([f"{i}.png" for i in range(500)])

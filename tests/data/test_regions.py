@@ -50,7 +50,7 @@ def test_regions_by_name(folder: Path) -> None:
         (None, "holds features of 4 images, the data has 3"),
         ("a\nb\nc\n", "names 3 images, .* holds features of 4"),
         ("a\nb\nd\ne\n", "does not name 1 of 3 images, the first: val2014/c.png"),
-        ("a\nb\nc\nx/a.png\n", "names 'a' twice, in lines 1 and 4"),
+        ("a\nb\nc\nx/a.png\n", "names 'a' twice, the second time in line 4"),
     ],
 )
 def test_features_that_do_not_fit_the_images(folder: Path, ids: str | None, message: str) -> None:

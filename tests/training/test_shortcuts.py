@@ -15,7 +15,7 @@ from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
 from diptych.core.errors import ImageError, MismatchError, RecipeError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
-from diptych.data.readers.declaration import read_collection
+from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.examples import Examples

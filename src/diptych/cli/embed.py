@@ -45,6 +45,7 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         encoded, _, folder = encoded_of(model, data, data.split, options.out, sparse=True, **work)
     width = f"{encoded.images.width} {'terms' if encoded.similarity == 'dot' else 'numbers each'}"
     show(f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, {width}, in {folder}")
+    show(*(f"note: {note}" for note in encoded.about["notes"]))
     next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])
 
 
@@ -62,7 +63,8 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     target = options.out or Path(source) / f"index-{options.of}-{built.engine_name}"
     built.save(target)
     show(
-        f"{len(built):,} {options.of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}"
+        f"{len(built):,} {options.of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}",
+        *(f"note: {note}" for note in encoded.about["notes"]),
     )
     if "recall" in built.about:
         recall = built.about["recall"]

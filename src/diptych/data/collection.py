@@ -1,6 +1,6 @@
 """Collection: images, captions, and which caption describes which image.
 
-Everything that reads a dataset returns one; nothing in it loads a pixel until asked. Ids, captions,
+Everything that reads a dataset returns one; nothing in it loads a pixel until it is needed. Ids, captions,
 splits and records are lists, or columns (:mod:`diptych.data.columns`) where there are too many to hold.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, ImageError, UnknownNameError
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint, fingerprint_lists
 from diptych.data.columns import Column, Labels, first_duplicate
 from diptych.data.images import FolderSource, OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
@@ -29,6 +29,34 @@ _BLOCK = 1 << 16
 
 Centric = Literal["scene", "object"]
 """What the pictures of a collection show."""
+
+WHOLE = "all"
+"""The split of images that their data names no split for."""
+
+SPLITS = ("train", "val", "test")
+"""The splits that are assigned to them where one is used."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How train, val and test are assigned, where they are used, to images that no split is named for."""
+
+    validation: float = 0.1
+    test: float = 0.1
+    # what is hashed of each image: those with equal names are in one split; None for the images' ids
+    names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.validation, self.test) < 0 or self.validation + self.test > 1:
+            raise UsageError(
+                f"validation={self.validation} and test={self.test} are no shares of one collection",
+                "give two numbers from 0 to 1 that add up to at most 1",
+            )
+
+    def split_of(self, name: str) -> str:
+        """Return ``train``, ``val`` or ``test`` by a hash of ``name``: adding others never moves this one."""
+        place = int(fingerprint("split", name)[:8], 16) / 16**8
+        return "test" if place < self.test else "val" if place < self.test + self.validation else "train"
 
 
 class ImageSource(Protocol):
@@ -55,7 +83,7 @@ class Collection:
         captions: all captions, those of one image next to each other, in image order.
         caption_ids: one unique id per caption.
         caption_image: (n_captions,) int64, not decreasing; the row of each caption's image.
-        splits: one split name per image.
+        splits: one split name per image; :data:`WHOLE` where the data names none.
         source: where pictures are read.
         source_rows: (n_images,) int64, each image's row in ``source``; -1 for an item that has no picture, as
             some products have none.
@@ -64,7 +92,8 @@ class Collection:
         caption_records: per caption, what else is known (the facts it states).
         notes: what the reader did that a reader of numbers should know, one line each.
         centric: what its pictures show: ``"scene"``, several objects and how they relate, or ``"object"``,
-            one object described in detail (thesis ch. 2); None where nobody said.
+            one object described in detail (thesis ch. 2); None where it is not known.
+        shares: how :meth:`divided` assigns the images of split ``all``; None: it does not.
     """
 
     name: str
@@ -79,6 +108,28 @@ class Collection:
     caption_records: Sequence[Mapping[str, Any]] | None = None
     notes: tuple[str, ...] = field(default=())
     centric: Centric | None = None
+    shares: Shares | None = None
+
+    @classmethod
+    def from_pairs(
+        cls,
+        images: Sequence[Path | str],
+        captions: Sequence[str],
+        folder: Path | str = ".",
+        *,
+        name: str = "pairs",
+        **options: Any,
+    ) -> Collection:
+        """Return a collection of files below a folder and their captions; a file that comes again has several.
+
+        Args:
+            options: as of the reader ``pairs``, e.g. ``skip_bad_captions=True``.
+        """
+        from diptych.data.readers.pairs import numbered, read_rows
+
+        rows = zip(map(str, images), captions, strict=True)
+        pairs = ({"image": image, "caption": text} for image, text in rows)
+        return read_rows(numbered(pairs), name, folder, **options)
 
     def __post_init__(self) -> None:
         n_images, n_captions = len(self.image_ids), len(self.captions)
@@ -104,8 +155,8 @@ class Collection:
                     "sort the captions by their image",
                 )
         for what, ids in (("image", self.image_ids), ("caption", self.caption_ids)):
-            twice = first_duplicate(ids)
-            if twice is not None:
+            whole = not isinstance(ids, Column) and len(set(ids)) == len(ids)
+            if not whole and (twice := first_duplicate(ids)) is not None:
                 raise DataError(f"{self.name}: {what} id {twice!r} occurs twice", "make ids unique")
 
     @property
@@ -172,6 +223,14 @@ class Collection:
             return self.image(row) if overlay is None else OverlaidPicture(self.image(row), overlay)
         return self.image(row)
 
+    def require_captions(self, what: str) -> None:
+        """Raise a DataError where there are no captions, which ``what`` needs."""
+        if not self.n_captions:
+            raise DataError(
+                f"{self.name} has {self.n_images:,} images and no captions, which {what} needs",
+                "give a dataset with captions",
+            )
+
     def images(self) -> Iterator[Image]:
         """Yield all pictures in order, one at a time."""
         for row in range(self.n_images):
@@ -187,12 +246,32 @@ class Collection:
             sizes[name] = sizes.get(name, 0) + 1
         return sizes
 
+    def divided(self) -> Collection:
+        """Return it with train, val and test assigned, by a hash, to the images that no split is named for."""
+        shares = self.shares
+        if shares is None or WHOLE not in self.split_sizes:
+            return self
+        names = self.image_ids if shares.names is None else shares.names
+        order = list(dict.fromkeys([*SPLITS, *self.split_sizes]))
+        given = zip(self.splits, names, strict=True)
+        assigned = (shares.split_of(key) if split == WHOLE else split for split, key in given)
+        codes = np.fromiter(map(order.index, assigned), np.uint8, self.n_images)
+        splits = Labels(order, codes)
+        made = replace(self, splits=splits if isinstance(names, Column) else list(splits), shares=None)
+        sizes = ", ".join(f"{name} {size:,}" for name, size in made.split_sizes.items())
+        note = f"the data names no splits: {sizes} by a hash of names"
+        return replace(made, notes=(*self.notes, note))
+
     def split(self, name: str) -> Collection:
         """Return the images of split ``name`` with their captions.
+
+        Where the data names no splits, train, val and test are assigned (:meth:`divided`).
 
         Raises:
             UnknownNameError: there is no such split; the message lists those there are.
         """
+        if self.shares is not None and name in SPLITS and WHOLE in self.split_sizes:
+            return self.divided().split(name)
         if isinstance(self.splits, Labels):
             rows = self.splits.rows_of(name)
         else:
@@ -241,6 +320,9 @@ class Collection:
                 return values.take(rows)
             return None if values is None else [values[row] for row in rows.tolist()]
 
+        shares = self.shares
+        if shares is not None and shares.names is not None:
+            shares = replace(shares, names=pick(shares.names, images))
         return Collection(
             name=self.name,
             image_ids=pick(self.image_ids, images) or [],
@@ -254,6 +336,7 @@ class Collection:
             caption_records=pick(self.caption_records, captions),
             notes=self.notes,
             centric=self.centric,
+            shares=shares,
         )
 
     def with_whole_folder(self) -> Collection | None:
@@ -268,6 +351,7 @@ class Collection:
         return replace(
             self,
             image_ids=[*self.image_ids, *others],
+            shares=None,
             splits=[*self.splits, *(["beside"] * len(others))],
             source=FolderSource(source.root, [*names, *others]),
             source_rows=np.arange(len(names) + len(others), dtype=np.int64),

@@ -59,14 +59,14 @@ class Column(Sequence[T]):
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return a view of the values at ``rows``, in that order; nothing is read."""
-        wanted = np.asarray(rows, dtype=np.int64)
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
-            raise IndexError(f"rows {wanted.min()} to {wanted.max()} of a column of {len(self)}")
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
+            raise IndexError(f"rows {rows.min()} to {rows.max()} of a column of {len(self)}")
         if isinstance(self._rows, range):
             # A range of rows has no steps: it is the whole column or was made just below.
-            stored = wanted + self._rows.start if self._rows.start else wanted
+            stored = rows + self._rows.start if self._rows.start else rows
         else:
-            stored = self._rows[wanted]
+            stored = self._rows[rows]
         n, first = len(stored), int(stored[0]) if len(stored) else 0
         together = not n or (stored[-1] - first == n - 1 and bool(np.all(np.diff(stored) == 1)))
         part = copy.copy(self)
@@ -122,13 +122,12 @@ def first_duplicate(values: Sequence[str]) -> str | None:
     return None
 
 
-# A few bytes out of the middle of a file.
-#
 # Files are read by position and not memory-mapped: pages of a map count as the process's own memory
-# until somebody else needs it, and a file that shrinks under a map ends the process without a word.
+# until another one needs it, and a file that shrinks under a map ends the process without a word.
 
 
 _NUMBER_BYTES = 8
+_AGAIN = "it is corrupt: delete its folder and read the dataset again"
 
 
 def read_at(path: Path, start: int, size: int) -> bytes:
@@ -161,7 +160,7 @@ class NumberTable(Column[tuple[int, ...]]):
         if rest or (size is not None and held != size):
             raise StorageError(
                 f"{path} holds {held:,} rows and {rest} bytes, {size if size is not None else held:,} rows expected",
-                "it is damaged: delete its folder and read the dataset again",
+                _AGAIN,
             )
         super().__init__(held)
         self._path, self._width = path, width
@@ -188,20 +187,20 @@ _BUFFER_BYTES = 1 << 18
 
 
 class StringTable(Column[str]):
-    """A sequence of strings that is read from :func:`write_strings`'s files when asked."""
+    """A sequence of strings that is read from :func:`write_strings`'s files as it is used."""
 
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
         self._texts = path.with_name(path.name + _TEXTS)
         self._ends = NumberTable(path.with_name(path.name + _ENDS), 1)
         if not len(self._ends):
-            raise StorageError(f"{path}{_ENDS} is empty", "delete its folder and read the dataset again")
+            raise StorageError(f"{path}{_ENDS} is empty", _AGAIN)
         super().__init__(len(self._ends) - 1)
         end, size = self._ends[-1][0], self._texts.stat().st_size if self._texts.is_file() else -1
         if end != size:
             raise StorageError(
                 f"{self._texts} has {size:,} bytes, {end:,} expected",
-                "it is damaged: delete its folder and read the dataset again",
+                _AGAIN,
             )
 
     def read(self, rows: range | np.ndarray) -> list[str]:
@@ -225,7 +224,7 @@ class StringTable(Column[str]):
         except UnicodeDecodeError as error:
             raise StorageError(
                 f"{self._texts} is no text: {error}",
-                "it is damaged: delete its folder and read the dataset again",
+                _AGAIN,
             ) from None
 
 

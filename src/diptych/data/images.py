@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ def is_image_path(name: str) -> bool:
     """Return whether a name is the path of an image, by its ending."""
     return Path(name).suffix.lower().removeprefix(".") in PICTURE_ENDINGS
 
+
+_EXIF_DATE = re.compile(r"([0-9]{4}):([0-9]{2}):([0-9]{2}) ([0-9:]{8})")
 
 _STRIP_PIXELS = 1 << 22
 """Pixels that are converted at once, so that what is computed on the way stays small."""
@@ -164,7 +167,7 @@ def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Imag
             with reserve(width * height * (_PIXEL_BYTES.get(opened.mode, 4) + 4) + n_bytes):
                 ImageOps.exif_transpose(opened, in_place=True)
                 picture = to_rgb(opened)
-                return picture.copy() if picture is opened else picture  # without what the file said of it
+                return picture.copy() if picture is opened else picture  # without the file's metadata
     except pillow.DecompressionBombError as error:
         raise ImageError(f"{name} is refused: {error}", "resize it, or leave it out") from None
     except MemoryError:
@@ -205,8 +208,30 @@ def image_content(path: Path) -> str:
         return fingerprint_stream(handle)
 
 
+def capture_date(path: Path) -> str:
+    """Return when an image was taken, as its EXIF says: ``2024-05-31 18:02:11``; empty where it does not."""
+    import warnings
+
+    from PIL import Image as pillow
+
+    original, changed, details = 0x9003, 0x0132, 0x8769
+    try:
+        with file_errors(path, ImageError), open_regular(path) as handle, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exif = pillow.open(handle, formats=_FORMATS).getexif()
+            given = str(exif.get_ifd(details).get(original) or exif.get(changed) or "")
+    except (
+        ImageError,
+        SyntaxError,
+        pillow.DecompressionBombError,
+    ):  # that it cannot be decoded is found later
+        return ""
+    found = _EXIF_DATE.match(given)
+    return f"{found[1]}-{found[2]}-{found[3]} {found[4]}" if found else ""
+
+
 def check_inside(name: str, root: Path | str) -> None:
-    """See that a name from a file of somebody else stays below a folder."""
+    """Raise an ImageError for a name that leaves a folder."""
     up = ".." in name and (".." in Path(name).parts or ".." in name.split("\\"))
     if up or name.startswith(("/", "\\")) or name[1:2] == ":" or "\0" in name:
         raise ImageError(f"{name!r} points outside {root}", "give names below the folder")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
@@ -61,7 +63,7 @@ class KnownDataset:
     centric: Centric | None  # what its pictures show; None where both are in it
     citation: str  # whom to cite
     licence: str  # what may be done with it, and who owns the pictures, in plain words
-    where: tuple[tuple[str, str], ...]  # what there is to fetch, and where
+    where: Mapping[str, str]  # what there is to fetch, and where
     layout: str  # the folder as it should be, as a tree
     readings: tuple[Reading, ...]  # the readers that read it, the usual one first
     forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
@@ -78,7 +80,7 @@ class KnownDataset:
             f"{self.description}; {self.centric or 'scene- and object'}-centric",
             f"cite: {self.citation}",
             f"licence: {self.licence}",
-            *(f"{what}: {address}" for what, address in self.where),
+            *(f"{what}: {address}" for what, address in self.where.items()),
             "lay it out so:",
             *(f"    {line}" for line in self.layout.rstrip().splitlines()),
             *(f"thesis, chapter {self.chapter}: {line}" for line in self.thesis),
@@ -89,7 +91,7 @@ class KnownDataset:
         """Return the sizes of its splits, and its readers."""
         sizes = []
         for form in self.forms:
-            name = form.name if form.binding else f"{form.name} (told, not demanded)"
+            name = form.name if form.binding else f"{form.name} (not binding)"
             for split, size in form.sizes.items():
                 sizes.append((name, split, f"{size.images:,}", captions_text(size.captions) or "any"))
         after, columns = "one caption of each image is always in use", ("form", "split", "images", "captions")
@@ -103,49 +105,26 @@ class KnownDataset:
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")
 
 
-def _size(images: int, captions: Mapping[str, str] | None = None) -> Size:
-    return Size(images, {int(count): meaning for count, meaning in (captions or {}).items()})
-
-
-def _declared(name: str, given: dict[str, Any]) -> KnownDataset:
-    """Return a dataset from its table of ``known.toml``."""
-    forms = [
-        Form(
-            one["name"],
-            {split: _size(**size) for split, size in one["sizes"].items()},
-            one.get("binding", True),
-        )
-        for one in given.pop("forms", ())
-    ]
-    where, readings = given.pop("where"), given.pop("readings")
-    others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    return KnownDataset(
-        name=name,
-        centric=others.pop("centric", None),
-        where=tuple(where.items()),
-        readings=tuple(Reading(**one) for one in readings),
-        forms=tuple(forms),
-        **others,
-    )
-
-
+_DATASET = TypeAdapter(KnownDataset)
 for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
-    KNOWN.add(_declared(_name, _given))
+    KNOWN.add(_DATASET.validate_python({"name": _name, "centric": None, **_given}))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+_BY_NAME = {_plain(name): dataset for dataset in KNOWN for name in (dataset.name, *dataset.names)}
 
 
 def known_by_name(name: str) -> KnownDataset | None:
-    """Return the dataset that a collection of that name is, or is a part of; None where nobody knows.
+    """Return the dataset that a collection of that name is, or is a part of; None where it is not known.
 
     ``coco`` and ``coco_val2017`` are MS COCO, ``coco-fg`` is not: the longest name wins.
     """
-    given = _plain(name)
-    found: tuple[int, KnownDataset] | None = None
-    for dataset in KNOWN:
-        for known in map(_plain, (dataset.name, *dataset.names)):
-            fits = given == known or given.startswith(f"{known}-")
-            if fits and (found is None or len(known) > found[0]):
-                found = len(known), dataset
-    return None if found is None else found[1]
+    words = _plain(name).split("-")
+    names = ("-".join(words[:end]) for end in range(len(words), 0, -1))
+    return next((_BY_NAME[one] for one in names if one in _BY_NAME), None)
 
 
 def centric_of(given: Any, name: str) -> Centric | None:
@@ -176,7 +155,3 @@ def called(collection: Collection, given: str) -> Collection:
         fix = f"call it {own.name}=…, or as no known dataset is called"
         raise UsageError(f"{calls}: {own.title}, not {known.title}", fix)
     return replace(collection, name=name, centric=collection.centric or centric_of(None, name))
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-")

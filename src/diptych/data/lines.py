@@ -1,4 +1,4 @@
-"""Lines of text files from strangers, plain or gzipped: one at a time, none without end."""
+"""Tables in text files, plain or gzipped, one row at a time; no line is without end."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
-
-MAX_LINE_BYTES = 1 << 22
-"""Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
-
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 """What may stand between fields, and how an option names it."""

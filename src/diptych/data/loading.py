@@ -24,7 +24,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 MAX_DECODED_BYTES = 1 << 29
-"""What all threads together may decode at once (512 MiB); a larger image is decoded alone."""
+"""What all threads together may decode at once (512 MiB); a larger image is decoded by itself."""
 
 _THREADS = "read-ahead"
 
@@ -50,17 +50,17 @@ def reserve(n_bytes: int) -> Iterator[None]:
     more, so that no two wait for each other.
     """
     global _reserved
-    wanted = min(n_bytes, MAX_DECODED_BYTES)
+    share = min(n_bytes, MAX_DECODED_BYTES)
     with _changed:
         if not _task.held:
-            _changed.wait_for(lambda: _reserved + wanted <= MAX_DECODED_BYTES)
-        _reserved += wanted
-    _task.held += wanted
+            _changed.wait_for(lambda: _reserved + share <= MAX_DECODED_BYTES)
+        _reserved += share
+    _task.held += share
     try:
         yield
     finally:
         if not _task.kept:
-            _give_back(wanted)
+            _give_back(share)
 
 
 def _give_back(n_bytes: int) -> None:

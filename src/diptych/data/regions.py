@@ -14,6 +14,7 @@ import numpy as np
 from diptych.core.errors import DataError, ImageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import map_array, read_text
+from diptych.data.columns import first_duplicate
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,7 +40,7 @@ class RegionSource:
     Args:
         arrays: (n, regions, d) or (n, d) each, all of one regions and d; rows count through them in
             order.
-        pictures: where the pictures of the same source rows are; None when nobody knows.
+        pictures: where the pictures of the same source rows are; None when it is not known.
     """
 
     def __init__(
@@ -98,17 +99,15 @@ def region_rows(names: Sequence[str], regions: np.ndarray, ids: Path | str | Non
             )
         return np.arange(len(names), dtype=np.int64)
     lines = read_text(ids, error=DataError, fix="give one image name per line").split("\n")
-    known: dict[str, int] = {}
-    listed = [line.strip() for line in lines if line.strip()]
+    listed = [PurePosixPath(line.strip()).stem for line in lines if line.strip()]
     if len(listed) != len(regions):
         raise DataError(
             f"{ids} names {len(listed):,} images, {what} holds features of {len(regions):,}",
             "one image name per row of the features",
         )
-    for row, line in enumerate(listed):
-        stem = PurePosixPath(line).stem
-        if known.setdefault(stem, row) != row:
-            raise DataError(f"{ids} names {stem!r} twice, in lines {known[stem] + 1} and {row + 1}")
+    known = {stem: row for row, stem in enumerate(listed)}
+    if (twice := first_duplicate(listed)) is not None:
+        raise DataError(f"{ids} names {twice!r} twice, the second time in line {known[twice] + 1}")
     stems = [PurePosixPath(name).stem for name in names]
     missing = [name for name, stem in zip(names, stems, strict=True) if stem not in known]
     if missing:

@@ -20,9 +20,9 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import CaptionError, DataError, StorageError
 from diptych.core.files import atomic_folder, cache_root
 from diptych.core.locking import cached
-from diptych.data.captions import assigned_split, checked_caption
-from diptych.data.collection import Centric, Collection, ImageSource
+from diptych.data.collection import Centric, Collection, ImageSource, Shares
 from diptych.data.columns import Labels, NumberTable, StringTable, StringWriter
+from diptych.data.readers.contract import checked_caption
 
 _MOST_SPLITS = 256
 _BUFFER_BYTES = 1 << 18
@@ -97,11 +97,9 @@ class StoredWriter:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOut:
-    """What is left out of what is stored, and which split an image has whose own nothing says."""
+    """Choices of what is left out of what is stored."""
 
     missing: str  # "skip" leaves out what has no image or no caption
-    validation: float
-    test: float
     skip_bad_captions: bool
 
 
@@ -129,10 +127,6 @@ class Indexer:
                     raise
                 self._counts["empty captions left out"] += 1
         return captions
-
-    def split_of(self, name: str) -> str:
-        """Return the split of an image that nothing else names one for."""
-        return assigned_split(name, self._leave_out.validation, self._leave_out.test)
 
     def note(self, *kinds: str) -> None:
         """Say how many of each kind were left out."""
@@ -172,6 +166,7 @@ class Stored:
         source: ImageSource,
         records: Sequence[Mapping[str, Any]] | None = None,
         centric: Centric | None = None,
+        shares: Shares | None = None,
     ) -> Collection:
         """Return all of it as a collection; source rows are rows of :attr:`places`."""
         n_images = self._header.images
@@ -187,6 +182,7 @@ class Stored:
             records=records,
             notes=tuple(self._header.notes),
             centric=centric,
+            shares=shares,
         )
 
 

@@ -45,7 +45,8 @@ def audit_encoder(
     about: dict[str, Any] | None = None,  # what else the figures depend on
 ) -> Audit:
     """Audit any encoder on a collection that says facts, or on the words of any other."""
-    folder = Path(folder)
+    folder, collection = Path(folder), collection.divided()
+    collection.require_captions("an audit")
     needed = splits if tested is None else splits[:2]
     if missing := [name for name in needed if name not in collection.split_sizes]:
         raise UsageError(

@@ -17,7 +17,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable, safe_name, write_json
 from diptych.core.options import parse_values
 from diptych.core.table import Table
-from diptych.data.collection import Collection
+from diptych.data.collection import SPLITS, Collection
 from diptych.data.judgements import read_judgements
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
@@ -59,6 +59,8 @@ class Named:
         origin = Origin(rooted(self.name), dict(section), None, self.captions)
         collection = origin.collection()
         split = None if self.split == "all" else self.split
+        if self.split in SPLITS or (self.split is None and self.is_own(origin)):
+            collection = collection.divided()  # where the data names no splits, as it was for training
         if self.split is None and self.test in collection.split_sizes:
             split = self.test
         return replace(origin, split=split, centric=collection.centric), collection

@@ -453,6 +453,10 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
     """Return an index of a collection's images or captions, with captions to show where its data is there."""
     sides = {"images": encoded.images, "texts": encoded.texts}
     items, settings = sides.pop(options.of), parse_values(options.option, "--option")
+    if not len(items):
+        raise DataError(
+            f"{encoded.about['dataset']} has no {options.of} to index", "give the others with --of"
+        )
     if options.engine is not None and ENGINES.get(options.engine).filters:
         whole = origin.collection()
         settings["records"] = whole.records if options.of == "images" else whole.caption_records

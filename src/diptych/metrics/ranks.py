@@ -90,7 +90,10 @@ def ranks_of(
     """
     check_sizes(source, truth)
     if truth.n_images == 0 or truth.n_texts == 0:
-        raise DataError(f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank")
+        raise DataError(
+            f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank",
+            "give a dataset with images and captions",
+        )
     for what, value in (("block", block), ("threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")

@@ -214,6 +214,7 @@ class SparseFolder:
             return SparsifiedCollection.open(kept), replace(origin, split=split or self.split), kept
         origin = replace(origin, data=dict(data or self.origin.data))
         whole = origin.collection()
+        whole = whole.divided() if own else whole
         wanted = split or (self.split if self.split in whole.split_sizes else "all")
         origin = replace(origin, split=None if wanted == "all" else wanted, centric=whole.centric)
         part = whole if origin.split is None else whole.split(origin.split)

@@ -194,7 +194,8 @@ def _dense_parts(
     run = Run.open(model) if (Path(model) / "run.json").is_file() else None
     encoder = DualEncoder.load(model)
     origin = replace(kept, split=None) if kept else Origin(rooted(source), data.section(run), None)
-    whole = origin.collection()
+    whole = origin.collection().divided()
+    whole.require_captions("a sparse head")
     there = whole.split_sizes
     if splits[0] not in there:
         raise UsageError(

@@ -229,6 +229,7 @@ def prepared_task(
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
+    train.require_captions("training")
     plan = BatchPlan(
         train.caption_image,
         train.n_images,

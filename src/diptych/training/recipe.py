@@ -283,8 +283,8 @@ def override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
 
 
 def collection_of(data: Data) -> Collection:
-    """Read or generate the data of a recipe."""
-    collection = read_data(dict(data))
+    """Read or generate the data of a recipe; where it names no splits, they are assigned."""
+    collection = read_data(dict(data)).divided()
     if data.images is None:
         return collection
     splits = np.asarray(collection.splits)

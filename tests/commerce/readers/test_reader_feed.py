@@ -114,7 +114,7 @@ def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
     lines = ["id,item_group_id,title,product_type,product_type,product_detail,additional_image_link"]
     details = '"General:Bulb:E14,""Size, all:Height"",x","https://a,https://b"'
     lines += [f"v{n},model-{n // 10},lamp,Home > Lamps,Sale > Lamps,{details}" for n in range(200)]
-    found = read_collection(write(tmp_path, "\n".join(lines), "feed.csv"))
+    found = read_collection(write(tmp_path, "\n".join(lines), "feed.csv")).divided()
     assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
     assert attributes_of(found.records[0]) == (("Bulb", "E14"), ("Size, all", "Height"))
     assert found.records[0]["further_picture_addresses"] == ("https://a", "https://b")

@@ -94,9 +94,7 @@ def test_pictures_by_the_names_that_the_downloader_gives(tmp_path: Path) -> None
     assert found.source.names == ["B1.png", f"{picture_name('../B2')}.png", "b3.PNG", "B5.x.jpg"]  # type: ignore[attr-defined]
     assert found.image(1).getpixel((0, 0)) == (7, 0, 0)
     assert read_collection(tmp_path, missing="skip").image_ids == ["B1", "../B2", "b3", "B5.x"]
-    refused(
-        DataError, "1 of 5 products have no picture in .*: B4", read_collection, tmp_path, missing="error"
-    )
+    refused(DataError, "1 of 5 products have no image in .*: B4", read_collection, tmp_path, missing="error")
 
 
 def test_several_files_and_markets(tmp_path: Path) -> None:
@@ -152,7 +150,8 @@ def test_products_that_lack_things(tmp_path: Path) -> None:
     assert found.captions == ["Lamp"]
     assert found.caption_image.tolist() == [3]
     assert found.records == [{}, {}, {"title": "!"}, {"title": "Lamp", "category_path": ("Home", "Lamps")}]
-    assert found.split_sizes == {"train": 4}
+    assert found.split_sizes == {"all": 4}
+    assert found.divided().split_sizes == {"train": 4}
 
 
 def test_bad_lines_are_left_out_when_asked(tmp_path: Path) -> None:

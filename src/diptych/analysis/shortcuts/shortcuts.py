@@ -93,7 +93,7 @@ class Shortcuts:
                 f"setup {options.setup!r} lays digits over pictures, {whole.name} holds region features",
                 "set shortcuts.setup = 'captions', or read the pictures",
             )
-        return cls(options, whole, train, seed)
+        return cls(options, whole.divided(), train, seed)
 
     def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.

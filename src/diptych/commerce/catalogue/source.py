@@ -87,7 +87,10 @@ class ProductData(SortedData):
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
         form, unknown = self.attribute_form, self.unknown
-        found = catalogue_of(self.collection(), tree=self.tree(), attribute_form=form, unknown=unknown)
+        collection = self.collection()
+        if self.split_by in (None, "given"):
+            collection = collection.divided()
+        found = catalogue_of(collection, tree=self.tree(), attribute_form=form, unknown=unknown)
         kind = self.split_by or ("given" if "test" in found.split_sizes else "product")
         return assign_splits(found, kind, **nested)
 

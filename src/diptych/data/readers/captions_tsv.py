@@ -26,15 +26,16 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_bytes
 from diptych.core.reading import file_errors, open_bytes
-from diptych.data.captions import check_shares, split_named
-from diptych.data.collection import Centric, Collection
+from diptych.data.captions import split_named
+from diptych.data.collection import WHOLE, Centric, Collection, Shares
 from diptych.data.columns import Column
 from diptych.data.images import FolderSource, check_inside, is_image_path
 from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.contract import choice, listing, looks, matching, reader
 from diptych.data.stored import Indexer, LeaveOut, Stored, StoredWriter, stored
 
 _VERSION = 2
+_TABLES = ("*.tsv", "*.tsv.gz")
 _BLOCK = 1 << 22  # bytes that are read at once; a longer line is refused
 _CAPTIONS = ("caption", "text", "title", "alt_text")
 _ADDRESSES = ("url", "image_url", "address")
@@ -144,7 +145,7 @@ class _Indexer(Indexer):
             rows = [row for _, row in group]
             captions = self.captions((caption, f"{table.file}, line {line}") for line, caption, *_ in rows)
             path = (table.folder / name).relative_to(root).as_posix()
-            self._writer.add(path, table.split or self.split_of(path), captions, [rows[0][0]], [rows[0][2]])
+            self._writer.add(path, table.split or WHOLE, captions, [rows[0][0]], [rows[0][2]])
 
     def _numbered(self, table: _Table, names: Any, first: int) -> Iterator[tuple[str, Row]]:
         # Eighteen digits fit into 64 bits; a longer name is no place in a list.
@@ -210,6 +211,24 @@ class _Records(Column[Mapping[str, Any]]):
         return [{"line": line, "url": url} for (line,), url in both]
 
 
+def _has_addresses(file: Path) -> bool:
+    try:
+        return bool(_table(file, None, None, None).url)
+    except (DataError, UsageError):
+        return False
+
+
+@reader(
+    "captions-tsv",
+    "tables of captions and addresses (Conceptual Captions), with the images that were fetched",
+    *_TABLES,
+    claims=looks(_has_addresses),
+    image_column="column with each image's file (recognised; else images are numbered by line)",
+    quotes="fields may be in quotation marks (default: in .csv, not in .tsv)",
+    first_number="number of the first line's image (default: 0)",
+    missing="error, or skip: lines without an image",
+    split="the split of all (default: as the table's name says)",
+)
 def read_captions_tsv(
     path: Path | str,
     images: Path | str | None = None,
@@ -225,11 +244,10 @@ def read_captions_tsv(
     centric: Centric | None = None,
 ) -> Collection:
     """Read tables of captions and addresses with the images that were fetched of them."""
-    if missing not in ("error", "skip"):
-        raise UsageError(f"missing is {missing!r}", "error or skip")
-    check_shares(validation, test)
+    choice("missing", missing, ("error", "skip"))
+    shares = Shares(validation, test)
     path = Path(path)
-    files = _tables_in(path) if path.is_dir() else [path]
+    files = matching(path, listing(path), _TABLES) if path.is_dir() else [path]
     if not files:
         raise DataError(f"{path} has no .tsv file", "give the table itself with --data")
     top = files[0].parent
@@ -251,9 +269,7 @@ def read_captions_tsv(
             f"{folder}: its pictures are numbered, and could be those of {several}",
             f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
         )
-    leave_out = LeaveOut(
-        missing=missing, validation=validation, test=test, skip_bad_captions=skip_bad_captions
-    )
+    leave_out = LeaveOut(missing=missing, skip_bad_captions=skip_bad_captions)
     # A file that a column names need not end like an image.
     names = [_names_below(table.folder, bool(table.image)) for table in tables]
 
@@ -270,41 +286,4 @@ def read_captions_tsv(
     found = stored(f"captions-tsv-{key}", write, 1, ["url"])
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     source = FolderSource(root, found.texts("image_ids"))
-    return found.collection(name, source, _Records(found), centric_of(centric, name))
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.name.endswith((".tsv", ".tsv.gz")))
-
-
-def _recognises(path: Path) -> bool:
-    for file in _tables_in(path) if path.is_dir() else [path] if path.name.endswith(".tsv") else []:
-        try:
-            if _table(file, None, None, None).url:
-                return True
-        except (DataError, UsageError):
-            continue
-    return False
-
-
-READERS.add(
-    Reader(
-        "captions-tsv",
-        "tables of captions and addresses (Conceptual Captions), with the pictures that were fetched",
-        _recognises,
-        read_captions_tsv,
-        {
-            "images": "folder of pictures (default: images/ next to the table)",
-            "image_column": "column with each picture's file (recognised; else pictures are numbered by line)",
-            "caption_column": "column of captions (recognised)",
-            "quotes": "fields may be in quotation marks (default: in .csv, not in .tsv)",
-            "first_number": "number of the first line's picture (default: 0)",
-            "missing": "error, or skip: lines without a picture (default: error)",
-            "split": "the split of all (default: as the table's name says)",
-            "validation": "share of pictures in val where no name says a split (default: 0.1)",
-            "test": "share of pictures in test where no name says a split (default: 0.1)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-    )
-)
+    return found.collection(name, source, _Records(found), centric_of(centric, name), shares)

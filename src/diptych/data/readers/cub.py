@@ -1,4 +1,4 @@
-"""CUB-200-2011 with the captions of Reed et al.: one text file of ten lines beside every picture.
+"""CUB-200-2011 with the captions of Reed et al.: one text file of ten lines for every image.
 
 ``CUB_200_2011/`` holds ``images.txt``, ``classes.txt``, ``image_class_labels.txt``, ``train_test_split.txt``
 (numbers and names, one per line) and ``images/CLASS/FILE.jpg``; the captions are ``text_c10/CLASS/FILE.txt``.
@@ -9,22 +9,21 @@ Fine-grained Visual Descriptions, CVPR 2016.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from diptych.core.context import track
-from diptych.core.errors import DataError, UsageError
-from diptych.core.reading import open_text, read_text
+from diptych.core.errors import DataError
+from diptych.core.reading import read_text
 from diptych.data.collection import Collection
 from diptych.data.images import check_inside
+from diptych.data.lines import DelimitedTable
 from diptych.data.loading import read_ahead
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, first_folder
+from diptych.data.readers.contract import Gathering, first_folder, reader
 
 _FOLDER = "CUB_200_2011"
-_LISTS = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
+_IMAGES = "images.txt"
 _TEXTS = ("text_c10", "cvpr2016_cub/text_c10", "birds/text_c10", "text")
 _FILE_COLUMNS = ("image_file", "image", "filename", "file_name", "file", "path")
 _SPLIT_COLUMNS = ("eval_status", "split", "set")
@@ -33,10 +32,10 @@ _SPLITS = {"dev": "val", "valid": "val", "validation": "val"}
 
 def _root(path: Path) -> Path:
     for folder in (path, path / _FOLDER, path / _FOLDER / _FOLDER):
-        if (folder / _LISTS[0]).is_file():
+        if (folder / _IMAGES).is_file():
             return folder
     raise DataError(
-        f"no {_LISTS[0]} in {path} or in {path / _FOLDER}", f"give the folder that {_FOLDER}.tgz unpacks to"
+        f"no {_IMAGES} in {path} or in {path / _FOLDER}", f"give the folder that {_FOLDER}.tgz unpacks to"
     )
 
 
@@ -79,32 +78,38 @@ def _captions(file: Path) -> list[str] | None:
 
 def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
     """Return the split of each image in a table of file names and splits; ``dev`` is ``val``."""
-    with open_text(file, newline="", error=DataError, fix="check --reader-option split_file") as handle:
-        table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
-        columns = table.fieldnames or []
-        image = next((name for name in _FILE_COLUMNS if name in columns), None)
-        split = next((name for name in _SPLIT_COLUMNS if name in columns), None)
-        if image is None or split is None:
-            raise UsageError(
-                f"{file} has no column of {'images' if image is None else 'splits'}: {', '.join(columns)}",
-                f"name one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_SPLIT_COLUMNS)}",
-            )
-        said = {PurePosixPath(row[image] or "").stem: (row[split] or "").strip() for row in table}
+    table = DelimitedTable(file)
+    flag = "image_file and eval_status"
+    image = table.place(None, _FILE_COLUMNS, "images", flag)
+    split = table.place(None, _SPLIT_COLUMNS, "splits", flag)
+    given = {
+        PurePosixPath(row[image]).stem: row[split].strip()
+        for _, row in table.rows()
+        if len(row) > max(image, split)
+    }
     # CUB's file names are unique without their folders.
     stems = [PurePosixPath(name).stem for name in names]
-    without = [name for name, stem in zip(names, stems, strict=True) if not said.get(stem)]
-    strange = sorted(set(said) - set(stems))
-    if without or strange:
+    without = [name for name, stem in zip(names, stems, strict=True) if not given.get(stem)]
+    unknown = sorted(set(given) - set(stems))
+    if without or unknown:
         raise DataError(
             f"{file} gives no split to {len(without):,} of {len(names):,} images"
             + (f" (first {without[0]})" if without else "")
-            + f" and names {len(strange):,} that are not there"
-            + (f" (first {strange[0]})" if strange else ""),
+            + f" and names {len(unknown):,} that are not there"
+            + (f" (first {unknown[0]})" if unknown else ""),
             "give one line per image of images.txt",
         )
-    return [_SPLITS.get(said[stem], said[stem]) for stem in stems]
+    return [_SPLITS.get(given[stem], given[stem]) for stem in stems]
 
 
+@reader(
+    "cub",
+    "CUB-200-2011 with the captions of Reed et al.: CUB_200_2011 and text_c10",
+    *(f"{below}image_class_labels.txt" for below in ("", f"{_FOLDER}/", f"{_FOLDER}/{_FOLDER}/")),
+    images="folder of images by class (default: images/ of CUB_200_2011)",
+    captions="folder of captions by class (default: text_c10, there or beside it)",
+    split_file="table of file names and splits, in place of train_test_split.txt",
+)
 def read_cub(
     path: Path | str,
     images: Path | str | None = None,
@@ -123,15 +128,15 @@ def read_cub(
     classes = _numbered(root / "classes.txt")
     labels = _of_images(root / "image_class_labels.txt", names)
     if split_file is None:
-        told = _of_images(root / "train_test_split.txt", names)
-        splits = ["train" if told[number] == "1" else "test" for number in names]
+        listed = _of_images(root / "train_test_split.txt", names)
+        splits = ["train" if listed[number] == "1" else "test" for number in names]
     else:
         splits = _listed_splits(Path(split_file), list(names.values()))
     found = [base / name for base in (root, root.parent, root.parent.parent) for name in _TEXTS]
     texts = first_folder(captions, found, "--reader-option captions")
     if texts is None:
         raise DataError(
-            f"no captions beside {root}: no {' or '.join(_TEXTS[:2])}",
+            f"no captions near {root}: no {' or '.join(_TEXTS[:2])}",
             "fetch the captions of Reed et al. (diptych data show cub) or name their folder with "
             "--reader-option captions=FOLDER",
         )
@@ -151,32 +156,10 @@ def read_cub(
             missing.append(name)
             continue
         record: dict[str, Any] = {"class": label, "species": label.partition(".")[2].replace("_", " ")}
-        gathered.add(name, split, lines[:max_captions], record, said_in=str(texts))
+        gathered.add(name, lines[:max_captions], split, record, str(texts))
     if missing:
         raise DataError(
             f"{texts} has no captions for {len(missing):,} of {len(names):,} images, first {missing[0]}",
             "unpack the captions again",
         )
     return gathered.collection("cub", folder, "object")
-
-
-def _recognises(path: Path) -> bool:
-    folders = (path, path / _FOLDER, path / _FOLDER / _FOLDER)
-    return any(all((folder / name).is_file() for name in _LISTS) for folder in folders)
-
-
-READERS.add(
-    Reader(
-        "cub",
-        "CUB-200-2011 with the captions of Reed et al.: CUB_200_2011 and text_c10",
-        _recognises,
-        read_cub,
-        {
-            "images": "folder of pictures by class (default: images/ of CUB_200_2011)",
-            "captions": "folder of captions by class (default: text_c10, there or beside it)",
-            "split_file": "table of file names and splits, in place of train_test_split.txt",
-            "max_captions": "keep the first so many captions of each image",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-        },
-    )
-)

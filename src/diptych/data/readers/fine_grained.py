@@ -1,4 +1,4 @@
-"""COCO-FG and Flickr30k-FG: a JSON object from a picture's name, without ending, to its five captions.
+"""COCO-FG and Flickr30k-FG: a JSON object from an image's name, without ending, to its five captions.
 
 They replace the captions of Karpathy's test splits and were written in the order of his sentences, so with
 his JSON they take the ids of the sentences they stand for.
@@ -13,27 +13,11 @@ from pathlib import Path, PurePosixPath
 from diptych.core.errors import DataError
 from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
-from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, image_folder
-from diptych.data.readers.karpathy import karpathy_files, read_karpathy
+from diptych.data.readers.contract import Gathering, image_folder, one_file, reader
+from diptych.data.readers.karpathy import read_karpathy
 
-_ENDING = "_FG_ann.json"
+_FILES = ("*_FG_ann.json", "*_FG_ann.json.gz")
 _NAMES = {"MSCOCO": "coco-fg", "Flickr30K": "flickr30k-fg"}
-
-
-def _candidates(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"*{_ENDING}*"))
-
-
-def _find(path: Path) -> Path:
-    if path.is_file():
-        return path
-    found = _candidates(path)
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
-        raise DataError(f"one *{_ENDING} expected in {path}, found: {names}", "give the file itself")
-    return found[0]
 
 
 def _load(file: Path) -> dict[str, list[str]]:
@@ -48,6 +32,14 @@ def _load(file: Path) -> dict[str, list[str]]:
     return document
 
 
+@reader(
+    "fine-grained",
+    "COCO-FG and Flickr30k-FG: *_FG_ann.json and a folder of images",
+    *_FILES,
+    general=2,
+    karpathy="Karpathy's JSON of the same dataset, whose ids and order are taken",
+    ending="what the images' file names end in",
+)
 def read_fine_grained(
     path: Path | str,
     images: Path | str | None = None,
@@ -57,30 +49,29 @@ def read_fine_grained(
     centric: Centric | None = None,
 ) -> Collection:
     """Read fine-grained captions as the split ``test``."""
-    file = _find(Path(path))
+    file = one_file(Path(path), *_FILES)
     document = _load(file)
     folder = image_folder(images, file.parent)
     gathered = Gathering(skip_bad_captions)
     if karpathy is None:
         for stem, captions in document.items():
-            gathered.add(f"{stem}{ending}", "test", captions, {}, said_in=file.name)
+            gathered.add(f"{stem}{ending}", captions, "test", {}, file.name)
     else:
         _add_as_in(read_karpathy(karpathy, images=images), document, gathered, file, str(karpathy))
     name = next((name for begins, name in _NAMES.items() if file.name.startswith(begins)), None)
-    dataset = name or file.name.split(".")[0]
-    return gathered.collection(dataset, folder, centric_of(centric, dataset))
+    return gathered.collection(name or file.name.split(".")[0], folder, centric)
 
 
 def _add_as_in(
     reference: Collection, document: dict[str, list[str]], gathered: Gathering, file: Path, what: str
 ) -> None:
-    """Images and sentences in the order and with the ids of ``reference``."""
+    """Add images and sentences in the order and with the ids of ``reference``."""
     rows = {PurePosixPath(name).stem: row for row, name in enumerate(reference.image_ids)}
-    strange = [stem for stem in document if stem not in rows]
-    if strange:
+    unknown = [stem for stem in document if stem not in rows]
+    if unknown:
         raise DataError(
-            f"{what} has no picture for {len(strange):,} of {len(document):,} entries of {file}, "
-            f"first {strange[0]}",
+            f"{what} has no picture for {len(unknown):,} of {len(document):,} entries of {file}, "
+            f"first {unknown[0]}",
             "give Karpathy's JSON of the same dataset",
         )
     starts = reference.caption_start
@@ -94,28 +85,5 @@ def _add_as_in(
             )
         record = {} if reference.records is None else reference.records[row]
         gathered.add(
-            reference.image_ids[row], "test", captions, record, list(ids[: len(captions)]), said_in=file.name
+            reference.image_ids[row], captions, "test", record, file.name, list(ids[: len(captions)])
         )
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():  # beside Karpathy's JSON they are asked for by name
-        return bool(_candidates(path)) and not karpathy_files(path)
-    return _ENDING in path.name
-
-
-READERS.add(
-    Reader(
-        "fine-grained",
-        "COCO-FG and Flickr30k-FG: *_FG_ann.json and a folder of pictures",
-        _recognises,
-        read_fine_grained,
-        {
-            "images": "folder of pictures (default: images/ beside the file)",
-            "karpathy": "Karpathy's JSON of the same dataset, whose ids and order are taken",
-            "ending": "what the pictures' file names end in (default: .jpg)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-    )
-)

@@ -15,10 +15,8 @@ from pathlib import Path
 
 from diptych.core.errors import DataError
 from diptych.core.reading import beginning_of, read_lines, read_text
-from diptych.data.collection import Collection
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, first_folder
-from diptych.data.readers.karpathy import karpathy_files
+from diptych.data.collection import WHOLE, Collection
+from diptych.data.readers.contract import Gathering, first_folder, looks, reader
 
 _TOKENS = ("results_20130124.token", "Flickr8k.token.txt", "results.csv", "flickr30k_images/results.csv")
 _IMAGES = (
@@ -35,25 +33,10 @@ _HEADER = re.compile(r"image_name\s*\|\s*comment_number\s*\|\s*comment")
 _NUMBER_FIRST = re.compile(r"\s*([0-9]+)\s+(.*)")  # one line of the copy has lost its second bar
 
 
-def _is_table(file: Path) -> bool:
-    return file.suffix == ".csv"
-
-
 def _is_tokens(file: Path) -> bool:
-    if not file.is_file():
-        return False
-    if _is_table(file):
+    if file.suffix == ".csv":
         return _HEADER.match(beginning_of(file, 100)) is not None
-    return file.suffix == ".token" or file.name.endswith(".token.txt")
-
-
-def _find_tokens(path: Path) -> Path:
-    if path.is_file():
-        return path
-    found = [path / name for name in _TOKENS if _is_tokens(path / name)]
-    if not found:
-        raise DataError(f"no {_TOKENS[0]} in {path}", "give the file itself with --data")
-    return found[0]
+    return file.is_file()
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
@@ -61,7 +44,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
     for line, text in read_lines(file, error=DataError):
         if not text.strip() or (line == 1 and _HEADER.match(text)):
             continue
-        if _is_table(file):
+        if file.suffix == ".csv":
             name, _, rest = text.partition("|")
             number, bar, caption = rest.partition("|")
             if not bar and (both := _NUMBER_FIRST.fullmatch(rest)):
@@ -97,6 +80,17 @@ def _has_lists(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _LISTS["train"])
 
 
+@reader(
+    "flickr30k",
+    "Flickr30k or Flickr8k in their authors' form: a file of tokens, lists of splits, a folder of images",
+    *_TOKENS,
+    "*.token",
+    "*.token.txt",
+    general=2,
+    claims=looks(_is_tokens),
+    images="folder of images (default: flickr30k-images or its like beside the tokens)",
+    splits="folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
+)
 def read_flickr30k(
     path: Path | str,
     images: Path | str | None = None,
@@ -105,15 +99,18 @@ def read_flickr30k(
     skip_bad_captions: bool = False,
 ) -> Collection:
     """Read Flickr30k or Flickr8k in their authors' form."""
-    file = _find_tokens(Path(path))
+    path = Path(path)
+    file = path if path.is_file() else next((path / one for one in _TOKENS if _is_tokens(path / one)), None)
+    if file is None:
+        raise DataError(f"no {_TOKENS[0]} in {path}", "give the file itself with --data")
     base = file.parent
     texts: dict[str, list[tuple[str, str]]] = {}
-    said: set[str] = set()
+    seen: set[str] = set()
     for name, number, caption in _lines(file):
         identifier = f"{name}#{number}"
-        if identifier in said:
+        if identifier in seen:
             raise DataError(f"{file} has {identifier} twice", "fetch the file again")
-        said.add(identifier)
+        seen.add(identifier)
         texts.setdefault(name, []).append((identifier, caption))
     if not texts:
         raise DataError(f"{file} has no captions", "fetch the file again")
@@ -125,46 +122,22 @@ def read_flickr30k(
         "--reader-option splits",
     )
     notes: list[str] = []
-    if lists is None:
-        chosen = dict.fromkeys(texts, "all")
-        notes.append("no train.txt, val.txt and test.txt beside the captions: every image is in split all")
-    else:
-        told = _split_of(lists)
+    chosen = dict.fromkeys(texts, WHOLE)
+    if lists is not None:
+        listed = _split_of(lists)
         stems = {name.removesuffix(".jpg"): name for name in texts}
-        lost = [stem for stem in told if stem not in stems]
+        lost = [stem for stem in listed if stem not in stems]
         if lost:
             raise DataError(
-                f"{file} has no captions for {len(lost):,} of {len(told):,} listed images, first {lost[0]}",
+                f"{file} has no captions for {len(lost):,} of {len(listed):,} listed images, first {lost[0]}",
                 "fetch the file again, or give the lists that belong to it",
             )
-        chosen = {name: told[stem] for stem, name in stems.items() if stem in told}
+        chosen = {name: listed[stem] for stem, name in stems.items() if stem in listed}
         if len(chosen) < len(texts):
             notes.append(f"{len(texts) - len(chosen):,} images in no list of splits left out")
     gathered = Gathering(skip_bad_captions)
     for name, split in chosen.items():
         kept = texts[name][:max_captions]
-        gathered.add(name, split, [text for _, text in kept], {}, [i for i, _ in kept], file.name)
+        gathered.add(name, [text for _, text in kept], split, {}, file.name, [i for i, _ in kept])
     dataset = "flickr8k" if file.name.lower().startswith("flickr8k") else "flickr30k"
     return gathered.collection(dataset, folder, "scene", notes)
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():  # beside Karpathy's JSON they are asked for by name
-        return any(_is_tokens(path / name) for name in _TOKENS) and not karpathy_files(path)
-    return _is_tokens(path)
-
-
-READERS.add(
-    Reader(
-        "flickr30k",
-        "Flickr30k or Flickr8k in their authors' form: a file of tokens, lists of splits, a folder of pictures",
-        _recognises,
-        read_flickr30k,
-        {
-            "images": "folder of pictures (default: flickr30k-images or its like beside the tokens)",
-            "splits": "folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
-            "max_captions": "keep the first so many captions of each image",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-        },
-    )
-)

@@ -1,60 +1,222 @@
-"""Image–text pairs in a CSV, TSV or JSON Lines file beside a folder of pictures.
+"""Image–text pairs: a CSV, TSV, JSON Lines or Parquet file, or a DataFrame, with a folder of images.
 
-One line per caption: an image column, a caption column, optionally a split column. Lines of the same
-image become its captions; every other column is kept as the image's record (from its first line).
+One row per caption: an image column, a caption column, optionally a split column. Rows of the same image
+become its captions; every other column is kept as the image's record (from its first row). Parquet files may
+hold the images themselves, as Hugging Face writes them: then every row is an image, with one caption or a list.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from diptych.core.errors import DataError
-from diptych.core.reading import open_text, read_jsonl
-from diptych.data.captions import assigned_split, check_shares
-from diptych.data.collection import Centric, Collection
-from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, image_folder, named_columns
+import numpy as np
 
-_COLUMNS = {
+from diptych.core.errors import DataError, ImageError
+from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint_bytes
+from diptych.core.reading import file_errors, open_regular, open_text, read_jsonl
+from diptych.data.captions import split_named
+from diptych.data.collection import WHOLE, Centric, Collection
+from diptych.data.images import decode_image, read_image_bytes
+from diptych.data.readers.contract import (
+    Gathering,
+    image_folder,
+    listing,
+    matching,
+    named_columns,
+    one_file,
+    reader,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PIL.Image import Image
+
+COLUMNS = {
     "image": ("image", "filename", "file_name", "image_path", "filepath", "path"),
-    "caption": ("caption", "text", "sentence", "title", "description"),
+    "caption": ("caption", "captions", "text", "texts", "sentence", "sentences", "title", "description"),
 }
-_SUFFIXES = (".csv", ".tsv", ".jsonl")
+_TEXTS = ("*.csv", "*.tsv", "*.jsonl")
+_PARQUET = ("*.parquet", "data/*.parquet", "train/*.parquet", "val*/*.parquet", "test/*.parquet")
+_KEPT_GROUPS = 4  # row groups of embedded images that are held
+_BATCH = 1024
 
 
-def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and fields, one line at a time."""
+class CellSource:
+    """Images in the cells of a table, undecoded: ``{"bytes", "path"}`` as Hugging Face writes them, or bytes."""
+
+    def __init__(self, cell: Callable[[int], Any], names: list[str]) -> None:
+        self._cell, self._names = cell, names
+
+    def _bytes(self, row: int) -> bytes:
+        cell = self._cell(row)
+        if isinstance(cell, Mapping):
+            cell = read_image_bytes(Path(cell["path"])) if cell.get("bytes") is None else cell["bytes"]
+        if cell is None:
+            raise ImageError(f"{self._names[row]} has no picture", "leave the row out")
+        return bytes(cell)
+
+    def read(self, row: int) -> Image:
+        """Return the image of source row ``row``, upright, RGB."""
+        return decode_image(self._bytes(row), self._names[row])
+
+    def content(self, row: int) -> str:
+        """Return a fingerprint of the image's bytes."""
+        return fingerprint_bytes(self._bytes(row))
+
+
+def texts_of(cell: Any) -> list[str]:
+    """Return the captions of a cell: a text, ``{"raw": text}``, or a list of them."""
+    if isinstance(cell, Mapping):
+        return [str(cell["raw"])]
+    if isinstance(cell, list | tuple | np.ndarray):
+        return [text for item in cell for text in texts_of(item)]
+    return [] if _is_missing(cell) else [str(cell)]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # NaN, as pandas has it
+
+
+Row = tuple[str, Mapping[str, Any]]
+"""Where a row is, as errors call it, and its fields."""
+
+
+def _rows_of(file: Path) -> Iterator[Row]:
+    """Yield the rows of a text file, one at a time."""
     if file.suffix == ".jsonl":
         for number, value in read_jsonl(file, DataError, "give one JSON object per line"):
             if not isinstance(value, dict):
                 raise DataError(f"{file}, line {number}: not a JSON object", "one object per line")
-            yield number, value
+            yield f"{file.name}, line {number}", value
         return
     with open_text(file, newline="", error=DataError, fix="save it as UTF-8") as handle:
-        delimiter = "\t" if file.suffix == ".tsv" else ","
-        reader = csv.DictReader(handle, delimiter=delimiter, restkey="")
-        for row in reader:
-            yield reader.line_num, row
+        table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",", restkey="")
+        for fields in table:
+            yield f"{file.name}, line {table.line_num}", fields
 
 
-def _find_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    found = sorted(file for file in path.glob("*") if file.suffix in _SUFFIXES)
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
-        raise DataError(
-            f"one CSV, TSV or JSONL file expected in {path}, found: {names}", "name it with --data"
+def read_rows(
+    rows: Iterable[Row],
+    name: str,
+    images: Path | str = ".",
+    image_column: str | None = None,
+    caption_column: str | None = None,
+    split_column: str = "split",
+    validation: float = 0.1,
+    test: float = 0.1,
+    skip_bad_captions: bool = False,
+    centric: Centric | None = None,
+) -> Collection:
+    """Return the collection of rows of an image's file, below the folder ``images``, and a caption."""
+    gathered = Gathering(skip_bad_captions, validation, test, join=True)
+    columns: list[str] = []
+    for where, fields in rows:
+        if not columns:
+            given = {"image": image_column, "caption": caption_column}
+            columns = named_columns(fields, given, COLUMNS, where)
+        cell, split = fields.get(columns[0]), fields.get(split_column)
+        if _is_missing(cell) or not str(cell):
+            raise DataError(f"{where}: no image name", f"fill column {columns[0]!r}")
+        gathered.add(
+            str(cell),
+            texts_of(fields.get(columns[1])) or [""],
+            WHOLE if _is_missing(split) or not split else str(split),
+            {k: v for k, v in fields.items() if k not in (*columns, split_column)},
+            where,
         )
-    return found[0]
+    if not gathered.items:
+        raise DataError(f"{name} has no rows", "one row per caption, with a header line in CSV and TSV")
+    return gathered.collection(name, Path(images), centric)
 
 
+def numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    """Yield rows with their numbers, from 0."""
+    return ((f"row {number}", fields) for number, fields in enumerate(rows))
+
+
+class _Parquet:
+    """Parquet files of one dataset: rows counted through them, and the cells of images by row."""
+
+    def __init__(self, files: list[Path], top: Path) -> None:
+        parquet = require("pyarrow.parquet", "datasets", "reading Parquet files")
+        self._files: list[Any] = []
+        self.splits: list[str] = []  # of each file
+        for file in files:
+            with file_errors(file, DataError, "write the file again"):
+                open_regular(file).close()  # no device or pipe
+                self._files.append(parquet.ParquetFile(file))
+            self.splits.append(split_named(file.relative_to(top).as_posix()) or WHOLE)
+        groups = [
+            (number, group, opened.metadata.row_group(group).num_rows)
+            for number, opened in enumerate(self._files)
+            for group in range(opened.num_row_groups)
+        ]
+        self._groups = [group[:2] for group in groups]
+        self._starts = np.concatenate([[0], np.cumsum([group[2] for group in groups], dtype=np.int64)])
+        self.schema = self._files[0].schema_arrow
+        self.group = lru_cache(_KEPT_GROUPS)(self._group)
+
+    def rows(self, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the split and the fields of each row."""
+        for opened, split in zip(self._files, self.splits, strict=True):
+            for batch in opened.iter_batches(_BATCH, columns=columns):
+                yield from ((split, row) for row in batch.to_pylist())
+
+    def _group(self, number: int, column: str) -> Any:
+        file, group = self._groups[number]
+        return self._files[file].read_row_group(group, columns=[column]).column(0)
+
+    def cell(self, row: int, column: str) -> Any:
+        """Return the value of a row; row groups that were read last are kept."""
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self.group(number, column)[row - int(self._starts[number])].as_py()
+
+
+def _read_parquet(path: Path, name: str, images: Path, options: dict[str, Any]) -> Collection:
+    files = matching(path, listing(path), _PARQUET)
+    if not files:
+        raise DataError(f"no *.parquet in {path}", "give the file itself with --data")
+    with file_errors(files[0], DataError, "write the files again"):
+        table = _Parquet(files, path if path.is_dir() else path.parent)
+        types = require("pyarrow", "datasets", "reading Parquet files").types
+        columns, split_column = table.schema.names, options["split_column"]
+        given = {"image": options["image_column"], "caption": options["caption_column"]}
+        image, caption = named_columns(columns, given, COLUMNS, path)
+        kind = table.schema.field(image).type
+        embedded = types.is_struct(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+        if not embedded:
+            rows = (
+                (f"{path.name}, row {number}", {split_column: split, **row})
+                for number, (split, row) in enumerate(table.rows(columns))
+            )
+            return read_rows(rows, name, images, **options)
+        gathered = Gathering(options["skip_bad_captions"], options["validation"], options["test"])
+        plain = [one for one in columns if one != image]
+        for row, (split, fields) in enumerate(table.rows(plain)):
+            part = str(fields.get(split_column) or split)
+            record = {key: value for key, value in fields.items() if key not in (caption, split_column)}
+            texts = texts_of(fields[caption])
+            gathered.add(f"{part}-{row:07d}", texts, part, record, f"{path.name}, row {row}")
+        source = CellSource(lambda row: table.cell(row, image), list(gathered.items))
+        return gathered.collection(name, source, options["centric"])
+
+
+@reader(
+    "pairs",
+    "image–caption pairs: a CSV, TSV, JSONL or Parquet file, one pair per row, and a folder of images",
+    *_TEXTS,
+    *_PARQUET,
+    general=4,
+    split_column="column of split names",
+)
 def read_pairs(
-    path: Path | str,
+    path: Path | str | Any,
     images: Path | str | None = None,
     image_column: str | None = None,
     caption_column: str | None = None,
@@ -64,63 +226,23 @@ def read_pairs(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a folder of pictures with a CSV, TSV or JSONL file of captions."""
-    check_shares(validation, test)
-    file = _find_file(Path(path))
-    folder = image_folder(images, file.parent)
-    gathered = Gathering(skip_bad_captions)
-    captions: dict[str, list[str]] = {}
-    splits: dict[str, str] = {}
-    records: dict[str, dict[str, Any]] = {}
-    columns: list[str] = []
-    for number, fields in _rows(file):
-        if not columns:
-            given = {"image": image_column, "caption": caption_column}
-            columns = named_columns(fields, given, _COLUMNS, file)
-        image, raw = str(fields.get(columns[0]) or ""), str(fields.get(columns[1]) or "")
-        if not image:
-            raise DataError(f"{file}, line {number}: no image name", f"fill column {columns[0]!r}")
-        split = fields.get(split_column)
-        split = str(split) if split else assigned_split(image, validation, test)
-        if splits.setdefault(image, split) != split:
-            raise DataError(
-                f"{file}, line {number}: {image} is in split {splits[image]!r} and in {split!r}",
-                "an image belongs to one split",
-            )
-        if image not in captions:
-            captions[image] = []
-            records[image] = {k: v for k, v in fields.items() if k not in (*columns, split_column)}
-        caption = gathered.checked(raw, f"{file.name}, line {number}")
-        captions[image] += [] if caption is None else [caption]
-    if not captions:
-        raise DataError(f"{file} has no rows", "one line per caption, with a header line in CSV and TSV")
-    for name, texts in captions.items():
-        gathered.add(name, splits[name], texts, records[name])
-    return gathered.collection(file.stem, folder, centric_of(centric, file.stem))
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():
-        return any(file.suffix in _SUFFIXES for file in path.iterdir())
-    return path.suffix in _SUFFIXES
-
-
-READERS.add(
-    Reader(
-        "pairs",
-        "a folder of pictures with a CSV, TSV or JSONL file: one image–caption pair per line",
-        _recognises,
-        read_pairs,
-        {
-            "images": "folder of pictures (default: images/ beside the file)",
-            "image_column": "column of file names (recognised)",
-            "caption_column": "column of captions (recognised)",
-            "split_column": "column of split names (default: split)",
-            "validation": "share of images in val where there is no split column (default: 0.1)",
-            "test": "share of images in test where there is no split column (default: 0.1)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-        general=2,
-    )
-)
+    """Read pairs from a file, a folder that holds one, or a DataFrame."""
+    options: dict[str, Any] = {
+        "image_column": image_column,
+        "caption_column": caption_column,
+        "split_column": split_column,
+        "validation": validation,
+        "test": test,
+        "skip_bad_captions": skip_bad_captions,
+        "centric": centric,
+    }
+    if not isinstance(path, str | Path):
+        rows = path.iter_rows(named=True) if hasattr(path, "iter_rows") else path.to_dict("records")
+        return read_rows(numbered(rows), "pairs", images or ".", **options)
+    path = Path(path)
+    texts = matching(path, listing(path), _TEXTS)
+    if not texts and matching(path, listing(path), _PARQUET):
+        base = path if path.is_dir() else path.parent
+        return _read_parquet(path, path.resolve().stem, image_folder(images, base), options)
+    file = one_file(path, *_TEXTS)
+    return read_rows(_rows_of(file), file.stem, image_folder(images, file.parent), **options)

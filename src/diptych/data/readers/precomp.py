@@ -15,9 +15,8 @@ from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.reading import read_text
 from diptych.data.collection import Centric, Collection
-from diptych.data.known import centric_of, known_by_name
-from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering
+from diptych.data.known import known_by_name
+from diptych.data.readers.contract import Gathering, reader
 from diptych.data.regions import RegionSource, open_regions
 
 _NAMES = {"dev": "val"}
@@ -51,6 +50,12 @@ def _captions(file: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
+@reader(
+    "precomp",
+    "precomputed region features of VSE++, SCAN and VSRN: SPLIT_caps.txt and SPLIT_ims.npy",
+    "*_ims.npy",
+    claims=lambda path, found: path.is_dir(),
+)
 def read_precomp(
     path: Path | str, skip_bad_captions: bool = False, centric: Centric | None = None
 ) -> Collection:
@@ -82,35 +87,10 @@ def read_precomp(
         width, each = len(str(n_images - 1)), len(texts) // n_images
         for row in range(n_images):
             image = f"{name}-{row:0{width}d}"
-            lines = range(row * each, (row + 1) * each)
-            where = f"{folder / name}_caps.txt, line"
-            kept = {
-                f"{image}#{line - lines[0]}": text
-                for line in lines
-                if (text := gathered.checked(texts[line], f"{where} {line + 1}")) is not None
-            }
-            gathered.add(image, _NAMES.get(name, name), kept.values(), ids=kept)
+            lines = texts[row * each : (row + 1) * each]
+            where = f"{folder / name}_caps.txt, lines from {row * each + 1}"
+            gathered.add(image, lines, _NAMES.get(name, name), where=where)
     known = known_by_name(folder.resolve().name)  # f30k_precomp
     dataset = folder.resolve().name if known is None else known.name
     source = RegionSource(arrays, folder.name)
-    return gathered.collection(
-        dataset, source, centric_of(centric, dataset), notes, np.concatenate(source_rows)
-    )
-
-
-def _recognises(path: Path) -> bool:
-    return path.is_dir() and any((path / f"{name}_ims.npy").is_file() for name in _splits(path))
-
-
-READERS.add(
-    Reader(
-        "precomp",
-        "precomputed region features of VSE++, SCAN and VSRN: SPLIT_caps.txt and SPLIT_ims.npy",
-        _recognises,
-        read_precomp,
-        {
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-    )
-)
+    return gathered.collection(dataset, source, centric, notes, np.concatenate(source_rows))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.core.reading import beginning_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.collection import Collection
+from diptych.data.readers.contract import begins, reader
 from diptych.data.scenes import read_scenes
 
-_BEGINNING = '{"dataset":"scenes"'
 
-
-def _recognises(path: Path) -> bool:
-    return beginning_of(path / "dataset.json", len(_BEGINNING)) == _BEGINNING
-
-
-READERS.add(
-    Reader(
-        "scenes",
-        "generated scenes, as diptych data scenes writes them",
-        _recognises,
-        read_scenes,
-        {"finer": "how many further topics every caption states (default: 0)"},
-    )
+@reader(
+    "scenes",
+    "generated scenes, as diptych data scenes writes them",
+    "dataset.json",
+    claims=begins('{"dataset":"scenes"'),
+    finer="how many further topics every caption states",
 )
+def read(path: Path | str, finer: int = 0) -> Collection:
+    """Read generated scenes."""
+    return read_scenes(path, finer)

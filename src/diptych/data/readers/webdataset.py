@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from diptych.core.context import track
-from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.errors import CaptionError, DataError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.captions import SPLIT_WORDS, check_shares, split_named
-from diptych.data.collection import Centric, Collection
+from diptych.data.captions import SPLIT_WORDS, split_named
+from diptych.data.collection import WHOLE, Centric, Collection, Shares
 from diptych.data.images import MAX_BYTES, PICTURE_ENDINGS
 from diptych.data.known import centric_of
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.contract import choice, reader
 from diptych.data.shards import (
     IGNORED,
     PLACES,
@@ -31,7 +31,6 @@ from diptych.data.shards import (
     ShardRecords,
     ShardSource,
     find_shards,
-    is_pattern,
     json_object,
     read_members,
 )
@@ -114,7 +113,7 @@ class _Indexer(Indexer):
         for ending in (found[0], "json", "cls"):
             place += [parts[ending].offset, parts[ending].size] if ending in parts else [0, 0]
         name = f"{shard.name}/{key}"
-        self._writer.add(name, split or self.split_of(name), captions, place)
+        self._writer.add(name, split or WHOLE, captions, place)
 
     def _captions(self, texts: Mapping[str, bytes], where: str) -> list[str] | None:
         """Return the captions of a sample, without bad ones where they are left out; None for none at all."""
@@ -157,6 +156,20 @@ class _Indexer(Indexer):
         self.note(_NO_PICTURE, _NO_CAPTION, _EMPTY, _CUT, IGNORED)
 
 
+@reader(
+    "webdataset",
+    "tar shards of KEY.jpg with KEY.txt or KEY.json: a folder of them, or a pattern with --reader webdataset",
+    "*.tar",
+    *(f"{split}/*.tar" for split in SPLIT_WORDS),
+    general=5,
+    caption="txt or json: where captions are (default: txt, else json)",
+    caption_key="key of the captions in JSON files",
+    caption_lines="every line of a txt file is a caption",
+    picture="ending of the images, e.g. png (default: any)",
+    split="the split of all (default: as names of shards or folders say)",
+    missing="error, or skip: samples without image or caption",
+    truncated="error, or skip: shards that are cut off",
+)
 def read_webdataset(
     path: Path | str,
     caption: Literal["txt", "json"] | None = None,
@@ -177,22 +190,16 @@ def read_webdataset(
         caption: where captions are, in ``txt`` or ``json`` files; by default in the first, else in the second.
     """
     path = Path(path)
-    for option, value, known in (
-        ("caption", caption, (None, "txt", "json")),
-        ("missing", missing, ("error", "skip")),
-        ("truncated", truncated, ("error", "skip")),
-    ):
-        if value not in known:
-            raise UsageError(f"{option} is {value!r}", f"one of {', '.join(filter(None, known))}")
-    check_shares(validation, test)
+    choice("caption", caption or "txt", ("txt", "json"))
+    choice("missing", missing, ("error", "skip"))
+    choice("truncated", truncated, ("error", "skip"))
+    shares = Shares(validation, test)
     options = _Options(
         caption=caption,
         caption_key=caption_key,
         caption_lines=caption_lines,
         picture=picture.lower().removeprefix(".") if picture else None,
         split=split,
-        validation=validation,
-        test=test,
         missing=missing,
         truncated=truncated,
         skip_bad_captions=skip_bad_captions,
@@ -220,35 +227,5 @@ def read_webdataset(
     columns = stored(f"webdataset-{key}", write, PLACES)
     name = (path if path.is_dir() else shards[0].path.parent).resolve().name
     records = ShardRecords(shards, columns.places, caption_key)
-    return columns.collection(name, ShardSource(shards, columns.places), records, centric_of(centric, name))
-
-
-def _recognises(path: Path) -> bool:
-    if path.is_dir():
-        folders = [path, *(path / name for name in SPLIT_WORDS)]
-        return any(next(folder.glob("[!.]*.tar"), None) is not None for folder in folders)
-    return path.suffix == ".tar" or (is_pattern(path) and ".tar" in path.name)
-
-
-READERS.add(
-    Reader(
-        "webdataset",
-        "tar shards of KEY.jpg with KEY.txt or KEY.json: a folder of them, or a pattern with --reader webdataset",
-        _recognises,
-        read_webdataset,
-        {
-            "caption": "txt or json: where captions are (default: txt, else json)",
-            "caption_key": "key of the captions in JSON files (default: caption)",
-            "caption_lines": "every line of a txt file is a caption (default: false)",
-            "picture": "ending of the pictures, e.g. png (default: any)",
-            "split": "the split of all (default: as names of shards or folders say)",
-            "validation": "share of samples in val where no name says a split (default: 0.1)",
-            "test": "share of samples in test where no name says a split (default: 0.1)",
-            "missing": "error, or skip: samples without picture or caption (default: error)",
-            "truncated": "error, or skip: shards that are cut off (default: error)",
-            "skip_bad_captions": "leave out and count empty captions instead of failing",
-            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
-        },
-        general=3,
-    )
-)
+    source = ShardSource(shards, columns.places)
+    return columns.collection(name, source, records, centric_of(centric, name), shares)

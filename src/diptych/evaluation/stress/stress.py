@@ -63,6 +63,7 @@ def stress(
 ) -> StressResult:
     """Find out which changes of queries hurt an encoder, whom, and whether that is significant."""
     folder, language = Path(folder), language or Language("none")
+    collection.require_captions("a stress test")
     for given in (encoder, relevance):
         if isinstance(given, GivenRows):
             text = f"{given.folder} holds rows, no encoder: perturbed queries cannot be encoded"

@@ -46,6 +46,7 @@ def draw_pairs(collection: Collection, pairs: int, seed: int = 0, captions: Capt
     """Draw pictures that have captions; those of fewer pairs of the same seed are among those of more."""
     if captions not in ("one", "all"):
         raise UsageError(f"captions {captions!r}", "'one' or 'all' of each picture's")
+    collection.require_captions("adaptation")
     able = np.flatnonzero(collection.captions_per_image > 0)
     if not 0 <= pairs <= len(able):
         raise UsageError(
