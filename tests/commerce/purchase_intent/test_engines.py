@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from diptych.commerce.logs.ingest import mebibytes
+from diptych.commerce.logs.database import mebibytes
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
