@@ -55,10 +55,6 @@ class SourceFile:
 
 def look_at(path: Path) -> SourceFile:
     """Find out what a file is, by its content; its name says nothing."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise DataError(
-            f"{path} is no file: a log is read more than once", "write to a file what comes from there"
-        )
     with file_errors(path, DataError), open_regular(path) as handle:
         magic = handle.read(4)
     if not magic:
@@ -90,8 +86,6 @@ def check_whole(file: SourceFile) -> None:
 def _first_lines(path: Path, gzipped: bool) -> list[str]:
     with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
         content = handle.read(_BEGINNING)
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{path} is in UTF-16", "write it in UTF-8: iconv -f utf-16 -t utf-8")
     whole = content if len(content) < _BEGINNING else content.rpartition(b"\n")[0] or content
     lines = [line for line in whole.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip(b" ")]
     if not lines:
@@ -99,9 +93,10 @@ def _first_lines(path: Path, gzipped: bool) -> list[str]:
     try:
         first = lines[0].decode()  # in the others an odd byte is one bad row
     except UnicodeDecodeError:
-        raise DataError(f"the first line of {path} is not UTF-8", "write it in UTF-8, with iconv") from None
+        first = "\0"
     if "\0" in first:
-        raise DataError(f"{path} is no text, JSON lines or Parquet", "unpack or export it as one of these")
+        fix = "unpack or export it as one of these; iconv -f utf-16 -t utf-8 changes an encoding"
+        raise DataError(f"{path} is no UTF-8 text, JSON lines or Parquet", fix)
     return [first, *(line.decode(errors="replace") for line in lines[1:])]
 
 
@@ -128,10 +123,7 @@ def _pointers(lines: list[str]) -> dict[str, str]:
 
 
 def _look_at_parquet(path: Path) -> SourceFile:
-    require("pyarrow", "commerce", "reading Parquet")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = (require(name, "commerce", "reading Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         opened = pq.ParquetFile(path)
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
