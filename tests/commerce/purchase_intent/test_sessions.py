@@ -14,9 +14,7 @@ from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.sessions import (
-    PAGES,
-    QUERIES,
-    SESSIONS,
+    TABLES,
     SessionOptions,
     SessionTables,
     normalised,
@@ -79,7 +77,7 @@ def test_columns_are_as_declared(tmp_path: Path, engine: Engine) -> None:
     empty = write_log(tmp_path / "empty", [])
     for log in (empty, write_log(tmp_path / "log", [{"t": 0}])):
         tables = sessionise(log, engine=engine)
-        for name, columns in (("sessions", SESSIONS), ("pages", PAGES), ("queries", QUERIES)):
+        for name, columns in TABLES.items():
             schema = pq.read_schema(tables.files(name)[0])
             assert [(field.name, str(field.type)) for field in schema] == [
                 (one.name, one.type) for one in columns

@@ -86,7 +86,6 @@ class ImportOptions(Options):
 
 _KEPT = (*STAGED, "address", "is_twin")
 _NAMED = 20  # things that a rule names of what it dropped
-_BUCKET_NAMED = 10
 _DAY, _HOUR = 86_400 * SECOND, 3_600 * SECOND
 _LOCAL = {
     "local_day": f"(local_us // {_DAY})::INTEGER",
@@ -102,18 +101,19 @@ class _Import:
         self.database = database
         self.folder = folder
         self.rules = rules
-        self.read = 0  # rows, also those that were dropped
-        self.dropped = Counter[str]()  # rule → rows
-        self.named = defaultdict[str, dict[str, int]](dict)  # rule → the most frequent of what it dropped
-        self.marks: dict[str, int] = {}
+        self.read = self.rejected = 0  # rows, and of them lines that never became any
+        self.marks = dict.fromkeys(MARKS, 0)
         self.clients = self.shared = self.busiest = 0  # shared: clients with more than one visitor
+        database.rows("CREATE TEMP TABLE dropped (event_id BIGINT, rule INTEGER, named VARCHAR)")
+        self.lost = "SELECT rule, named FROM dropped"  # of client's rules; those of rows are staged
 
     def stage(self, files: Sequence[tuple[SourceFile, Layout]], buckets: int) -> None:
-        """Read files, drop rows by rules, and write the others to their buckets; dropped ones to one behind."""
-        rules = [rule for rule in self.rules if not rule.of_client]
-        drops = " ".join(f"WHEN {rule.drops} THEN {number}" for number, rule in enumerate(rules, 1))
-        names = " ".join(f"WHEN {number} THEN {rule.names or 'NULL'}" for number, rule in enumerate(rules, 1))
+        """Read files, drop rows by rules, and write the others to their buckets."""
+        rules = [(number, rule) for number, rule in enumerate(self.rules, 1) if not rule.of_client]
+        drops = " ".join(f"WHEN {rule.drops} THEN {number}" for number, rule in rules)
+        names = " ".join(f"WHEN {number} THEN {rule.names or 'NULL'}" for number, rule in rules)
         sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in files]
+        sums = ", ".join(f"count(*) FILTER ({name} AND {of})" for name, (of, _) in MARKS.items())
         with task("reading", total=sum(sizes), unit="MB") as bar:
             for number, (size, (file, layout)) in enumerate(zip(sizes, files, strict=True)):
                 target = self.folder / f"{number:05d}"
@@ -126,43 +126,26 @@ class _Import:
                 copy = f"COPY ({rows}) TO {literal(target)} (FORMAT parquet, PARTITION_BY (bucket))"
                 self.database.run(copy, bar, size, file.name)
                 if written := sorted(target.glob("*/*.parquet")):
-                    self.read += self.database.value(f"SELECT count(*) FROM {_table(written)}")
-        if written := sorted(self.folder.glob("*/*/*.parquet")):
-            sums = ", ".join(f"count(*) FILTER ({name} AND {of})" for name, (of, _) in MARKS.items())
-            marks = self.database.rows(f"SELECT {sums} FROM {_table(written)}")[0]
-            self.marks = dict(zip(MARKS, marks, strict=True))
+                    n, *marks = self.database.rows(f"SELECT count(*), {sums} FROM {_table(written)}")[0]
+                    self.read += n
+                    self.marks = {name: self.marks[name] + n for name, n in zip(MARKS, marks, strict=True)}
         if dropped := sorted(self.folder.glob(f"*/bucket={buckets}/*.parquet")):
-            found = f"""
-                SELECT rule, sum(n) OVER (PARTITION BY rule), named, n
-                FROM (SELECT rule, named, count(*) AS n FROM {_table(dropped)} GROUP BY rule, named)
-                QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
-                ORDER BY rule, n DESC, named"""
-            for number, total, name, times in self.database.rows(found):
-                rule = rules[number - 1].name
-                self.dropped[rule] = int(total)
-                if name is not None:
-                    self.named[rule][name] = times
+            self.lost += f" UNION ALL SELECT rule, named FROM {_table(dropped)}"
         if any(file.kind != "parquet" for file, _ in files):
-            rejected = self.database.value(REJECTED)
-            self.dropped[self.rules[0].name] += rejected  # unreadable rows
-            self.read += rejected
+            self.rejected = self.database.value(REJECTED)
+            self.read += self.rejected
 
     def write_bucket(self, number: int, zone: str, target: Path) -> None:
         """Clean the events of a bucket and write them to ``target``, which is not made where none is left."""
         staged = sorted(self.folder.glob(f"*/bucket={number}/*.parquet"))
         if not staged:
             return
-        self.database.rows("CREATE OR REPLACE TEMP TABLE dropped (event_id BIGINT)")
         left = f"FROM {_table(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
         self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {', '.join(_KEPT)} {left}")
-        for rule in (one for one in self.rules if one.of_client):
-            if rule.names:
-                found = self.database.rows(
-                    f"SELECT * FROM ({rule.names}) ORDER BY 2 DESC, 1 LIMIT {_BUCKET_NAMED}"
-                )
-                both = _most_first([*self.named[rule.name].items(), *found])
-                self.named[rule.name] = dict([*both.items()][:_BUCKET_NAMED])
-            self.dropped[rule.name] += self.database.value(f"INSERT INTO dropped {rule.drops}")
+        for place, rule in enumerate(self.rules, 1):
+            if rule.of_client:
+                found = f"SELECT event_id, {place}, named FROM ({rule.drops}) AS found (event_id, named)"
+                self.database.rows(f"INSERT INTO dropped {found}")
         several = "min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several"
         people = f"SELECT count(*) AS n, {several} FROM events GROUP BY client_id"
         sums = "count(*), count(*) FILTER (several), coalesce(max(n), 0)"
@@ -184,12 +167,21 @@ class _Import:
 
     def report(self) -> list[dict[str, Any]]:
         """Return what every rule dropped, and the most frequent of it."""
-        found = []
-        for rule in self.rules:
-            one = {"rule": rule.name, "description": rule.description, "dropped": self.dropped[rule.name]}
-            named = self.named[rule.name]
-            found.append(one | ({"named": named} if named else {}))
-        return found
+        totals, named = Counter({1: self.rejected}), defaultdict[int, dict[str, int]](dict)
+        counted = f"""
+            SELECT rule, named, n, sum(n) OVER (PARTITION BY rule)
+            FROM (SELECT rule, named, count(*) AS n FROM ({self.lost}) GROUP BY rule, named)
+            QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
+            ORDER BY n DESC, named"""
+        for number, name, n, total in self.database.rows(counted):
+            totals[number] = int(total) + (self.rejected if number == 1 else 0)
+            if name is not None:
+                named[number][name] = n
+        return [
+            {"rule": rule.name, "description": rule.description, "dropped": totals[number]}
+            | ({"named": named[number]} if named[number] else {})
+            for number, rule in enumerate(self.rules, 1)
+        ]
 
 
 def _table(paths: Iterable[Path]) -> str:
@@ -300,13 +292,13 @@ def ingest(
                     f"no event is left of {running.read:,} rows ({_lost(running.report()) or 'there are none'})",
                     "check the format, the columns and the rules",
                 )
-            about = _counted(database, written)
+            about, rules = _counted(database, written), running.report()
         shutil.rmtree(inside / "work")
         made_of = [one["fingerprint"] for one in files]
         about |= {
             **_read_as(chosen, running, about, given),
             "zone": zone,
-            "rules": running.report(),
+            "rules": rules,
             "sources": files,
             "options": how,
             "buckets": buckets,

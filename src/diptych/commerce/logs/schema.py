@@ -50,33 +50,18 @@ class Column:
     meaning: str  # one line, for documentation and errors
 
 
-def columns(text: str) -> tuple[Column, ...]:
-    """Return columns from lines of name, type and meaning; ``?`` behind a type: a value may be missing."""
-    lines = (line.split(maxsplit=2) for line in text.strip().splitlines())
-    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?"), meaning) for name, kind, meaning in lines)
+def read_columns(file: Path) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of each table that a TOML file declares; ``?`` behind a type: a value may be missing."""
+    tables = {}
+    for table, declared in tomllib.loads(file.read_text()).items():
+        split = ((name, *text.split(maxsplit=1)) for name, text in declared.items())
+        tables[table] = tuple(
+            Column(name, kind.rstrip("?"), kind.endswith("?"), text) for name, kind, text in split
+        )
+    return tables
 
 
-COLUMNS = columns(
-    """
-    event_id      int64   number of the event in the order it arrived in; breaks ties of time
-    client_id     string  the browser: a cookie; who has logged in or not is the same client
-    visitor_id    string? the customer, where known at this event: logged in or recognised
-    given_session string? the log's own session, where it brings one
-    t_us          int64   microseconds since 1970-01-01 UTC
-    local_day     int32   days since 1970-01-01 in the stated zone
-    local_hour    int8    0 to 23 in the stated zone
-    local_dow     int8    week day in the stated zone, 0 is Monday
-    device        string  device type in lower case, or unknown
-    channel       string  how the visitor came, in lower case, or unknown
-    country       string? two letters in upper case, where the log has it
-    action        string  one of page, query, add, remove, purchase, other
-    page_type     string? of pages: home, search, product, basket, … in the shop's own words
-    query         string? what was typed
-    item_id       string? the product the event is about
-    price         double? of the item, in the log's currency
-    is_purchase   bool    whether the event means that something was bought
-    """
-)
+COLUMNS = read_columns(Path(__file__).with_name("events.toml"))["events"]
 """In order. Files of events have these columns and no other."""
 
 

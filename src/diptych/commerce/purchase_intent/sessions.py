@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column, columns
+from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
@@ -43,50 +43,7 @@ Window = Callable[..., Any]  # of ibis.window, for the rows of one key in order
 BUFFER = 2
 """Pages that have to follow the last step, and a purchase the present one."""
 
-SESSIONS = columns(
-    """
-    session_id              int64   event_id of its first event
-    client_id               string  of its first event
-    visitor_id              string? the first visitor known in it: a log-in assigns all of it
-    person                  string  the visitor where known, else the client: what groups of a split are made of
-    start_us                int64   time of the first event
-    end_us                  int64   time of the last event
-    start_day               int32   local day of the first event
-    start_hour              int8    local hour of the first event
-    start_dow               int8    local week day of the first event, 0 is Monday
-    device                  string  of the first event
-    channel                 string  of the first event
-    n_events                int64   all events
-    length                  int64   actions: pages, queries, and items put into and taken out of the basket
-    n_pages                 int64   pages opened
-    n_queries               int64   queries submitted
-    n_visitors              int64   different visitors known in it; more than one is odd and is reported
-    purchase                bool    whether anything was bought in it
-    first_purchase_us       int64?  when, first
-    pages_before_purchase   int64?  pages opened strictly before the first purchase event
-    pages_before_identified int64?  pages opened strictly before the first event with a visitor
-    """
-)
-
-PAGES = columns(
-    """
-    session_id int64  of the session
-    position   int64  1 is the first page
-    t_us       int64  when it was opened
-    page_type  string or unknown
-    """
-)
-
-QUERIES = columns(
-    """
-    session_id int64  of the session
-    query      string normalised: Unicode lower case, blanks at the ends cut and others made one
-    device     string of the session
-    purchase   bool   of the session
-    """
-)
-
-TABLES = {"sessions": SESSIONS, "pages": PAGES, "queries": QUERIES}
+TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
 
 
 @dataclass(frozen=True)
@@ -247,7 +204,7 @@ def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequenc
         pages_before_purchase=rows.until_purchase - rows.pages_earlier,
         pages_before_identified=rows.until_identified - rows.pages_earlier,
     )
-    return _as_declared(rows, SESSIONS).order_by("session_id")
+    return _as_declared(rows, "sessions").order_by("session_id")
 
 
 def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int) -> ir.Table:
@@ -257,7 +214,7 @@ def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int)
     pages = pages.mutate(
         position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.page_type.fill_null(UNKNOWN)
     )
-    return _as_declared(pages.filter(pages.position <= most), PAGES).order_by("session_id", "position")
+    return _as_declared(pages.filter(pages.position <= most), "pages").order_by("session_id", "position")
 
 
 def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Sequence[str]) -> ir.Table:
@@ -266,13 +223,16 @@ def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Seq
     queries = queries.inner_join(gathered.select(*keys, "session_id"), keys)
     queries = queries.inner_join(sessions.select("session_id", "device", "purchase"), "session_id")
     queries = queries.mutate(query=normalised(queries["query"]).fill_null(""))
-    return _as_declared(queries, QUERIES).order_by("session_id", "query")
+    return _as_declared(queries, "queries").order_by("session_id", "query")
 
 
-def _as_declared(table: ir.Table, declared: tuple[Column, ...]) -> ir.Table:
+def _as_declared(table: ir.Table, name: str) -> ir.Table:
     kinds = {"bool": "boolean", "double": "float64"}
     return table.select(
-        **{column.name: table[column.name].cast(kinds.get(column.type, column.type)) for column in declared}
+        **{
+            column.name: table[column.name].cast(kinds.get(column.type, column.type))
+            for column in TABLES[name]
+        }
     )
 
 
