@@ -53,7 +53,7 @@ def test_many_files_are_the_same_as_one(
     events = [asked | {"t": t * 700.0, "client_id": f"c{t % 11}"} for t in range(100)]
     right = rows(sessionise(write_log(tmp_path / "one", events), engine=engine))
     log = write_log(tmp_path / "many", events, buckets=7)
-    for at_once, parts in ((1, len(log.buckets)), (50, 3)):
+    for at_once, parts in ((1, len(log.buckets)), (50, 2)):
         monkeypatch.setattr(type(engine), "rows_at_once", at_once)
         tables = sessionise(log, engine=engine, folder=tmp_path / str(at_once))
         assert len(tables.files("sessions")) == parts

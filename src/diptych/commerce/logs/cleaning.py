@@ -21,7 +21,7 @@ from diptych.core.options import Options, parameter
 
 
 class Cleaning(Options):
-    """Which events are kept; what else is always dropped, such as rows without a time, is among the rules."""
+    """Choose the events that are kept; rows without a time, for example, are always dropped."""
 
     since: str | None = parameter(None, "First day or moment that is kept, ISO 8601.")
     until: str | None = parameter(None, "First day or moment that is no longer kept.")

@@ -24,7 +24,7 @@ from diptych.core.options import Options
 from diptych.core.reading import file_errors, open_bytes, open_regular, read_json, read_toml
 
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
-"""Of the files that are taken from a folder, also with ``.gz``."""
+"""Endings of files that are taken from a folder, also with ``.gz``."""
 
 _BEGINNING = 1 << 20
 _UNPACKED = 6  # times as large as gzipped, roughly
@@ -142,7 +142,7 @@ TARGETS = (
     *("time", "client", "visitor", "session", "device", "channel", "country", "action", "page_type"),
     *("query", "item", "price", "purchase", "address", "agent"),
 )
-"""What a column can hold; the agent and the address are looked at and not kept."""
+"""Things that a column can hold; the agent and the address are looked at and not kept."""
 
 CONSTANT = ("action", "device", "channel", "country", "page_type")
 """Targets that can be one value of all events, or words that mean another."""
@@ -195,7 +195,7 @@ def _plain(name: str) -> str:
 
 
 class ColumnMapping(Columns):
-    """Which of a user's own columns holds what, and what their values mean; also a TOML file of these keys."""
+    """Map a user's own columns and their values; also a TOML file of these keys."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -41,7 +41,7 @@ _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
 
 
 class ImportOptions(Options):
-    """What the files of a raw log are, and how they are read."""
+    """Describe the files of a raw log."""
 
     format: str | None = parameter(
         None,
@@ -267,9 +267,7 @@ def ingest(
     chosen = choose_format(sources, given.format, mapping)
     zone, times_in = given.zone or chosen.zone or "UTC", given.times_in or "UTC"
     rows = sum(file.rows for file, _ in chosen.files)
-    buckets = given.buckets or min(
-        MOST_BUCKETS, 1 << max(0, rows - 1).__floordiv__(_BUCKET_ROWS).bit_length()
-    )
+    buckets = given.buckets or min(MOST_BUCKETS, 1 << (max(0, rows - 1) // _BUCKET_ROWS).bit_length())
     how = {"times_in": times_in, "cleaning": encode(cleaning, {}), "mapping": encode(mapping, {})}
     with atomic_folder(folder, Log.marker()) as made:
         inside, paths = made.resolve(), [file.path.resolve() for file, _ in chosen.files]

@@ -65,12 +65,12 @@ def check_time_format(database: Database, time_format: str) -> None:
 
 
 REJECTED = "SELECT count(DISTINCT (scan_id, file_id, line)) FROM reject_errors"
-"""Of all text that was read so far: lines that never became rows, for their bytes are not UTF-8 or they are
+"""Counts, of all text that was read so far, lines that never became rows, for their bytes are not UTF-8 or they are
 longer than two megabytes."""
 
 
 def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
-    """Return SQL of a file's rows: columns of the table, what rules look at beside them, and marks."""
+    """Return SQL of a file's rows: columns of the table, those that rules look at, and marks."""
     taken = {column: f"text_{number}" for number, column in enumerate(dict.fromkeys(layout.columns.values()))}
     given = {target: taken[column] for target, column in layout.columns.items()}
     given |= {target: literal(value) for target, value in layout.constants.items()}

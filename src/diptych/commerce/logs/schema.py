@@ -1,7 +1,7 @@
 """The canonical event table: one row per thing a visitor did, the same whatever shop and format it came from.
 
 Times are whole microseconds since 1970-01-01 UTC and are computed with as integers, so that no engine's idea of
-a timestamp matters. What the clock on the visitor's wall said is stored beside: hour, week day and day of a
+a timestamp matters. What the clock on the visitor's wall said is stored, too: hour, week day and day of a
 stated zone.
 """
 
@@ -16,7 +16,7 @@ SECOND = 1_000_000
 """Microseconds."""
 
 UNKNOWN = "unknown"
-"""A device, channel or page type that nobody stated."""
+"""Stands for a device, channel or page type that the log does not have."""
 
 OTHER_CHANNEL = "other"
 
@@ -34,10 +34,10 @@ ACTIONS: Mapping[str, str] = {
     "purchase": "an item was bought; the page that confirms it, where it is logged too, is an event of its own",
     "other": "anything else, e.g. a log-in; it keeps a session alive and counts as no action",
 }
-"""What an event can be."""
+"""Kinds of events."""
 
 LENGTH_ACTIONS = ("page", "query", "add", "remove")
-"""What counts towards a session's length (thesis section 6.2)."""
+"""Actions that count towards a session's length (thesis section 6.2)."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -125,7 +125,7 @@ class DuckDBEngine(Engine):
 
 
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""What results depend on; set in a session that was running, too."""
+"""Results depend on them; they are set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -252,7 +252,10 @@ def _spark_errors() -> Iterator[None]:
         ) from None
 
 
-ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}
+ENGINES: dict[str, Callable[[str | None, int | None, Path | None], Engine]] = {
+    "duckdb": DuckDBEngine,
+    "spark": SparkEngine,
+}
 
 
 def open_engine(

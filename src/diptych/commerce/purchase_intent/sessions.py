@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import accumulate, groupby
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,11 +78,6 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
             raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and recreate it")
         return found
 
-    def line(self) -> str:
-        """Return one line: what a session is, and how many there are."""
-        options = SessionOptions(**self.about["options"])
-        return f"{self.log_name}: {self.about['counts']['sessions']:,} sessions {options.words}"
-
 
 # What Python's str.split takes for a blank, character by character: escapes are read differently by engines.
 _BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -108,7 +104,7 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
 # first event says (client, device, channel, local time) is read again for it: rows that are held stay small.
 
 ORDER = ("t_us", "event_id")
-"""Of events within a key."""
+"""Order of events within a key."""
 
 
 def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
@@ -237,18 +233,13 @@ def _as_declared(table: ir.Table, name: str) -> ir.Table:
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
-    """Yield files of events that are read together, and how many events they have; all at once without ``most``."""
+    """Yield files of about ``most`` events, and how many there are; all at once without ``most``."""
     pq = require("pyarrow.parquet", "commerce", "reading a log")
-    together: list[Path] = []
-    events = 0
-    for file in files:
-        rows = pq.read_metadata(file).num_rows
-        if together and most is not None and events + rows > most:
-            yield together, events
-            together, events = [], 0
-        together.append(file)
-        events += rows
-    yield together, events
+    sizes = [pq.read_metadata(file).num_rows for file in files]
+    placed = zip(files, sizes, accumulate(sizes), strict=True)
+    for _, group in groupby(placed, lambda one: most and (one[2] - 1) // most):
+        together, events, _ = zip(*group, strict=True)
+        yield list(together), sum(events)
 
 
 def sessionise(
