@@ -106,6 +106,8 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
 ORDER = ("t_us", "event_id")
 """Order of events within a key."""
 
+_FLAGS = ("is_purchase", "is_action", "is_page", "is_query")
+
 
 def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
     """Return columns of which all values of two events are equal if they can be in one session; never null."""
@@ -133,15 +135,12 @@ def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: Sess
         in_time = in_time | (rows.given != "")
     rows = rows.mutate(
         is_first=~(same & in_time).fill_null(False),
-        is_page=rows.action == "page",
         is_news=~rows.visitor_id.identical_to(rows.visitor_id.lag().over(whole)),
     )
     return rows.select(
-        *(*keys, *ORDER, "is_first", "is_page", "is_purchase", "page_type", "query"),
+        *(*keys, *ORDER, "is_first", *_FLAGS, "page_type", "query"),
         number=rows.count(where=rows.is_first).over(so_far),
         pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
-        is_action=rows.action.isin(LENGTH_ACTIONS),
-        is_query=rows.action == "query",
         visitor_id=ibis.ifelse(rows.is_news | rows.is_first, rows.visitor_id, ibis.null("string")),
     )
 
@@ -317,7 +316,15 @@ def _run_pass(
 
     log = engine.read(files, "events")
     found = _keys(log, options.by)
-    events, window, keys = log.mutate(**found), partial(ibis.window, group_by=None, order_by=None), ["number"]
+    # Words are compared before any window, where a file's dictionary of them serves all its rows.
+    events = log.select(
+        *(*ORDER, "is_purchase", "page_type", "query", "visitor_id"),
+        is_action=log.action.isin(LENGTH_ACTIONS),
+        is_page=log.action == "page",
+        is_query=log.action == "query",
+        **found,
+    )
+    window, keys = partial(ibis.window, group_by=None, order_by=None), ["number"]
     with ExitStack() as stack:
         if not engine.keeps_order:
             window, keys = partial(ibis.window, group_by=list(found), order_by=ORDER), [*found, "number"]
