@@ -307,9 +307,7 @@ def ingest(
     return Log.open(folder)
 
 
-def _read_as(
-    chosen: Chosen, running: _Import, about: Mapping[str, Any], given: ImportOptions
-) -> dict[str, Any]:
+def _read_as(chosen: Chosen, running: _Import, about: dict[str, Any], given: ImportOptions) -> dict[str, Any]:
     """Return how the files were read, and notes."""
     # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
     known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
