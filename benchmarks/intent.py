@@ -1,4 +1,4 @@
-"""Ten million events to sessions, statistics and step features: events per CPU-second and peak memory, beside peers.
+"""Ten million events to sessions, statistics and step features: CPU and peak memory, compared with polars and pandas.
 
 ``python -m benchmarks.intent --events 40000000`` for another size, ``--keep FOLDER`` to keep the log. Every way runs
 in a process of its own over the same canonical files; CPU-seconds are those of all its threads.
@@ -23,29 +23,23 @@ from benchmarks.table import Line, render
 __all__ = ["measure"]
 
 _EVENTS = 10_000_000
-_AIM = 0.7e6
-_PEAK, _LIMITED_PEAK = 2_000.0, 1_000.0
+_TIMES_POLARS = 1.3
+_PEAK, _FEATURES_PEAK, _LIMITED_PEAK = 650.0, 2_000.0, 1_000.0
 _LIMIT = "450MB"
 _SAMPLE = 5_000
-_SESSIONS_2019 = 95_757_177
-"""Sessions of the thesis's four weeks."""
 
 
-def measure(events: int = _EVENTS, keep: Path | None = None) -> list[Line]:
-    """Ours, ours with little memory, polars and pandas; the same totals from all."""
+def measure(
+    events: int = _EVENTS, keep: Path | None = None, ways: tuple[str, ...] | None = None
+) -> list[Line]:
+    """Measure ours, ours with little memory, polars, pandas and the import; the same totals from all."""
     with tempfile.TemporaryDirectory() as folder:
         log = _log(events, keep or Path(folder))
-        ways = (
-            ("ingest", "diptych", "limited", "polars", "pandas")
-            if events <= 2 * _EVENTS
-            else ("diptych", "limited")
-        )
-        found = {way: _measured(way, log) for way in ways if way != "ingest"}
-        if "ingest" in ways:
-            found["ingest"] = _measured("ingest", log)
+        ways = ways or (("limited", "polars", "pandas", "ingest") if events <= 2 * _EVENTS else ())
+        found = {way: _measured(way, log) for way in ("diptych", *ways)}
     ours = found["diptych"]
-    for way in ("limited", "polars", "pandas"):
-        if way in found and found[way]["totals"] != ours["totals"]:
+    for way in {"limited", "polars", "pandas"} & set(ways):
+        if found[way]["totals"] != ours["totals"]:
             raise AssertionError(f"{way} gives {found[way]['totals']}, ours are {ours['totals']}")
     return _lines(found, int(ours["events"]), int(ours["totals"]["sessions"]))
 
@@ -165,21 +159,23 @@ def _lines(found: dict[str, dict[str, Any]], events: int, sessions: int) -> list
     lines = [
         Line(
             "sessions and all statistics of a shop log",
-            f"{rate / 1e6:.2f} M events per CPU-second ({ours['cpu']:.1f} CPU-s, {ours['wall']:.1f} s); "
+            f"{rate / 1e6:.2f} M events per CPU-second ({ours['sessions_cpu']:.1f} + {ours['statistics_cpu']:.1f} "
+            f"CPU-s, {ours['wall']:.1f} s); "
             f"peak {ours['peak_statistics']:,.0f} MB",
-            f"≥ {_AIM / 1e6:g} M per CPU-second, ≤ {_PEAK:,.0f} MB",
-            rate >= _AIM and ours["peak_statistics"] <= _PEAK,
+            f"≤ {_PEAK:,.0f} MB",
+            ours["peak_statistics"] <= _PEAK,
             how,
         ),
         Line(
             "features of eleven steps, after that",
             f"{ours['features_cpu']:.1f} CPU-s for {ours['step_rows']:,} step rows; peak {ours['peak']:,.0f} MB",
-            f"≤ {_PEAK:,.0f} MB",
-            ours["peak"] <= _PEAK,
+            f"≤ {_FEATURES_PEAK:,.0f} MB",
+            ours["peak"] <= _FEATURES_PEAK,
             "sessions of at least 12 pages, history of identified visitors",
         ),
-        _limited(found["limited"], ours),
     ]
+    if "limited" in found:
+        lines.append(_limited(found["limited"], ours))
     for way in ("polars", "pandas"):
         if way in found:
             peer = found[way]
@@ -188,8 +184,8 @@ def _lines(found: dict[str, dict[str, Any]], events: int, sessions: int) -> list
                     f"CPU of sessions and statistics ÷ {way}",
                     f"{ours['cpu'] / peer['cpu']:.2f}× ({way}: {peer['cpu']:.1f} CPU-s, {peer['wall']:.1f} s, "
                     f"peak {peer['peak']:,.0f} MB)",
-                    "(stated)",
-                    True,
+                    f"≤ {_TIMES_POLARS}" if way == "polars" else "(stated)",
+                    way != "polars" or ours["cpu"] / peer["cpu"] <= _TIMES_POLARS,
                     f"{way} in memory, using the files' order, same totals; it writes nothing",
                 )
             )
@@ -204,17 +200,6 @@ def _lines(found: dict[str, dict[str, Any]], events: int, sessions: int) -> list
                 "rules, duplicates, buckets, order",
             )
         )
-    scale = _SESSIONS_2019 / sessions
-    whole = scale * (ours["cpu"] + ours["features_cpu"])
-    lines.append(
-        Line(
-            f"{_SESSIONS_2019:,} sessions, extrapolated",
-            f"{whole / 60:.0f} CPU-minutes for sessions, statistics and features",
-            "(stated)",
-            True,
-            f"{scale:.0f} times the above, not run; {scale * events / 1e6:,.0f} M events at as many per session",
-        )
-    )
     return lines
 
 
@@ -233,13 +218,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=_EVENTS)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--ways", nargs="*", help="limited, polars, pandas, ingest; of up to 20 M events all")
     parser.add_argument("--way")
     parser.add_argument("--log", type=Path)
     given = parser.parse_args()
     if given.way:
         print(json.dumps(_run(given.way, given.log)))
         return
-    print(render(measure(given.events, given.keep), f"{shutil.which('python')}: one run."))
+    print(
+        render(
+            measure(given.events, given.keep, given.ways and tuple(given.ways)),
+            f"{shutil.which('python')}: one run.",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from imported import dropped_of, events_of, import_text
 from refusals import refused
 
 from diptych.commerce.logs import Cleaning, Log, ingest
-from diptych.commerce.logs.ingest import open_database
+from diptych.commerce.logs.database import open_database
 from diptych.commerce.logs.schema import COLUMNS
 from diptych.core.errors import DiptychError, StorageError, UsageError
 
@@ -125,7 +125,7 @@ def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: p
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_count", stop)
+    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_counted", stop)
     with pytest.raises(KeyboardInterrupt):
         import_text(tmp_path, "time,client\n2019-10-01,a\n")
     assert Log.open(before.folder).fingerprint == before.fingerprint

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from diptych.commerce.logs.ingest import mebibytes
+from diptych.commerce.logs.database import mebibytes
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
@@ -38,17 +38,15 @@ def test_reads_holds_and_writes(file: Path) -> None:
     assert pq.read_table(written).to_pylist() == [{"name": "a", "n": 2}]
 
 
-def test_rows_come_in_the_order_that_is_asked_for(file: Path) -> None:
+def test_windows_without_an_order_see_that_of_the_file_or_of_what_is_held(file: Path) -> None:
     import ibis
 
     with open_engine() as engine:
         table = engine.read([file]).mutate(name=ibis._.name.fill_null("c"))
-        for is_so, before in ((False, [None, 2, 1]), (True, [1, None, 2])):
-            with engine.ordered(table, ["name"], ["n"], is_so=is_so) as ordered:
-                rows = ordered.rows.mutate(before=ibis._.n.lag().over(ordered.window()))
-                found = {row["name"]: row["before"] for row in engine.to_arrow(rows).to_pylist()}
-            # As it is in the file, b comes first.
-            assert found == dict(zip(["a", "b", "c"], before, strict=True))
+        with engine.held(table.order_by("name")) as held:
+            for rows, before in ((table, {"a": 1, "b": None, "c": 2}), (held, {"a": None, "b": 2, "c": 1})):
+                found = engine.to_arrow(rows.mutate(before=rows.n.lag().over(ibis.window()))).to_pylist()
+                assert {row["name"]: row["before"] for row in found} == before
 
 
 def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
     assert not list(spill.iterdir())
 
 
-def test_an_engine_that_nobody_closed_leaves_nothing(tmp_path: Path) -> None:
+def test_an_engine_that_was_not_closed_leaves_nothing(tmp_path: Path) -> None:
     engine = open_engine(spill=tmp_path / "spill")
     assert list((tmp_path / "spill").iterdir())
     del engine

@@ -8,8 +8,8 @@
       …
 
 Events are in as many buckets as ``log.json`` says, by a hash of their client, so that everything about one
-client is in one bucket and a pass over the log needs the memory of a bucket alone; inside a bucket they are
-in the order of client, time and event.
+client is in one bucket and a pass over the log needs the memory of a bucket; inside a bucket they are in the
+order of client, time and event.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from diptych.core.errors import UsageError
 from diptych.core.table import Cell, Table
 
 EVENTS = "events"
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def fingerprint(self) -> str:
-        """Of the events and how they were made."""
+        """Return the fingerprint of the events and how they were made."""
         return str(self.about["fingerprint"])
 
     @property
     def n_events(self) -> int:
-        """Events that were kept."""
+        """Return the number of events that were kept."""
         return int(self.about["events"])
 
     @property
@@ -59,7 +58,7 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def hours_known(self) -> bool:
-        """Whether local hours are those of the shop's clocks: not where its zone, or the times, are not published."""
+        """Return whether local hours are those of the shop's clocks, so that they may be interpreted."""
         return bool(self.about.get("hours_known", True))
 
     @property
@@ -75,14 +74,15 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         """Return what the import read and kept, in a few lines."""
         about = self.about
         nothing = [one["rule"] for one in about["rules"] if not one["dropped"]]
-        lines = [f"nothing was dropped by: {', '.join(nothing)}"] if nothing else []
-        lines.append(f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read")
-        for what, counts in (("events by action", about["by_action"]), ("by device", about["devices"])):
-            first = list(counts.items())[: 2 * _NAMED]
-            lines.append(f"{what}: " + ", ".join(f"{printable(word)} {count:,}" for word, count in first))
-        people = f"{about['clients']:,} clients, {about['visitors']:,} known visitors"
-        lines.append(f"{people}, {about['purchases']:,} purchases")
-        return [*lines, *(f"note: {note}" for note in about["notes"]), self.describe()]
+        return [
+            *([f"nothing was dropped by: {', '.join(nothing)}"] if nothing else []),
+            f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read",
+            f"events by action: {_listed(about['by_action'], 10)}",
+            f"by device: {_listed(about['devices'], 10)}",
+            f"{about['clients']:,} clients, {about['visitors']:,} known visitors, {about['purchases']:,} purchases",
+            *(f"note: {note}" for note in about["notes"]),
+            self.describe(),
+        ]
 
     def check_outside(self, out: Path) -> None:
         """Raise a UsageError for a folder that lies in the log, which another import replaces."""
@@ -97,34 +97,29 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         read, rows = self.about["rows_read"], []
         for one in self.about["rules"]:
             if everything or one["dropped"]:
-                named = [
-                    f"{printable(name)} {count:,}"
-                    for name, count in list(one.get("named", {}).items())[:_NAMED]
-                ]
-                words = (one["description"], ", ".join(named))
-                share = Cell(f"{100 * one['dropped'] / read:.2f}" if read else "–")
-                dropped = Cell(f"{one['dropped']:,}", value=one["dropped"])
-                rows.append([Cell(one["rule"]), dropped, share, *(Cell(text, words=True) for text in words)])
+                share = f"{100 * one['dropped'] / read:.2f}" if read else "–"
+                words = (one["description"], _listed(one.get("named", {}), 5))
+                counts = (Cell(f"{one['dropped']:,}", value=one["dropped"]), Cell(share))
+                rows.append([Cell(one["rule"]), *counts, *(Cell(text, words=True) for text in words)])
         heads = ("rule", "rows", "%", "what it drops", "most of them")
         return [Table("What the import dropped", heads, rows)] if rows else []
 
     def tables(self) -> list[Table]:
         """Return what the import dropped, and how often the log has each week day, where that differs."""
-        days = Counter(
-            date.fromisoformat(day).strftime("%A") for day in self.about.get("events_by_day") or {}
-        )
-        tables = self.dropped()
-        if days and (len(days) < 7 or len(set(days.values())) > 1):
-            tables.append(
-                Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])
-            )
-        return tables
+        days = Counter(f"{date.fromisoformat(day):%A}" for day in self.about.get("events_by_day") or {})
+        if not days or (len(days) == 7 and len(set(days.values())) == 1):
+            return self.dropped()
+        table = Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])
+        return [*self.dropped(), table]
 
     def charts(self) -> list[Chart]:
         """Return events by local day."""
         days = self.about.get("events_by_day") or {}
         if len(days) < 2:
             return []
-        axis = f"day, from {min(days)} to {max(days)}"
         counts = Series("events", list(days.values()), range(1, len(days) + 1), mark="bar")
-        return [Chart("Events by day", [counts], axis, "events")]
+        return [Chart("Events by day", [counts], f"day, from {min(days)} to {max(days)}", "events")]
+
+
+def _listed(counts: dict[str, int], most: int) -> str:
+    return ", ".join(f"{printable(word)} {count:,}" for word, count in list(counts.items())[:most])

@@ -1,20 +1,22 @@
 """The canonical event table: one row per thing a visitor did, the same whatever shop and format it came from.
 
 Times are whole microseconds since 1970-01-01 UTC and are computed with as integers, so that no engine's idea of
-a timestamp matters. What the clock on the visitor's wall said is stored beside: hour, week day and day of a
+a timestamp matters. What the clock on the visitor's wall said is stored, too: hour, week day and day of a
 stated zone.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 SECOND = 1_000_000
 """Microseconds."""
 
 UNKNOWN = "unknown"
-"""A device, channel or page type that nobody stated."""
+"""Stands for a device, channel or page type that the log does not have."""
 
 OTHER_CHANNEL = "other"
 
@@ -32,10 +34,10 @@ ACTIONS: Mapping[str, str] = {
     "purchase": "an item was bought; the page that confirms it, where it is logged too, is an event of its own",
     "other": "anything else, e.g. a log-in; it keeps a session alive and counts as no action",
 }
-"""What an event can be."""
+"""Kinds of events."""
 
 LENGTH_ACTIONS = ("page", "query", "add", "remove")
-"""What counts towards a session's length (thesis section 6.2)."""
+"""Actions that count towards a session's length (thesis section 6.2)."""
 
 
 @dataclass(frozen=True)
@@ -48,79 +50,29 @@ class Column:
     meaning: str  # one line, for documentation and errors
 
 
-def columns(text: str) -> tuple[Column, ...]:
-    """Return columns from lines of name, type and meaning; ``?`` behind a type: a value may be missing."""
-    lines = (line.split(maxsplit=2) for line in text.strip().splitlines())
-    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?"), meaning) for name, kind, meaning in lines)
+def read_columns(file: Path) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of each table that a TOML file declares; ``?`` behind a type: a value may be missing."""
+    tables = {}
+    for table, declared in tomllib.loads(file.read_text()).items():
+        split = ((name, *text.split(maxsplit=1)) for name, text in declared.items())
+        tables[table] = tuple(
+            Column(name, kind.rstrip("?"), kind.endswith("?"), text) for name, kind, text in split
+        )
+    return tables
 
 
-COLUMNS = columns(
-    """
-    event_id      int64   number of the event in the order it arrived in; breaks ties of time
-    client_id     string  the browser: a cookie; who has logged in or not is the same client
-    visitor_id    string? the customer, where known at this event: logged in or recognised
-    given_session string? the log's own session, where it brings one
-    t_us          int64   microseconds since 1970-01-01 UTC
-    local_day     int32   days since 1970-01-01 in the stated zone
-    local_hour    int8    0 to 23 in the stated zone
-    local_dow     int8    week day in the stated zone, 0 is Monday
-    device        string  device type in lower case, or unknown
-    channel       string  how the visitor came, in lower case, or unknown
-    country       string? two letters in upper case, where the log has it
-    action        string  one of page, query, add, remove, purchase, other
-    page_type     string? of pages: home, search, product, basket, … in the shop's own words
-    query         string? what was typed
-    item_id       string? the product the event is about
-    price         double? of the item, in the log's currency
-    is_purchase   bool    whether the event means that something was bought
-    """
-)
+COLUMNS = read_columns(Path(__file__).with_name("events.toml"))["events"]
 """In order. Files of events have these columns and no other."""
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-MISSING_WORDS = _words(r"null NULL Null (null) none None NONE nan NaN NAN na NA N/A n/a undefined \N -")
-"""Of a client, visitor, session or item: nobody's. Without this all that are nobody's would be one busy visitor."""
-
-ACTION_WORDS: Mapping[str, tuple[str, ...]] = {
-    "page": (
-        *("page", "pageview", "page_view", "page view"),
-        *_words("view view_item viewproduct click detail open visit browse"),
-    ),
-    "query": ("query", "search", "site_search", "view_search_results"),
-    "add": ("add", "addtocart", "add_to_cart", "add to cart", "add_to_basket", "cart", "basket"),
-    "remove": ("remove", "removefromcart", "remove_from_cart", "remove from cart", "remove_from_basket"),
-    "purchase": ("purchase", "buy", "bought", "transaction", "order", "checkout_complete", "conversion"),
-    "other": ("other", "login", "log-in", "log_in", "logout", "log-out", "log_out", "sign_up", "scroll"),
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
+MISSING_WORDS: tuple[str, ...] = tuple(_WORDS["missing"])
+ACTION_WORDS: Mapping[str, tuple[str, ...]] = _WORDS["action"]
+DEVICE_WORDS: Mapping[str, tuple[str, ...]] = _WORDS["device"] | {
+    UNKNOWN: (UNKNOWN, "(not set)", *sorted({word.lower() for word in MISSING_WORDS}))
 }
-"""Canonical action → the words for it, where nobody said others."""
-
-DEVICE_WORDS: Mapping[str, tuple[str, ...]] = {
-    "pc": ("pc", "desktop", "computer", "laptop", "personal computer"),
-    "smartphone": ("smartphone", "mobile", "phone", "mobile phone", "mobilephone", "smart phone"),
-    "tablet": ("tablet", "tablet pc"),
-    "game console": ("game console", "console", "games console", "game_console", "gameconsole"),
-    "tv": ("tv", "smart tv", "smart_tv", "smarttv", "television", "connected tv"),
-    UNKNOWN: (UNKNOWN, "(not set)", *sorted({word.lower() for word in MISSING_WORDS})),
-}
-"""Device type → the words for it; other words are device types by themselves."""
-
-YES_WORDS = ("1", "true", "t", "yes", "y")
-
-BOT_WORDS = _words(
-    """
-    bot([^a-z]|$) crawl spider slurp scrap(y|er) headless phantomjs selenium puppeteer playwright
-    python-(requests|urllib) aiohttp httpx/ curl/ wget/ libwww java/ go-http-client apache-httpclient
-    facebookexternalhit mediapartners lighthouse pingdom uptimerobot statuscake
-    """
-)
-"""Regular expressions that a bot's user agent holds, in lower case (Bomhardt et al., 2005, for the idea)."""
-
-NO_BOT = "cubot"
-"""A brand of smartphones, whose name ends like a bot's."""
+YES_WORDS: tuple[str, ...] = tuple(_WORDS["yes"])
+BOT_WORDS: tuple[str, ...] = tuple(_WORDS["bots"])
 
 
 def printable(word: str) -> str:

@@ -1,7 +1,7 @@
 """Engines: where a pass over a log runs, DuckDB in this process or Spark.
 
 Sessions, statistics and features are written once, as Ibis expressions over integers and keys; an engine reads
-files into tables, runs expressions and writes what comes out. Nothing else knows which engine it is.
+files into tables, runs expressions and writes what comes out.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import tempfile
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from diptych.commerce.logs.ingest import duckdb_errors, mebibytes
+from diptych.commerce.logs.database import duckdb_errors, literal, mebibytes
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.extras import require
 
@@ -28,29 +28,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class Ordered:
-    """Rows for windows: those of one key lie together, and in the order that was asked for."""
-
-    rows: ir.Table
-    # columns that windows have to name to see them so; none where the rows themselves come in that order
-    partition: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-
-    def window(self, **frame: Any) -> Any:
-        """Return an Ibis window over the rows; ``frame`` as :func:`ibis.window` takes it."""
-        import ibis
-
-        return ibis.window(group_by=self.partition or None, order_by=self.order or None, **frame)
-
-
 class Engine(ABC):
-    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
+    """Run expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
-    rows_at_once: int | None = (
-        None  # events that one pass should hold; None where the engine divides its work
-    )
+    rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
+    keeps_order = False  # whether windows without an order see rows in that of their file or held table
 
     def __init__(self, spill: Path | None) -> None:
         if spill is not None:
@@ -59,8 +42,8 @@ class Engine(ABC):
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
 
     @abstractmethod
-    def read(self, files: Sequence[Path]) -> ir.Table:
-        """Return the rows of Parquet files, one file after another."""
+    def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
+        """Return the rows of Parquet files, one file after another; a table read by this name before is replaced."""
 
     @abstractmethod
     def to_arrow(self, expression: ir.Table) -> pa.Table:
@@ -72,13 +55,7 @@ class Engine(ABC):
 
     @abstractmethod
     def held(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Run an expression once and keep its rows, in its order, while the block asks for them several times."""
-
-    @abstractmethod
-    def ordered(
-        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
-    ) -> AbstractContextManager[Ordered]:
-        """Make rows ready for windows by ``keys`` in ``order``; ``is_so`` where the file is in that order."""
+        """Run an expression once and keep its rows, in its order, inside the block."""
 
     def close(self) -> None:
         """Release memory, processes and spilled files."""
@@ -96,68 +73,59 @@ class DuckDBEngine(Engine):
 
     name = "duckdb"
     rows_at_once = 1_000_000
+    keeps_order = True
 
-    def __init__(
-        self, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None
-    ) -> None:
-        limit = None if memory_limit is None else mebibytes(memory_limit)
+    def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
+        settings: dict[str, Any] = {"preserve_insertion_order": True}
+        if memory_limit is not None:
+            settings["memory_limit"] = f"{mebibytes(memory_limit)}MiB"
+        if threads is not None:
+            settings["threads"] = threads
+        for name in ("autoinstall_known", "autoload_known", "allow_community"):
+            settings[f"{name}_extensions"] = False
         require("duckdb", "commerce", "reading a log")
         ibis = require("ibis", "commerce", "reading a log")
         super().__init__(spill)
-        self._connection = ibis.duckdb.connect(
-            temp_directory=str(self._spill),
-            # Windows without an order see rows in the order of their file: `ordered` says when that is used.
-            preserve_insertion_order=True,
-            autoinstall_known_extensions=False,
-            autoload_known_extensions=False,
-            allow_community_extensions=False,
-            **({} if limit is None else {"memory_limit": f"{limit}MiB"}),
-            **({} if threads is None else {"threads": threads}),
-        )
-        self._connection.raw_sql("SET enable_progress_bar = false")  # library code prints nothing
+        self._connection = ibis.duckdb.connect(temp_directory=str(self._spill), **settings)
+        self._run("SET enable_progress_bar = false")  # library code prints nothing
+        # Passes over parts of a log run the same expressions, and compiling takes as long as a tenth of one.
+        self._compiled = cache(self._connection.compile)
         self._held = 0
 
-    def read(self, files: Sequence[Path]) -> ir.Table:
+    def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
+        paths = [str(file) for file in files]
         with duckdb_errors():
-            return self._connection.read_parquet([str(file) for file in files], hive_partitioning=False)
+            return self._connection.read_parquet(paths, table_name=name, hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
         with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 
     def write(self, expression: ir.Table, file: Path) -> None:
-        with duckdb_errors():
-            self._connection.to_parquet(expression, str(file), compression="zstd", compression_level=1)
+        self._run(f"COPY ({self._compiled(expression)}) TO {literal(str(file))} (FORMAT parquet)")  # snappy
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
-        self._held += 1
         name = f"held_{self._held}"
-        with duckdb_errors():
-            table = self._connection.create_table(name, expression, temp=True)
+        self._run(f"CREATE TEMP TABLE {name} AS {self._compiled(expression)}")
+        self._held += 1
         try:
-            yield table
+            yield self._connection.table(name)
         finally:
-            self._connection.raw_sql(f"DROP TABLE {name}")
-
-    @contextmanager
-    def ordered(
-        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
-    ) -> Iterator[Ordered]:
-        """Yield rows in order: one sort at most costs a third of what two windows cost that sort each for itself."""
-        if is_so:
-            yield Ordered(rows)
-            return
-        with self.held(rows.order_by([*keys, *order])) as table:
-            yield Ordered(table)
+            self._held -= 1
+            self._run(f"DROP TABLE {name}")
 
     def close(self) -> None:
         self._connection.disconnect()
         super().close()
 
+    def _run(self, sql: str) -> None:
+        with duckdb_errors():
+            self._connection.raw_sql(sql)
+
 
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""What results depend on; set in a session that was running, too."""
+"""Results depend on them; they are set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -165,13 +133,7 @@ class SparkEngine(Engine):
 
     name = "spark"
 
-    def __init__(
-        self,
-        memory_limit: str | None = None,
-        threads: int | None = None,
-        spill: Path | None = None,
-        master: str | None = None,
-    ) -> None:
+    def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
         limit = None if memory_limit is None else mebibytes(memory_limit)
         require("pyspark", "spark", "the engine spark")
         ibis = require("ibis", "commerce", "reading a log")
@@ -181,19 +143,17 @@ class SparkEngine(Engine):
 
             running = SparkSession.getActiveSession()
             self._is_own = running is None
-            self._session: Any = running or _start(master, threads, limit, self._spill)
+            self._session: Any = running or _start(threads, limit, self._spill)
             self._connection = ibis.pyspark.connect(self._session)
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
         self._views = 0
 
-    def read(self, files: Sequence[Path]) -> ir.Table:
+    def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
+        # Spark would take brackets and the like in a name for a pattern.
+        names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)
         with _spark_errors():
-            # Spark would take brackets and the like in a name for a pattern.
-            frame = self._session.read.parquet(
-                *(re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)
-            )
-        return self._view(frame)
+            return self._view(self._session.read.parquet(*names))
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
         with _spark_errors():
@@ -216,20 +176,13 @@ class SparkEngine(Engine):
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Run an expression once, when it is first asked for."""
+        """Run an expression once, when it is first used."""
         with _spark_errors():
             frame = self._frame(expression).persist()
         try:
             yield self._view(frame)
         finally:
             frame.unpersist()
-
-    @contextmanager
-    def ordered(
-        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
-    ) -> Iterator[Ordered]:
-        """Yield rows as they are: Spark promises no order but inside a window, whatever the file's."""
-        yield Ordered(rows, tuple(keys), tuple(order))
 
     def close(self) -> None:
         if self._is_own:
@@ -247,7 +200,7 @@ class SparkEngine(Engine):
         return self._connection.table(name)
 
 
-def _start(master: str | None, threads: int | None, limit: int | None, spill: Path) -> Any:
+def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -255,24 +208,22 @@ def _start(master: str | None, threads: int | None, limit: int | None, spill: Pa
 
     settings = _SETTINGS | {
         "spark.app.name": "diptych",
-        "spark.master": master or f"local[{threads or '*'}]",
+        "spark.master": f"local[{threads or '*'}]",
+        "spark.sql.shuffle.partitions": str(4 * (threads or os.cpu_count() or 1)),  # 200 are for clusters
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(spill),
     }
-    if master is None:
-        # 200 parts, the default, are for clusters.
-        settings["spark.sql.shuffle.partitions"] = str(4 * (threads or os.cpu_count() or 1))
     if limit is not None:
         settings["spark.driver.memory"] = f"{limit}m"
     conf = SparkConf().setAll(list(settings.items()))
-    said = spill / "start.log"
+    start = spill / "start.log"
     try:
-        with said.open("w") as output:  # what Java says while it starts is of interest only if it does not
+        with start.open("w") as output:  # Java's messages matter only where it does not start
             gateway = SparkContext._gateway or launch_gateway(conf, popen_kwargs={"stderr": output})
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkRuntimeError, OSError) as error:
-        last = (said.read_text().strip().splitlines() or [str(error)])[-1]
+        last = (start.read_text().strip().splitlines() or [str(error)])[-1]
         raise StorageError(
             f"Spark does not start: {last}", "it needs Java 17 or newer; see JAVA_HOME"
         ) from None
@@ -288,7 +239,6 @@ def _without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Turn Spark's errors into ours."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -298,15 +248,14 @@ def _spark_errors() -> Iterator[None]:
     except (Py4JJavaError, PySparkException) as error:
         line = str(error).strip().split("\n", 1)[0]
         raise DataError(
-            f"Spark failed: {line}", "a file may be damaged or gone, or memory not suffice"
+            f"Spark failed: {line}", "a file may be corrupt or gone, or memory not suffice"
         ) from None
 
 
-ENGINES = {
-    "duckdb": "DuckDB inside this process; spills to disk beyond its memory limit",
-    "spark": "Apache Spark, on this machine or a cluster; needs Java and the extra spark",
+ENGINES: dict[str, Callable[[str | None, int | None, Path | None], Engine]] = {
+    "duckdb": DuckDBEngine,
+    "spark": SparkEngine,
 }
-"""Name → one line of what it is."""
 
 
 def open_engine(
@@ -315,11 +264,8 @@ def open_engine(
     memory_limit: str | None = None,
     threads: int | None = None,
     spill: Path | None = None,
-    master: str | None = None,
 ) -> Engine:
-    """Open an engine; close it after use."""
-    if name == "duckdb":
-        return DuckDBEngine(memory_limit, threads, spill)
-    if name == "spark":
-        return SparkEngine(memory_limit, threads, spill, master)
-    raise UnknownNameError("engine", name, ENGINES)
+    """Open an engine; close it after use. Spark is the session that runs, else one on this machine."""
+    if name not in ENGINES:
+        raise UnknownNameError("engine", name, ENGINES)
+    return ENGINES[name](memory_limit, threads, spill)

@@ -15,17 +15,18 @@ that exactly 30 minutes are one session still (thesis section 6.2). Its identifi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
+from itertools import accumulate, groupby
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column, columns
-from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
+from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
@@ -38,53 +39,12 @@ from diptych.core.locking import taking_turns
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+Window = Callable[..., Any]  # of ibis.window, for the rows of one key in order
+
 BUFFER = 2
 """Pages that have to follow the last step, and a purchase the present one."""
 
-SESSIONS = columns(
-    """
-    session_id              int64   event_id of its first event
-    client_id               string  of its first event
-    visitor_id              string? the first visitor known in it: a log-in assigns all of it
-    person                  string  the visitor where known, else the client: what groups of a split are made of
-    start_us                int64   time of the first event
-    end_us                  int64   time of the last event
-    start_day               int32   local day of the first event
-    start_hour              int8    local hour of the first event
-    start_dow               int8    local week day of the first event, 0 is Monday
-    device                  string  of the first event
-    channel                 string  of the first event
-    n_events                int64   all events
-    length                  int64   actions: pages, queries, and items put into and taken out of the basket
-    n_pages                 int64   pages opened
-    n_queries               int64   queries submitted
-    n_visitors              int64   different visitors known in it; more than one is odd and is reported
-    purchase                bool    whether anything was bought in it
-    first_purchase_us       int64?  when, first
-    pages_before_purchase   int64?  pages opened strictly before the first purchase event
-    pages_before_identified int64?  pages opened strictly before the first event with a visitor
-    """
-)
-
-PAGES = columns(
-    """
-    session_id int64  of the session
-    position   int64  1 is the first page
-    t_us       int64  when it was opened
-    page_type  string or unknown
-    """
-)
-
-QUERIES = columns(
-    """
-    session_id int64  of the session
-    query      string normalised: Unicode lower case, blanks at the ends cut and others made one
-    device     string of the session
-    purchase   bool   of the session
-    """
-)
-
-TABLES = {"sessions": SESSIONS, "pages": PAGES, "queries": QUERIES}
+TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
 
 
 @dataclass(frozen=True)
@@ -118,11 +78,6 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
             raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and recreate it")
         return found
 
-    def line(self) -> str:
-        """Return one line: what a session is, and how many there are."""
-        options = SessionOptions(**self.about["options"])
-        return f"{self.log_name}: {self.about['counts']['sessions']:,} sessions {options.words}"
-
 
 # What Python's str.split takes for a blank, character by character: escapes are read differently by engines.
 _BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -145,16 +100,13 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
 
 
 # A session begins where the key changes or more than the gap has gone by, in whole microseconds. Sessions are numbered
-# by counting such beginnings, pages by counting pages, and both are all that later steps need of the order.
-#
-# Texts that only a session's first event says (client, device, channel) are left out of all others, and so is a
-# visitor who was known at the event before: rows stay small, and to gather a session is to take what is there.
+# by counting such beginnings and pages by counting pages, which is all that later steps need of the order. What only a
+# first event says (client, device, channel, local time) is read again for it: rows that are held stay small.
 
 ORDER = ("t_us", "event_id")
-"""Of events within a key."""
+"""Order of events within a key."""
 
-_OF_FIRST = ("client_id", "device", "channel")
-_OF_ALL = (*ORDER, "local_day", "local_hour", "local_dow", "is_purchase", "page_type", "query")
+_FLAGS = ("is_purchase", "is_action", "is_page", "is_query")
 
 
 def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
@@ -172,132 +124,121 @@ def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
     }
 
 
-def _assigned(ordered: Ordered, keys: Sequence[str], options: SessionOptions) -> ir.Table:
-    """Return events with the number of their session."""
+def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: SessionOptions) -> ir.Table:
+    """Return events with the number of their session in its key; the visitor only where it is another than before."""
     import ibis
 
-    def where(is_so: ir.BooleanValue, value: ir.Value) -> ir.Value:
-        return ibis.ifelse(is_so, value, ibis.null(value.type()))
-
-    rows, before = ordered.rows, ordered.window()
-    same = reduce(and_, (rows[name] == rows[name].lag().over(before) for name in keys))
-    in_time = rows.t_us - rows.t_us.lag().over(before) <= round(options.gap_minutes * 60 * SECOND)
+    whole, so_far = window(), window(rows=(None, 0))
+    same = reduce(and_, (rows[name] == rows[name].lag().over(whole) for name in keys))
+    in_time = rows.t_us - rows.t_us.lag().over(whole) <= round(options.gap_minutes * 60 * SECOND)
     if options.by == "given":
         in_time = in_time | (rows.given != "")
-    known = rows.visitor_id.notnull()
     rows = rows.mutate(
         is_first=~(same & in_time).fill_null(False),
-        is_page=rows.action == "page",
-        is_query=rows.action == "query",
-        is_known=known,
-        is_news=known & ~rows.visitor_id.identical_to(rows.visitor_id.lag().over(before)),
+        is_news=~rows.visitor_id.identical_to(rows.visitor_id.lag().over(whole)),
     )
-    so_far = ordered.window(rows=(None, 0))
     return rows.select(
-        *ordered.partition,
-        *_OF_ALL,
-        "is_first",
-        "is_page",
-        "is_query",
-        "is_known",
+        *(*keys, *ORDER, "is_first", *_FLAGS, "page_type", "query"),
         number=rows.count(where=rows.is_first).over(so_far),
         pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
-        is_action=rows.action.isin(LENGTH_ACTIONS),
-        visitor_id=where(rows.is_known & (rows.is_news | rows.is_first), rows.visitor_id),
-        **{name: where(rows.is_first, rows[name]) for name in _OF_FIRST},
+        visitor_id=ibis.ifelse(rows.is_news | rows.is_first, rows.visitor_id, ibis.null("string")),
     )
 
 
-def _gathered(events: ir.Table, keys: list[str]) -> ir.Table:
-    """Return one row per session: what its first event says, and what is added up over all, whatever their order.
+def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
+    """Return one row per session, of what is added up over its events whatever their order.
 
     Nearly all sessions have one visitor or none. Of several, only the first and the last in the alphabet are known
     here: :func:`_sessions` looks for the first in time.
     """
-    first = events.is_first
     return events.group_by(keys).aggregate(
-        session_id=events.event_id.max(where=first),  # of one event: no other is the first
+        session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
         start_us=events.t_us.min(),
-        start_day=events.local_day.max(where=first),
-        start_hour=events.local_hour.max(where=first),
-        start_dow=events.local_dow.max(where=first),
-        **{name: events[name].arbitrary() for name in _OF_FIRST},  # no other event has one
-        visitor_id=events.visitor_id.min(),
-        other_visitor=events.visitor_id.max(),
         end_us=events.t_us.max(),
         n_events=events.count(),
         length=events.count(where=events.is_action),
         n_pages=events.count(where=events.is_page),
         n_queries=events.count(where=events.is_query),
-        purchase=events.is_purchase.any(),
         first_purchase_us=events.t_us.min(where=events.is_purchase),
+        known_visitor=events.visitor_id.min(),
+        other_visitor=events.visitor_id.max(),
         pages_earlier=events.pages_before.min(),
         until_purchase=events.pages_before.min(where=events.is_purchase),
-        until_identified=events.pages_before.min(where=events.is_known),
+        until_identified=events.pages_before.min(where=events.visitor_id.notnull()),
     )
 
 
-def _sessions(events: ir.Table, gathered: ir.Table, keys: list[str]) -> ir.Table:
+def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequence[str]) -> ir.Table:
     """Return the table ``sessions``, in the order of ``session_id``."""
     import ibis
 
-    # Of sessions with several visitors the first in time, and how many: they are few, and the order is dear.
-    several = gathered.filter(gathered.visitor_id != gathered.other_visitor).select(keys)
-    told = events.filter(events.visitor_id.notnull()).semi_join(several, keys)
-    told = told.mutate(turn=ibis.row_number().over(ibis.window(group_by=keys, order_by=ORDER)))
-    of_several = told.group_by(keys).aggregate(
-        first_visitor=told.visitor_id.max(where=told.turn == 0), visitors=told.visitor_id.nunique()
+    several = gathered.filter(gathered.known_visitor != gathered.other_visitor).select(*keys, "session_id")
+    known = events.filter(events.visitor_id.notnull()).inner_join(several, keys)
+    known = known.mutate(turn=ibis.row_number().over(ibis.window(group_by="session_id", order_by=ORDER)))
+    of_several = known.group_by("session_id").aggregate(
+        first_visitor=known.visitor_id.max(where=known.turn == 0), visitors=known.visitor_id.nunique()
     )
-    rows = gathered.left_join(of_several, keys)
-    visitor_id = ibis.coalesce(rows.first_visitor, rows.visitor_id)
+    first = log.select(
+        session_id=log.event_id,
+        client_id=log.client_id,
+        device=log.device,
+        channel=log.channel,
+        start_day=log.local_day,
+        start_hour=log.local_hour,
+        start_dow=log.local_dow,
+    )
+    rows = gathered.inner_join(first, "session_id").left_join(
+        of_several, "session_id", rname="several_{name}"
+    )
+    visitor_id = ibis.coalesce(rows.first_visitor, rows.known_visitor)
     rows = rows.mutate(
         visitor_id=visitor_id,
         person=ibis.coalesce(visitor_id, rows.client_id),
         n_visitors=ibis.coalesce(rows.visitors, visitor_id.notnull().cast("int64")),
+        purchase=rows.first_purchase_us.notnull(),
         pages_before_purchase=rows.until_purchase - rows.pages_earlier,
         pages_before_identified=rows.until_identified - rows.pages_earlier,
     )
-    return _as_declared(rows, SESSIONS).order_by("session_id")
+    return _as_declared(rows, "sessions").order_by("session_id")
 
 
-def _pages(events: ir.Table, gathered: ir.Table, keys: list[str], most: int) -> ir.Table:
+def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int) -> ir.Table:
     """Return the table ``pages``: first pages of sessions that are long enough to predict on."""
-    long = gathered.filter(gathered.n_pages >= most + BUFFER)
-    pages = events.filter(events.is_page).inner_join(long.select(*keys, "session_id", "pages_earlier"), keys)
+    long = gathered.filter(gathered.n_pages >= most + BUFFER).select(*keys, "session_id", "pages_earlier")
+    pages = events.filter(events.is_page).inner_join(long, keys)
     pages = pages.mutate(
         position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.page_type.fill_null(UNKNOWN)
     )
-    return _as_declared(pages.filter(pages.position <= most), PAGES).order_by("session_id", "position")
+    return _as_declared(pages.filter(pages.position <= most), "pages").order_by("session_id", "position")
 
 
-def _queries(events: ir.Table, gathered: ir.Table, keys: list[str]) -> ir.Table:
+def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Sequence[str]) -> ir.Table:
     """Return the table ``queries``; one whose text the log does not have is the empty text."""
-    asked = events.filter(events.is_query).select(*keys, "query")
-    queries = asked.inner_join(gathered.select(*keys, "session_id", "device", "purchase"), keys)
+    queries = events.filter(events.is_query).select(*keys, "query")
+    queries = queries.inner_join(gathered.select(*keys, "session_id"), keys)
+    queries = queries.inner_join(sessions.select("session_id", "device", "purchase"), "session_id")
     queries = queries.mutate(query=normalised(queries["query"]).fill_null(""))
-    return _as_declared(queries, QUERIES).order_by("session_id", "query")
+    return _as_declared(queries, "queries").order_by("session_id", "query")
 
 
-def _as_declared(table: ir.Table, declared: tuple[Column, ...]) -> ir.Table:
+def _as_declared(table: ir.Table, name: str) -> ir.Table:
     kinds = {"bool": "boolean", "double": "float64"}
     return table.select(
-        **{column.name: table[column.name].cast(kinds.get(column.type, column.type)) for column in declared}
+        **{
+            column.name: table[column.name].cast(kinds.get(column.type, column.type))
+            for column in TABLES[name]
+        }
     )
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
-    """Yield files of events that are read together, and how many events they have; all at once without ``most``."""
+    """Yield files of about ``most`` events, and how many there are; all at once without ``most``."""
     pq = require("pyarrow.parquet", "commerce", "reading a log")
-    together: list[Path] = []
-    events = 0
-    for file in files:
-        rows = pq.read_metadata(file).num_rows
-        if together and most is not None and events + rows > most:
-            yield together, events
-            together, events = [], 0
-        together.append(file)
-        events += rows
-    yield together, events
+    sizes = [pq.read_metadata(file).num_rows for file in files]
+    placed = zip(files, sizes, accumulate(sizes), strict=True)
+    for _, group in groupby(placed, lambda one: most and (one[2] - 1) // most):
+        together, events, _ = zip(*group, strict=True)
+        yield list(together), sum(events)
 
 
 def sessionise(
@@ -322,13 +263,12 @@ def sessionise(
             atomic_folder(folder, SessionTables.marker()) as inside,
             open_engine() if engine is None else nullcontext(engine) as runs,
         ):
-            counts = _write_tables(log, options, runs, inside)
             about = {
                 "log": log.name,
                 "zone": log.zone,
                 "log_fingerprint": log.fingerprint,
                 "options": options.model_dump(),
-                "counts": counts,
+                "counts": _write_tables(log, options, runs, inside),
                 "fingerprint": known_as,
             }
             SessionTables(about).save(inside / SessionTables.marker())
@@ -371,16 +311,29 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
 def _run_pass(
     engine: Engine, files: Sequence[Path], options: SessionOptions, folder: Path, part: str
 ) -> None:
-    """Write one part of each table; an import wrote its files in the order that sessions by client need."""
-    events = engine.read(files)
-    found = _keys(events, options.by)
-    events = events.select(*_OF_ALL, *_OF_FIRST, "action", "visitor_id", **found)
-    with (
-        engine.ordered(events, tuple(found), ORDER, is_so=options.by == "client") as ordered,
-        engine.held(_assigned(ordered, tuple(found), options)) as rows,
-    ):
-        keys = [*ordered.partition, "number"]
-        with engine.held(_gathered(rows, keys)) as gathered:
-            engine.write(_sessions(rows, gathered, keys), folder / "sessions" / part)
-            engine.write(_pages(rows, gathered, keys, options.pages), folder / "pages" / part)
-            engine.write(_queries(rows, gathered, keys), folder / "queries" / part)
+    """Write one part of each table."""
+    import ibis
+
+    log = engine.read(files, "events")
+    found = _keys(log, options.by)
+    # Words are compared before any window, where a file's dictionary of them serves all its rows.
+    events = log.select(
+        *(*ORDER, "is_purchase", "page_type", "query", "visitor_id"),
+        is_action=log.action.isin(LENGTH_ACTIONS),
+        is_page=log.action == "page",
+        is_query=log.action == "query",
+        **found,
+    )
+    window, keys = partial(ibis.window, group_by=None, order_by=None), ["number"]
+    with ExitStack() as stack:
+        if not engine.keeps_order:
+            window, keys = partial(ibis.window, group_by=list(found), order_by=ORDER), [*found, "number"]
+        elif options.by != "client":  # the order in which an import writes
+            events = stack.enter_context(engine.held(events.order_by([*found, *ORDER])))
+        events = stack.enter_context(engine.held(_assigned(events, window, list(found), options)))
+        gathered = stack.enter_context(engine.held(_gathered(events, keys)))
+        written = folder / "sessions" / part
+        engine.write(_sessions(log, events, gathered, keys), written)
+        sessions = engine.read([written], "sessions")
+        engine.write(_pages(events, gathered, keys, options.pages), folder / "pages" / part)
+        engine.write(_queries(events, gathered, sessions, keys), folder / "queries" / part)
