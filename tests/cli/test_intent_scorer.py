@@ -84,7 +84,7 @@ def test_audit_train_and_score(diptych: Command, tmp_path: Path) -> None:
     done = diptych(f"intent score {out} {out}/example.json --out {tmp_path}/one.json")
     score = opened.score(json.loads((out / "example.json").read_text(encoding="utf-8")))
     done.shows(score.line(), score.reasons[0].label)
-    assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8")) == score.to_dict()
+    assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8")) == score.model_dump(mode="json")
 
 
 def test_lines_in_and_lines_out(

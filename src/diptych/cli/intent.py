@@ -323,7 +323,7 @@ def score(
         one = opened.score(read_json(path), reasons=options.reasons)
         show(one.line(), *([reasons_table(one.reasons)] if one.reasons else []), *one.notes)
         if out is not None:
-            write_text(out, json.dumps(one.to_dict()) + "\n")
+            write_text(out, one.model_dump_json() + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
     else:
         answered, failed = _score_lines(opened, source, options)

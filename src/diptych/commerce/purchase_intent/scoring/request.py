@@ -7,7 +7,7 @@
      "events": [{"t": "2019-10-01T19:30:00+02:00", "page_type": "home"}, …],
      "history": {"orders": 3, "days_since_purchase": 12.5, …}}
 
-``events`` alone is enough. ``start`` is the arrival, before any page; ``visitor_id`` beside the events is a visitor
+``events`` are enough. ``start`` is the arrival, before any page; ``visitor_id`` outside of the events is a visitor
 recognised on arrival; it, ``device`` and ``channel`` are of events that do not say theirs.
 """
 
@@ -66,6 +66,7 @@ def shown(value: Any) -> str:
 
 def _time(given: Any) -> int:
     """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
+    microseconds = -1
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)
@@ -75,8 +76,8 @@ def _time(given: Any) -> int:
         microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
     elif isinstance(given, bool) or not isinstance(given, int | float):
         raise ValueError("neither an ISO time nor seconds")
-    else:
-        microseconds = round(given * SECOND) if 0 <= given < _LAST_SECOND else -1
+    elif 0 <= given < _LAST_SECOND:
+        microseconds = round(given * SECOND)
     if not 0 <= microseconds < _LAST_SECOND * SECOND:
         raise ValueError("outside the years 1970 to 9999")
     return microseconds
@@ -132,50 +133,42 @@ class History(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.last_purchase is not None and self.days_since_purchase is not None:
+        bought = (self.last_purchase, self.days_since_purchase)
+        if None not in bought:
             raise DataError("the history has last_purchase and days_since_purchase", "give one of them")
+        if self.orders == 0 and bought != (None, None):
+            fix = "orders counts what was bought before"
+            raise DataError("the history has no orders, and a purchase", fix)
         if self.devices is not None and self.sessions not in (None, len(self.devices)):
+            wrong = f"the history has {len(self.devices)} devices of {self.sessions} sessions"
             raise DataError(
-                f"the history has {len(self.devices)} devices of {self.sessions} sessions",
-                "one for every earlier session, earliest first; leave devices out where they are not known",
-            )
-        if self.orders == 0 and (self.last_purchase, self.days_since_purchase) != (None, None):
-            raise DataError(
-                "the history has no orders, and a purchase", "orders counts what was bought before"
+                wrong, "one for every earlier session; leave devices out where they are not known"
             )
         return self
 
     def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
         """Return the history columns of a session, and the names of those that nothing is known of."""
-        days, earlier, orders = self.days_since_purchase, self.devices, self.orders
+        days, earlier, orders, sessions = self.days_since_purchase, self.devices, self.orders, self.sessions
         if self.last_purchase is not None:
             days = (start_us - self.last_purchase) / DAY_US
         if days is not None and days < 0:
-            raise DataError(
-                f"the history's last purchase is {-days:g} days after this session's start",
-                "only what was bought before the session is history",
-            )
-        sessions = len(earlier) if self.sessions is None and earlier is not None else self.sessions
+            wrong = f"the history's last purchase is {-days:g} days after this session's start"
+            raise DataError(wrong, "only what was bought before the session is history")
+        if sessions is None and earlier is not None:
+            sessions = len(earlier)
         if sessions == 0:
             earlier, orders = earlier or [], orders or 0
-        begun = since_us if self.since is None else self.since
-        history_days = None if begun is None else (start_us - begun) / DAY_US
-        numbers = {
-            "sessions": sessions,
-            "orders": orders,
-            "days_since_purchase": days,
-            "history_days": history_days,
-        }
+        since = since_us if self.since is None else self.since
+        numbers = {"sessions": sessions, "orders": orders, "days_since_purchase": days}
+        numbers["history_days"] = None if since is None else (start_us - since) / DAY_US
         columns: Columns = dict.fromkeys(HISTORY_COLUMNS, math.nan) | dict.fromkeys(EARLIER_DEVICES, NOTHING)
         columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         if earlier is not None:
             names = [one or UNKNOWN for one in earlier]
-            columns |= {
-                "devices": float(len({*names, device})),
-                "switches": float(sum(one != other for one, other in pairwise(names))),
-                "pairs": float(max(0, len(names) - 1)),
-                **dict(zip(EARLIER_DEVICES, reversed(names), strict=False)),
-            }
+            columns["devices"] = float(len({*names, device}))
+            columns["switches"] = float(sum(one != other for one, other in pairwise(names)))
+            columns["pairs"] = float(max(0, len(names) - 1))
+            columns |= dict(zip(EARLIER_DEVICES, reversed(names), strict=False))
         given = {"sessions": sessions, "devices": earlier, "orders": orders}
         missing = [name for name, value in given.items() if value is None]
         return columns, missing + ["last_purchase"] * (days is None and bool(orders))
@@ -197,27 +190,27 @@ class Session(BaseModel):
 def read(model: type[T], given: Any, where: str) -> T:
     """Return the checked object; the first fault is a refusal that names it and says what to do."""
     try:
-        return model.model_validate(dict(given) if isinstance(given, Mapping) else given)
+        return model.model_validate(given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    keys, value = [*fault["loc"]], fault["input"]
-    kind: type[BaseModel] = model
-    if keys[:1] == ["events"] and len(keys) > 1:
-        where, kind, keys = f"event {int(keys[1]) + 1}", Event, keys[2:]
-    elif keys[:1] == ["history"] and (len(keys) > 1 or fault["type"] == "model_type"):
-        where, kind, keys = "the history", History, keys[1:]
+    keys, value, kind = [*fault["loc"]], fault["input"], model
+    inner: dict[Any, Any] = {"events": Event, "history": History}
+    if (
+        model is Session
+        and keys[:1]
+        and (len(keys) > 1 or fault["type"] == "model_type")
+        and keys[0] in inner
+    ):
+        kind, name = inner[keys[0]], keys.pop(0)
+        where = f"event {int(keys.pop(0)) + 1}" if name == "events" else "the history"
     known = kind.model_fields
     if not keys:
         raise DataError(f"{where} is {type(value).__name__}, not an object", f"keys: {', '.join(known)}")
     if fault["type"] == "extra_forbidden":
         raise DataError(f"{where} has no key {shown(keys[0])}", f"known: {', '.join(known)}")
-    wrong = fault["msg"].removeprefix("Value error, ")
-    given = (
-        f"no {keys[0]}"
-        if fault["type"] == "missing" or value is None
-        else f"{keys[0]} {shown(value)}: {wrong}"
-    )
-    raise DataError(f"{where} has {given}", known[str(keys[0])].description or "")
+    wrong = f"{shown(value)}: {fault['msg'].removeprefix('Value error, ')}"
+    has = f"no {keys[0]}" if fault["type"] == "missing" else f"{keys[0]} {wrong}"
+    raise DataError(f"{where} has {has}", known[str(keys[0])].description or "")
 
 
 @dataclass
@@ -268,15 +261,15 @@ class SessionStream:
         events = list(enumerate(known.events, 1))
         in_order = sorted(events, key=lambda one: (one[1].t, one[0]))
         if known.start is not None:  # event 0: no page is open yet
-            number, first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
-            if first.t < known.start:
-                raise DataError(
-                    f"event {number} is earlier than the start", "the start is the time of the arrival"
-                )
-            device, channel = known.device or first.device, known.channel or first.channel
-            self._take(
-                0, Event.model_construct(t=known.start, action="other", device=device, channel=channel)
-            )
+            first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
+            if first[1].t < known.start:
+                wrong = f"event {first[0]} is earlier than the start"
+                raise DataError(wrong, "the start is the time of the arrival")
+            words: dict[str, Any] = {
+                "device": known.device or first[1].device,
+                "channel": known.channel or first[1].channel,
+            }
+            self._take(0, Event.model_construct(t=known.start, action="other", **words))
         for number, event in in_order:
             self._take(number, event)
         self._number = len(events)
@@ -330,8 +323,8 @@ class SessionStream:
         return True
 
 
-# Histories of a log's visitors, kept beside a scorer only where they are asked for: identifiers and what was bought
-# when, personal data. They stand still at the end of the log; a shop should send its own with every request.
+# Histories of a log's visitors, kept with a scorer only on request: identifiers and what was bought when, personal
+# data. They stand still at the end of the log; a shop should send its own with every request.
 
 HISTORY_FILE = "history.parquet"
 _KEPT = """
@@ -350,9 +343,8 @@ def keep_history(tables: SessionTables, file: Path) -> int:
     files = [str(one) for one in tables.files("sessions")]
     with atomic_path(file) as temporary, duckdb.connect() as base:
         base.execute(_KEPT.format(file=str(temporary).replace("'", "''")), {"files": files})
-        return int(
-            base.execute("SELECT count(*) FROM read_parquet($file)", {"file": str(temporary)}).fetchone()[0]
-        )
+        found = base.execute("SELECT count(*) FROM read_parquet($file)", {"file": str(temporary)})
+        return int(found.fetchone()[0])
 
 
 def kept_history(file: Path, visitor: str) -> tuple[History, int] | None:
