@@ -14,23 +14,16 @@ from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.commerce.logs import Log
 from diptych.commerce.logs import ingest as read
 from diptych.commerce.logs.ingest import Cleaning, ImportOptions
+from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.described import description_tables
+from diptych.commerce.purchase_intent.drift import drift as compare
+from diptych.commerce.purchase_intent.drift import opened
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
-from diptych.commerce.purchase_intent.options import (
-    AuditOptions,
-    DescribeOptions,
-    EngineOptions,
-    EvaluateOptions,
-    FeatureOptions,
-    SessionOptions,
-    TableOptions,
-    TrainOptions,
-)
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
@@ -44,6 +37,7 @@ from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 from diptych.data.source import OutOption
+from diptych.report.document import Page, Section
 from diptych.report.intent import PAGE, description_page, evaluation_page, page_of, scores_page
 
 _INTENT = ("diptych", "intent")
@@ -94,9 +88,9 @@ def describe(
     log: LogFolder,
     out: Out,
     wanted: Statistics,
-    sessions: SessionOptions,
-    options: DescribeOptions,
-    engine: EngineOptions,
+    sessions: given.SessionOptions,
+    options: given.DescribeOptions,
+    engine: given.EngineOptions,
     discretion: Discretion,
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
@@ -126,10 +120,10 @@ def describe(
 def features(
     source: Annotated[Path, _argument("LOG", "A log; or a CSV of whole sessions, such as UCI's shoppers.")],
     out: Out,
-    wanted: TableOptions,
-    options: FeatureOptions,
-    sessions: SessionOptions,
-    engine: EngineOptions,
+    wanted: given.TableOptions,
+    options: given.FeatureOptions,
+    sessions: given.SessionOptions,
+    engine: given.EngineOptions,
 ) -> None:
     """Make the features of thesis Table 6.7: what is known before any page and after each of ten.
 
@@ -152,15 +146,13 @@ def features(
         next_step([*_INTENT, "ingest", "--help"])
 
 
-Measured = Annotated[
-    Path | None,
-    typer.Option(
-        help="Measure a trained scorer on these sessions instead; nothing is fitted.", metavar="PATH"
-    ),
-]
+class ScorerOption(Options):
+    """A scorer."""
+
+    scorer: Path | None = parameter(None, "A trained scorer to measure on these sessions; nothing is fitted.")
 
 
-def evaluate(features: Features, out: Out, options: EvaluateOptions, scorer: Measured = None) -> None:
+def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measured: ScorerOption) -> None:
     """Evaluate models of purchase intent on every step of a session, with intervals and calibration.
 
     Features are fitted on each fold's training part alone. Ctrl-C stops after the model that is being fitted; the
@@ -172,20 +164,17 @@ def evaluate(features: Features, out: Out, options: EvaluateOptions, scorer: Mea
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
-    page = out / PAGE
+    page, table = out / PAGE, open_features(features)
     with stop_on_signal():
-        if scorer is None:
+        if measured.scorer is None:
             found = evaluate_models(
-                open_features(features),
-                out,
-                page=lambda one: evaluation_page(one).save(page),
-                **dict(options),
+                table, out, page=lambda one: evaluation_page(one).save(page), **dict(options)
             )
             show(*(one for one in found.tables() if not one.folded), *found.lines())
         else:
             scores = score_table(
-                Scorer.open(scorer),
-                open_features(features),
+                Scorer.open(measured.scorer),
+                table,
                 out,
                 given=options,
                 page=lambda one, inside: scores_page(one).save(inside / PAGE),
@@ -208,7 +197,7 @@ class ChecksOptions(OutOption):
     strict: bool = parameter(False, "Exit with 1 when there is an alarm.")
 
 
-def audit(features: Features, wanted: ChecksOptions, options: AuditOptions) -> None:
+def audit(features: Features, wanted: ChecksOptions, options: given.AuditOptions) -> None:
     """Look for leaks: features that know the future or the label.
 
     Without --out the audit is written into the features' folder; a scorer trained on the features carries it in its
@@ -245,7 +234,7 @@ class ScorerOptions(Options):
     jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
 
-def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOptions) -> None:
+def train(features: Features, out: Out, wanted: ScorerOptions, options: given.TrainOptions) -> None:
     """Train a scorer: fitted on all sessions, calibrated by cross-fitting; measured on the last by models without them.
 
     Killed at any moment, the same command resumes. The folder gets a model card and a made-up session to try it with.
@@ -340,13 +329,12 @@ def _kind_of_sessions(source: str, stream: bool) -> str:
     path = Path(source)
     if source != "-" and not path.exists():
         raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
-    kind = "lines" if source == "-" else "table" if is_table(path) else "session"
-    if kind == "session" and path.is_dir():
-        raise DataError(
-            f"{source} holds no features", "make them: diptych intent features log --out features"
-        )
-    if kind == "session" and path.suffix != ".json":
-        kind = "lines"
+    kind = "lines" if source == "-" or path.suffix != ".json" else "session"
+    if source != "-" and is_table(path):
+        kind = "table"
+    elif path.is_dir():
+        fix = "make them: diptych intent features log --out features"
+        raise DataError(f"{source} holds no features", fix)
     if stream and kind != "lines":
         raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
     return kind
@@ -370,6 +358,34 @@ def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[in
         except UnicodeDecodeError as error:
             raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
     return answered, failed
+
+
+class DriftOptions(ScorerOption):
+    """What is compared."""
+
+    step: int | None = parameter(None, "Pages that are open; the last step by default.")
+
+
+def drift(
+    old: Annotated[Path, _argument("OLD", "A log, features, or a table of whole sessions as .csv.")],
+    new: Annotated[Path, _argument("NEW", "The same of later sessions.")],
+    out: Out,
+    options: DriftOptions,
+) -> None:
+    """Find out whether later sessions differ: base rate, every feature, and a scorer's calibration on them.
+
+    Examples:
+        diptych intent drift features later-features --scorer scorer --out drift
+        diptych intent drift log later-log --step 5 --out drift
+    """
+    scorer = None if options.scorer is None else Scorer.open(options.scorer)
+    with opened(old) as before, opened(new) as after:
+        found = compare(before, after, scorer, options.step)
+    blocks, (first, *lines) = [*found.charts(), *found.tables()], found.lines()
+    page = Page(title="Drift", summary=first, sections=[Section("What changed", blocks)], notes=lines)
+    found.save(out, also=lambda inside: page.save(inside / PAGE))
+    show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")
+    next_step([*_INTENT, "train", new, "--out", "scorer"] if found.is_large else ["open", out / PAGE])
 
 
 class ReportOptions(OutOption):
