@@ -449,7 +449,6 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
         **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
         "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
         "audit": {"checks": ["shift"], "findings": [alarm, {**alarm, "alarm": False}]},
-        "history": 1234,
     }
     broken = replace(scorer, about=about)
     object.__setattr__(broken, "folder", folder)
@@ -461,5 +460,4 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     assert page.notes == [
         "Not trained: identified, step 10: 3 purchases.",
         "Alarm of the leak audit, shift dwell: looks ahead.",
-        "The folder holds the history of 1,234 visitors: personal data.",
     ]

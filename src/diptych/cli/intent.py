@@ -222,12 +222,6 @@ class ScorerOptions(Options):
 
     setting: list[str] = parameter([], "anonymous or identified; both by default. Repeatable.")
     step: list[int] = parameter([], "Pages that are open; all steps by default. Repeatable.")
-    keep_history: Path | None = parameter(
-        None,
-        "The log of these features: keep its visitors' histories, personal data, in the scorer, so that requests "
-        "need not bring them.",
-        metavar="LOG",
-    )
     audit: Path | None = parameter(
         None, "A leak audit for the model card; the one in the features' folder by default."
     )
@@ -246,24 +240,15 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: given.Tr
         diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
     """
     table = open_features(features)
-    log = None if wanted.keep_history is None else Log.open(wanted.keep_history)
+    places, audited = (
+        {"settings": wanted.setting, "steps": wanted.step},
+        LeakAudit.beside(table, wanted.audit),
+    )
     with stop_on_signal():
-        scorer = fit(
-            table,
-            out,
-            options=options,
-            settings=wanted.setting or None,
-            steps=wanted.step or None,
-            history=None if log is None else table.sessions(log),
-            audit=LeakAudit.beside(table, wanted.audit),
-            jobs=wanted.jobs,
-        )
-    example = out / EXAMPLE
+        scorer = fit(table, out, options=options, audit=audited, jobs=wanted.jobs, **places)
     show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
-    if scorer.is_whole:
-        next_step([*_INTENT, "score", out, features, "--out", out.with_name("scores")])
-    else:
-        next_step([*_INTENT, "score", out, example])
+    sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
+    next_step([*_INTENT, "score", out, *sessions])
 
 
 class ScoreOptions(OutOption):
@@ -381,8 +366,8 @@ def drift(
     scorer = None if options.scorer is None else Scorer.open(options.scorer)
     with opened(old) as before, opened(new) as after:
         found = compare(before, after, scorer, options.step)
-    blocks, (first, *lines) = [*found.charts(), *found.tables()], found.lines()
-    page = Page(title="Drift", summary=first, sections=[Section("What changed", blocks)], notes=lines)
+    section, (first, *lines) = Section("What changed", (*found.charts(), *found.tables())), found.lines()
+    page = Page(title="Drift", summary=first, sections=[section], notes=lines)
     found.save(out, also=lambda inside: page.save(inside / PAGE))
     show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")
     next_step([*_INTENT, "train", new, "--out", "scorer"] if found.is_large else ["open", out / PAGE])

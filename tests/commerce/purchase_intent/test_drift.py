@@ -49,12 +49,16 @@ def test_a_scorer_is_measured_as_everywhere(
 def test_the_index_by_hand() -> None:
     old, new = np.repeat([0.0, 1.0], [60, 40])[:, None], np.repeat([0.0, np.nan], [30, 70])[:, None]
     shares = (np.array([[0, 60, 40], [70, 30, 0]]) + 0.5) / 101.5
-    assert _compared(old, new)["psi"] == pytest.approx(np.sum(np.diff(shares, axis=0) * np.diff(np.log(shares), axis=0)))
+    assert _compared(old, new)["psi"] == pytest.approx(
+        np.sum(np.diff(shares, axis=0) * np.diff(np.log(shares), axis=0))
+    )
     assert _compared(old, old) == {"psi": 0.0, "p": 1.0}
     random = np.random.default_rng(0)
     before, after = random.normal(size=(2000, 1)), random.normal(1.0, size=(2000, 1))
     assert _compared(before, random.normal(size=(2000, 1)))["psi"] < 0.03
-    assert _compared(before, after)["psi"] == pytest.approx(1.0, abs=0.3)  # of normal curves: the squared distance
+    assert _compared(before, after)["psi"] == pytest.approx(
+        1.0, abs=0.3
+    )  # of normal curves: the squared distance
 
 
 def test_tables_that_were_made_otherwise_are_refused(features: FeatureTable, later: FeatureTable) -> None:

@@ -140,11 +140,15 @@ def drift(
             rows.append({"setting": setting, "what": feature.name, **values})
         rates = " and ".join(f"{one.mean():.2%} of {len(one):,} sessions" for one in labels)
         sessions.append(f"{setting}, {pages_text(step)}: {rates} ended in a purchase")
-    for row, p in zip(rows, corrected([row["p"] for row in rows], "holm"), strict=True):
+    for row, chance in zip(rows, corrected([row["p"] for row in rows], "holm"), strict=True):
         change = (
-            "–" if p is None or p >= LEVEL or row["psi"] < SOME else "some" if row["psi"] < LARGE else "large"
+            "–"
+            if chance is None or chance >= LEVEL or row["psi"] < SOME
+            else "some"
+            if row["psi"] < LARGE
+            else "large"
         )
-        row |= {"p": p, "change": change}
+        row |= {"p": chance, "change": change}
     about: dict[str, Any] = {"sessions": sessions}
     if scorer is None:
         return Drift(about, rows, [])

@@ -62,7 +62,7 @@ def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory)
 
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
     population = features.population("anonymous", 5)
-    scores, of_fold = np.full(len(features), np.nan), []
+    scores = np.full(len(features), np.nan)
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     for parts in folds.split(features.labels, features.labels):
         train, test = (np.intersect1d(part, population) for part in parts)
@@ -73,7 +73,6 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
             LogisticRegression(class_weight="balanced", max_iter=1000),
         ).fit(fitted.matrix(features.at(train, 5)), features.labels[train])
         scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
-        of_fold.append(metrics.f1_score(features.labels[test], scores[test] >= 0.5))
     labels, found = features.labels[population], scores[population]
     cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
     pooled = evaluation.scores("anonymous", "extended", 5, "logistic-regression")
@@ -85,13 +84,11 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         ("purchases", labels.sum()),
         ("base_rate", labels.mean()),
         ("f1", metrics.f1_score(labels, found >= 0.5)),
-        ("fold_f1", of_fold),
         ("average_precision", metrics.average_precision_score(labels, found)),
         ("roc_auc", metrics.roc_auc_score(labels, found)),
         ("brier", metrics.brier_score_loss(labels, found)),
         ("brier_prior", labels.mean() * (1 - labels.mean())),
         ("brier_calibrated", metrics.brier_score_loss(labels, pooled.calibrated)),
-        ("log_loss_calibrated", metrics.log_loss(labels, pooled.calibrated)),
         ("best_f1", metrics.f1_score(labels, pooled.calibrated >= pooled.thresholds)),
     ):
         assert cell[name] == pytest.approx(wanted), name
@@ -152,7 +149,7 @@ def test_two_processes_give_the_same_bytes(
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
     found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
     svm, nearest = (found.cell("anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
-    for name in ("best_f1", "threshold", "brier_calibrated", "log_loss_calibrated", "reliability_calibrated"):
+    for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
     assert (svm["output"], nearest["weighting"]) == ("decision", "none")

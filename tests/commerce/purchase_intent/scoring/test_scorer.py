@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -236,3 +237,26 @@ def test_long_words_are_shown_in_short(scorer: Scorer) -> None:
         with pytest.raises(DataError) as refused:
             scorer.score(session)
         assert len(refused.value.message) < 400
+
+
+def test_a_pipeline_gives_the_probabilities_without_the_scorer(
+    scorer: Scorer, features: FeatureTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example of the documentation as it stands."""
+    text = (Path(__file__).parents[4] / "docs" / "purchase-intent.md").read_text(encoding="utf-8")
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "skops" in one]
+    (tmp_path / "scorer").symlink_to(scorer.folder)
+    (tmp_path / "features").symlink_to(features.folder)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    rows = features.population("anonymous", 5)
+    assert found["p"] == pytest.approx(scorer.model("anonymous", 5).probabilities(features.at(rows, 5)))
+
+
+def test_answers_are_those_of_the_schema(scorer: Scorer) -> None:
+    schema = scorer_module.Score.model_json_schema()
+    answer = scorer.answer(json.dumps({"events": [FIRST]}))
+    assert set(answer) == set(schema["properties"])
+    assert set(answer["reasons"][0]) == set(schema["$defs"]["Reason"]["properties"])
+    assert set(scorer.answer("{}")) == set(scorer_module.Refusal.model_json_schema()["properties"])

@@ -192,9 +192,8 @@ def test_stopped_it_goes_on_and_ends_the_same(
         train(features, folder, options=options, steps=[0, 4])
     assert not folder.exists()
     time = done.stat().st_mtime_ns
-    # What a kill leaves while a model is saved, and while a history is kept.
+    # What a kill leaves while a model is saved.
     (unfinished / "units" / ".identified-0.half.tmp").mkdir()
-    (unfinished / ".history.parquet.17.tmp").write_text("visitor-1")
     again = train(features, folder, options=options, steps=[0, 4], jobs=2)
     assert not unfinished.exists()
     assert (folder / "units" / "anonymous-0" / "step_model.json").stat().st_mtime_ns == time
@@ -245,7 +244,6 @@ def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, option
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
     background = scorer.model("identified", 10).background
     assert background.shape == (30, len(scorer.model("identified", 10).features.names))
-    assert not (scorer.folder / "history.parquet").exists()
     known = {str(one) for one in features.session_ids[features.session_ids > 10**4]}
     for name, content in files_of(scorer.folder).items():
         if name.endswith(".json"):

@@ -172,15 +172,11 @@ def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:
     """Return the table, the split and the models, with what has to be noted about them."""
-    split, labels, persons = SPLITS.get(protocol.split), features.labels, features.persons
-    sizes = [
-        {
-            **{name: len(rows) for name, rows in fold._asdict().items()},
-            **{f"{name}_purchases": int(labels[rows].sum()) for name, rows in fold._asdict().items()},
-            "test_of_persons_in_training": int(np.isin(persons[fold.test], persons[fold.train]).sum()),
-        }
-        for fold in folds
-    ]
+    split, persons, models = SPLITS.get(protocol.split), features.persons, map(MODELS.get, protocol.models)
+    sizes = []
+    for train, test in folds:
+        known = int(np.isin(persons[test], persons[train]).sum())
+        sizes.append({"train": len(train), "test": len(test), "test_of_persons_in_training": known})
     notes = [*features.about.get("notes", ()), f"split {split.name}: {split.description}"]
     tested, shared = (sum(size[name] for size in sizes) for name in ("test", "test_of_persons_in_training"))
     if shared:
@@ -188,21 +184,19 @@ def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) ->
     left = len(features) - sizes[0]["train"] - tested
     if len(sizes) == 1 and left:
         notes.append(f"{left:,} sessions had begun and not ended when the test part began: in neither part")
-    models = [MODELS.get(name) for name in protocol.models]
-    if names := ", ".join(one.label for one in models if one.output == "decision"):
-        notes.append(f"{names}: decisions, from 0 on a purchase; others are probabilities, from 0.5 on")
-    names = ", ".join(one.label for one in models if one.weighting == "none")
-    if protocol.balanced and names:
-        notes.append(f"no weights for classes in {names}: fitted on the sessions as they are")
+    labels: dict[str, dict[str, str]] = {}
+    for one in models:
+        labels[one.name] = {"label": one.label, "description": one.description}
+        if one.output == "decision":
+            notes.append(
+                f"{one.label} gives decisions, from 0 on a purchase; others probabilities, from 0.5 on"
+            )
+        if protocol.balanced and one.weighting == "none":
+            notes.append(f"no weights for classes in {one.label}: fitted on the sessions as they are")
     table = {name: features.about[name] for name in ("name", "kind")}
     table |= {"line": features.describe(), "compat": features.compat, "fingerprint": features.fingerprint}
-    return {
-        "features": table,
-        "diptych": __version__,
-        "split": {"name": split.name, "description": split.description, "folds": sizes},
-        "models": {one.name: {"label": one.label, "description": one.description} for one in models},
-        "notes": notes,
-    }
+    parts = {"name": split.name, "description": split.description, "folds": sizes}
+    return {"features": table, "diptych": __version__, "split": parts, "models": labels, "notes": notes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +322,7 @@ def _cell(
     """Measure all folds' test sessions together.
 
     That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
-    Explorations 2010); the folds' own values are in the cell, too.
+    Explorations 2010).
     """
     model, found = MODELS.get(name), FoldScores.joined(parts)
     scores, labels, known = found.scores, labels[found.rows], ~np.isnan(found.calibrated)
@@ -338,7 +332,6 @@ def _cell(
     samples = persons.of_scores(found.rows, scores, labels, predicted)
     raw = measures.of_probabilities(scores, labels) if model.output == "probability" else {}
     calibrated = measures.of_probabilities(found.calibrated[known], labels[known]) if known.any() else {}
-    folds = [(scores[found.fold == one], labels[found.fold == one]) for one in range(len(parts))]
     remarks = Counter(
         one for part in parts for one in (part.constant, part.uncalibrated, *part.warnings) if one
     )
@@ -347,16 +340,16 @@ def _cell(
         **dict(zip(("setting", "set", "step"), unit, strict=False)),
         **{"model": name, "label": model.label, "output": model.output},
         **measures.measure(scores, labels, model.threshold),
-        "fold_f1": [measures.f1(some >= model.threshold, of) for some, of in folds],
         "best_f1": measures.f1(*predicted["best_f1"]) if known.any() else None,
         "threshold": _mean([part.thresholds.mean() for part in parts if len(part.rows)]),
         "brier_prior": float(labels.mean() * (1 - labels.mean())),
         **{name: raw.get(name) for name in ("brier", "reliability")},
-        **{f"{name}_calibrated": calibrated.get(name) for name in ("brier", "log_loss", "reliability")},
-        "log_loss_prior": calibrated.get("log_loss_prior"),
+        **{f"{name}_calibrated": calibrated.get(name) for name in ("brier", "reliability")},
         "weighting": model.weighting if is_weighed else "none",
-        "constant_folds": sum(bool(part.constant) for part in parts),
-        "uncalibrated_folds": sum(bool(part.uncalibrated) for part in parts),
+        **{
+            f"{name}_folds": sum(bool(getattr(one, name)) for one in parts)
+            for name in ("constant", "uncalibrated")
+        },
         "remarks": dict(sorted(remarks.items())),
         **persons.ends(samples, *RESAMPLED, "best_f1"),
     }

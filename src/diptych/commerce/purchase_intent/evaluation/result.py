@@ -69,7 +69,8 @@ class FoldScores:
         """Return all folds, in the order of sessions."""
         order = np.argsort(np.concatenate([one.rows for one in parts]), kind="stable")
         names = ("rows", "scores", "calibrated", "thresholds", "fold")
-        return cls(**{name: np.concatenate([getattr(one, name) for one in parts])[order] for name in names})
+        arrays = [np.concatenate([getattr(one, name) for one in parts])[order] for name in names]
+        return cls(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4])
 
 
 @dataclass(frozen=True, eq=False)

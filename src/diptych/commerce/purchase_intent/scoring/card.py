@@ -202,14 +202,12 @@ def scorer_facts(about: Row) -> dict[str, str]:
 
 
 def scorer_notes(about: Row) -> list[str]:
-    """Return what was left out, alarms of the leak audit, and personal data."""
+    """Return what was left out, and alarms of the leak audit."""
     notes = left_out_lines(about["not_trained"], "not trained")
     notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
     notes += [f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]]
     alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    if about["history"]:
-        notes.append(f"the folder holds the history of {about['history']:,} visitors: personal data")
     return notes
 
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from reprlib import Repr
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
@@ -36,13 +35,10 @@ from pydantic import (
 
 from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
-from diptych.core.errors import DataError, StorageError
-from diptych.core.extras import require
-from diptych.core.files import atomic_path
+from diptych.core.errors import DataError
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring.scorer import Score
-    from diptych.commerce.purchase_intent.sessions import SessionTables
 
 T = TypeVar("T", bound=BaseModel)
 Columns = dict[str, float | str]
@@ -321,41 +317,3 @@ class SessionStream:
             session.page_times.append(event.t)
         session.n_pages += 1
         return True
-
-
-# Histories of a log's visitors, kept with a scorer only on request: identifiers and what was bought when, personal
-# data. They stand still at the end of the log; a shop should send its own with every request.
-
-HISTORY_FILE = "history.parquet"
-_KEPT = """
-COPY (SELECT visitor_id, list(device ORDER BY if(pages_before_identified = 0, start_us, end_us), session_id) AS devices,
-        count(first_purchase_us) AS orders, max(first_purchase_us)::BIGINT AS last_purchase, max(end_us) AS last_end_us
-      FROM read_parquet($files) WHERE visitor_id IS NOT NULL GROUP BY visitor_id ORDER BY visitor_id)
-TO '{file}' (FORMAT parquet, COMPRESSION zstd)"""
-_FOUND = (
-    "SELECT devices, orders, last_purchase, last_end_us FROM read_parquet($file) WHERE visitor_id = $visitor"
-)
-
-
-def keep_history(tables: SessionTables, file: Path) -> int:
-    """Write every visitor's history, sessions in the order in which they became the visitor's; return how many."""
-    duckdb = require("duckdb", "commerce", "keeping histories")
-    files = [str(one) for one in tables.files("sessions")]
-    with atomic_path(file) as temporary, duckdb.connect() as base:
-        base.execute(_KEPT.format(file=str(temporary).replace("'", "''")), {"files": files})
-        found = base.execute("SELECT count(*) FROM read_parquet($file)", {"file": str(temporary)})
-        return int(found.fetchone()[0])
-
-
-def kept_history(file: Path, visitor: str) -> tuple[History, int] | None:
-    """Return a visitor's history, and when the last of its sessions ended; None of a visitor who is not in it."""
-    duckdb = require("duckdb", "commerce", "reading histories")
-    try:
-        with duckdb.connect() as base:
-            found = base.execute(_FOUND, {"file": str(file), "visitor": visitor}).fetchone()
-    except duckdb.Error as error:
-        raise StorageError(f"{file} cannot be read: {error}", "train again with --keep-history") from None
-    if found is None:
-        return None
-    devices, orders, bought, end_us = found
-    return History.model_construct(devices=devices, orders=orders, last_purchase=bought), end_us

@@ -7,7 +7,6 @@
       model_card.md        the same for people
       example.json         a made-up session to try it with
       units/SETTING-STEP/  a model with its calibration, thresholds and scikit-learn pipeline (model/model.skops)
-      history.parquet      what visitors did before, only where it was asked for
 
 A session that runs just now and a million sessions of a table go through the same view, features and model.
 """
@@ -42,12 +41,10 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.request import (
-    HISTORY_FILE,
     Columns,
     History,
     SessionSoFar,
     SessionStream,
-    kept_history,
     shown,
 )
 from diptych.core.artifact import Artifact
@@ -403,25 +400,13 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         self, session: SessionSoFar, setting: str, given: History | None
     ) -> tuple[Columns | None, list[str]]:
         """Return the history columns, None for an anonymous session, and what has to be noted about them."""
-        since, at = self.about["since_us"], (session.start_us, session.device)
         if setting != "identified":
             why = "" if session.is_identified else "the visitor is not known yet: "
             return None, [] if given is None else [f"{why}the history is not looked at"]
-        if given is not None or not self.about["history"]:
-            columns, missing = (given or History()).columns(*at, None if given is None else since)
-            note = f"the history does not say: {', '.join(missing)}; taken as missing"
-            return columns, [note] * bool(missing)
-        found = kept_history(self.folder / HISTORY_FILE, str(session.visitor_id))
-        if found is None:
-            new = History(sessions=0).columns(*at, since)[0]
-            return new, ["the visitor is not in the kept history: taken as new"]
-        if found[1] >= session.start_us:
-            wrong = "the kept history of this visitor goes beyond the session's start"
-            raise DataError(
-                wrong, "give the history with the session: the kept one is for sessions after the log"
-            )
-        columns = found[0].columns(*at, since)[0]
-        return columns, ["the history is that of the log the scorer was trained on"]
+        since = None if given is None else self.about["since_us"]
+        columns, missing = (given or History()).columns(session.start_us, session.device, since)
+        note = f"the history does not say: {', '.join(missing)}; taken as missing"
+        return columns, [note] * bool(missing)
 
     def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
         known = self.about["known"]
@@ -464,8 +449,6 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items())
         left = f"{about['slices']['left_out']:,} run across the end and are in neither part"
         lines.append(f"{about['slices']['note']}: {parts}; {left}")
-        if about["history"]:
-            lines.append(f"the scorer holds the histories of {about['history']:,} visitors: personal data")
         return lines
 
     def describe(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -30,7 +30,6 @@ from diptych.commerce.purchase_intent.scoring.card import (
     measured_table,
     model_card,
 )
-from diptych.commerce.purchase_intent.scoring.request import HISTORY_FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import (
     Calibration,
     Scorer,
@@ -50,9 +49,6 @@ from diptych.core.job import Job
 from diptych.core.locking import exclusive_folder
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.sessions import SessionTables
 
 FEWEST_FOR_STEPS = 1000
 """Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
@@ -208,7 +204,6 @@ def train(
     options: TrainOptions | None = None,
     settings: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
-    history: SessionTables | None = None,
     audit: dict[str, Any] | None = None,
     jobs: int = 1,
 ) -> Scorer:
@@ -216,8 +211,7 @@ def train(
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
     files.check_replaceable(folder, Scorer.marker())
-    kept = None if history is None else history.fingerprint
-    how = (options.model_dump(), [list(one) for one in places], kept, audit)
+    how = (options.model_dump(), [list(one) for one in places], audit)
     plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
     try:
         there = Scorer.open(folder)
@@ -247,7 +241,6 @@ def train(
         **_about_features(features),
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
-        "history": 0 if history is None else keep_history(history, work / HISTORY_FILE),
         "slices": _about_slices(features, slices),
         "cells": [{name: getattr(one, name) for name in numbers} | one.about for one in models],
         "not_trained": [dict(zip(("setting", "step", "reason"), one, strict=True)) for one in refused],
