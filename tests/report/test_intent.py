@@ -335,13 +335,13 @@ def test_an_evaluation_has_every_number() -> None:
         assert words in said
     assert "<b>random" not in text
     titles = [(chart.title, chart.y or chart.x) for chart in evaluation_charts(found)]
-    assert len(titles) == len(set(titles)) == 2 + 2 + 1 + 2 + 2 + 2 + 1
+    assert len(titles) == len(set(titles)) == 2 + 2 + 2 + 2 + 2 + 1
     whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, compat="published")
     page = evaluation_page(whole)
     assert "<script>alert" not in page.html()
     assert page.protocol["population"] == "whole sessions, when they are over"  # type: ignore[index]
     assert line(evaluation_charts(whole)[0], "average precision").y == pytest.approx([0.394, 0.363])
-    none = [{**cell, "f1": None, "average_precision": None, "lift_10": None} for cell in cells]
+    none = [{**cell, "f1": None, "average_precision": None} for cell in cells]
     assert evaluation_page(evaluation(none)).summary == "Nothing could be evaluated."
 
 

@@ -27,7 +27,7 @@ from diptych.commerce.purchase_intent.features.make import features_of_source, i
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
-from diptych.commerce.purchase_intent.scoring.training import SCORES, score_table
+from diptych.commerce.purchase_intent.scoring.training import SCORES, ScoredTable, score_table
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
@@ -146,6 +146,10 @@ def features(
         next_step([*_INTENT, "ingest", "--help"])
 
 
+def _write_scores_page(scores: ScoredTable, folder: Path) -> None:
+    scores_page(scores).save(folder / PAGE)
+
+
 class ScorerOption(Options):
     """A scorer."""
 
@@ -172,13 +176,8 @@ def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measu
             )
             show(*(one for one in found.tables() if not one.folded), *found.lines())
         else:
-            scores = score_table(
-                Scorer.open(measured.scorer),
-                table,
-                out,
-                given=options,
-                page=lambda one, inside: scores_page(one).save(inside / PAGE),
-            )
+            scorer = Scorer.open(measured.scorer)
+            scores = score_table(scorer, table, out, given=options, page=_write_scores_page)
             show(*scores.tables(), *scores.lines())
     show(f"every prediction and number in {out}; the page is {page}")
     next_step(["open", page])
@@ -240,12 +239,11 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: given.Tr
         diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
     """
     table = open_features(features)
-    places, audited = (
-        {"settings": wanted.setting, "steps": wanted.step},
-        LeakAudit.beside(table, wanted.audit),
-    )
+    audited, setting, step = LeakAudit.beside(table, wanted.audit), wanted.setting, wanted.step
     with stop_on_signal():
-        scorer = fit(table, out, options=options, audit=audited, jobs=wanted.jobs, **places)
+        scorer = fit(
+            table, out, options=options, settings=setting, steps=step, audit=audited, jobs=wanted.jobs
+        )
     show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
     next_step([*_INTENT, "score", out, *sessions])

@@ -39,7 +39,6 @@ _COLUMNS = (
 REFERENCES: Mapping[str, tuple[str, str]] = {
     "average_precision": ("share of purchases", "base_rate"),
     "f1": ("predicting a purchase always", "always_buy_f1"),
-    "lift_10": ("no lift", ""),
 }
 """What a measure is compared with: what it is called, and its column."""
 
@@ -138,8 +137,8 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
     """Return the values behind most charts; then, folded, importance by step and every number of every cell."""
     parts = evaluation_blocks(evaluation)
     del parts["Probabilities"]
-    blocks, lift = [block for part in parts.values() for block in part], MEASURES["lift_10"][0]
-    charts = [one for one in blocks if isinstance(one, Chart) and lift not in (one.x, one.y)]
+    blocks = [block for part in parts.values() for block in part]
+    charts = [one for one in blocks if isinstance(one, Chart)]
     values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
     return [*values, *(one for one in blocks if isinstance(one, Table))]
 
@@ -171,29 +170,25 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
 def gain_tables(grid: Grid, gains: Sequence[Row]) -> list[Table]:
     """Return what the extended set adds to calibrated probabilities, tested over persons."""
     rows = [row for row in gains if row.get("p") is not None]
-    columns = [Column(name.capitalize(), name, 4) for name in ("baseline", "extended")]
+    columns = [Column("Baseline", "baseline", 4), Column("Extended", "extended", 4)]
     columns += [Column("Difference", "difference", 4, ends=""), Column("p", "p", 4)]
-    names = [[row["setting"], step_text(row["step"]), grid.labels[row["model"]]] for row in rows]
+    names = ([row["setting"], step_text(row["step"]), grid.labels[row["model"]]] for row in rows)
     cells = [
         [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
     ]
-    heads = ("Setting", "Step", "Model", *(one.title for one in columns))
     after = f"p of sign flips of persons, {correction_text('holm', len(rows))}; less is better"
-    return (
-        [Table("Brier score of calibrated probabilities", heads, cells, after=after, folded=True)]
-        if rows
-        else []
-    )
+    heads, caption = ("Setting", "Step", "Model", *(one.title for one in columns)), "Brier score, calibrated"
+    return [Table(caption, heads, cells, after=after, folded=True)] * bool(rows)
 
 
 def step_charts(grid: Grid, measure: str) -> list[Chart]:
     """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
     charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
-    for place in grid.fullest.values() if measure == "lift_10" else grid.places:
+    for place in grid.places:
         lines = [cells for model in grid.labels if (cells := grid.line(place, model, measure))]
         if not lines:
             continue
-        held = {cell["step"]: cell[column] if column else 1.0 for cells in lines for cell in cells}
+        held = {cell["step"]: cell[column] for cells in lines for cell in cells}
         if len(grid.steps) > 1:
             drawn = [_line(grid, cells, measure, f"{measure}_") for cells in lines]
             drawn.append(Series(reference, list(held.values()), list(held), colour="ink"))
