@@ -77,7 +77,7 @@ def ingest(
 
 
 class Statistics(Options):
-    """Which statistics."""
+    """Statistics."""
 
     statistic: list[str] = parameter(
         [], "A statistic; all by default. Repeatable.", names=f"{_ROOM}.statistics:STATISTICS"
@@ -87,7 +87,7 @@ class Statistics(Options):
 def describe(
     log: LogFolder,
     out: Out,
-    wanted: Statistics,
+    chosen: Statistics,
     sessions: given.SessionOptions,
     options: given.DescribeOptions,
     engine: given.EngineOptions,
@@ -103,7 +103,7 @@ def describe(
         diptych intent describe log --by visitor --memory-limit 2GB --out visitors
         diptych intent describe log --statistic channels --out channels
     """
-    opened, names = Log.open(log), [one.name for one in choose_statistics(wanted.statistic or None)]
+    opened, names = Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
     check_replaceable(out, Description.marker())
     opened.check_outside(out)
     with engine.open() as runs:
@@ -120,7 +120,7 @@ def describe(
 def features(
     source: Annotated[Path, _argument("LOG", "A log; or a CSV of whole sessions, such as UCI's shoppers.")],
     out: Out,
-    wanted: given.TableOptions,
+    chosen: given.TableOptions,
     options: given.FeatureOptions,
     sessions: given.SessionOptions,
     engine: given.EngineOptions,
@@ -136,7 +136,7 @@ def features(
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
     table = features_of_source(
-        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted)
+        source, folder=out, options=options, sessions=sessions, engine=engine, **dict(chosen)
     )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
@@ -159,7 +159,7 @@ class ScorerOption(Options):
 def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measured: ScorerOption) -> None:
     """Evaluate models of purchase intent on every step of a session, with intervals and calibration.
 
-    Features are fitted on each fold's training part alone. Ctrl-C stops after the model that is being fitted; the
+    Features are fitted on each fold's training part. Ctrl-C stops after the model that is being fitted; the
     same command resumes, after kill -9 too.
 
     Examples:
@@ -184,7 +184,7 @@ def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measu
 
 
 class ChecksOptions(OutOption):
-    """Which checks are run, and what is shown of them."""
+    """Checks, and findings that are shown."""
 
     log: Path | None = parameter(None, "The log that they were made of; the shift test needs it.")
     check: list[str] = parameter(
@@ -196,7 +196,7 @@ class ChecksOptions(OutOption):
     strict: bool = parameter(False, "Exit with 1 when there is an alarm.")
 
 
-def audit(features: Features, wanted: ChecksOptions, options: given.AuditOptions) -> None:
+def audit(features: Features, chosen: ChecksOptions, options: given.AuditOptions) -> None:
     """Look for leaks: features that know the future or the label.
 
     Without --out the audit is written into the features' folder; a scorer trained on the features carries it in its
@@ -206,18 +206,18 @@ def audit(features: Features, wanted: ChecksOptions, options: given.AuditOptions
         diptych intent audit features --log log
         diptych intent audit features --check single-column --strict --out audit
     """
-    target = wanted.out or features / FOLDER
-    log = None if wanted.log is None else Log.open(wanted.log)
-    found = run(open_features(features), log, options=options, checks=wanted.check or None)
+    target = chosen.out or features / FOLDER
+    log = None if chosen.log is None else Log.open(chosen.log)
+    found = run(open_features(features), log, options=options, checks=chosen.check or None)
     found.save(target)
-    show(found.table(wanted.all), found.line(), f"all findings in {target}")
-    if found.alarms and wanted.strict:
+    show(found.table(chosen.all), found.line(), f"all findings in {target}")
+    if found.alarms and chosen.strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
     next_step([*_INTENT, "train", features, "--out", "scorer"])
 
 
 class ScorerOptions(Options):
-    """What a scorer holds."""
+    """Models of a scorer, and its audit."""
 
     setting: list[str] = parameter([], "anonymous or identified; both by default. Repeatable.")
     step: list[int] = parameter([], "Pages that are open; all steps by default. Repeatable.")
@@ -227,7 +227,7 @@ class ScorerOptions(Options):
     jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
 
-def train(features: Features, out: Out, wanted: ScorerOptions, options: given.TrainOptions) -> None:
+def train(features: Features, out: Out, chosen: ScorerOptions, options: given.TrainOptions) -> None:
     """Train a scorer: fitted on all sessions, calibrated by cross-fitting; measured on the last by models without them.
 
     Killed at any moment, the same command resumes. The folder gets a model card and a made-up session to try it with.
@@ -239,10 +239,10 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: given.Tr
         diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
     """
     table = open_features(features)
-    audited, setting, step = LeakAudit.beside(table, wanted.audit), wanted.setting, wanted.step
+    audited, setting, step = LeakAudit.beside(table, chosen.audit), chosen.setting, chosen.step
     with stop_on_signal():
         scorer = fit(
-            table, out, options=options, settings=setting, steps=step, audit=audited, jobs=wanted.jobs
+            table, out, options=options, settings=setting, steps=step, audit=audited, jobs=chosen.jobs
         )
     show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
@@ -250,7 +250,7 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: given.Tr
 
 
 class ScoreOptions(OutOption):
-    """What an answer holds."""
+    """Options of answers."""
 
     reasons: int = parameter(5, "Reasons per score, at most; 0 is faster.", ge=0)
     stream: bool = parameter(
@@ -344,7 +344,7 @@ def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[in
 
 
 class DriftOptions(ScorerOption):
-    """What is compared."""
+    """Options of a comparison."""
 
     step: int | None = parameter(None, "Pages that are open; the last step by default.")
 
@@ -372,7 +372,7 @@ def drift(
 
 
 class ReportOptions(OutOption):
-    """What a page is of."""
+    """Options of a page."""
 
     log: Path | None = parameter(None, "Of a description: the log, to report what its import dropped.")
 

@@ -42,7 +42,7 @@ _TESTS = "p of χ² or Kolmogorov–Smirnov, sessions of a person counted singly
 
 @dataclass(frozen=True)
 class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out DRIFT"):
-    """What changed, feature by feature, and what a scorer is worth on the new sessions."""
+    """Changes, feature by feature, and the worth of a scorer on the new sessions."""
 
     about: dict[str, Any]  # what was compared; of a scorer its options and kind
     rows: list[
@@ -54,7 +54,7 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 
     @property
     def is_large(self) -> bool:
-        """Whether a feature changed much, or how often sessions end in a purchase changed at all."""
+        """True where a feature changed much, or the share of purchases at all."""
         return any(
             one["change"] == "large" or (one["what"] == "purchase" and one["p"] < LEVEL) for one in self.rows
         )

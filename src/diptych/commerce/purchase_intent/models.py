@@ -35,7 +35,7 @@ class IntentModel:
 
     @property
     def output(self) -> Literal["probability", "decision"]:
-        """What its scores are; decisions have to be calibrated first."""
+        """The kind of its scores; decisions have to be calibrated first."""
         return "decision" if self.estimator.startswith("svm.") else "probability"
 
     @property

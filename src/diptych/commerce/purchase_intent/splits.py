@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SplitInput(NamedTuple):
-    """What a split looks at: everything (n,)."""
+    """The columns that a split looks at: everything (n,)."""
 
     labels: np.ndarray  # bool
     persons: np.ndarray  # int64, equal for sessions of one person

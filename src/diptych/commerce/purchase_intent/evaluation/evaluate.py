@@ -70,7 +70,7 @@ def evaluate(
 
     Raises:
         MismatchError: the folder holds an evaluation of another protocol.
-        Interrupted: a stop was asked for; the same call resumes.
+        Interrupted: a stop was requested; the same call resumes.
     """
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
     protocol = _protocol(features, given)
@@ -133,14 +133,14 @@ def _protocol(features: FeatureTable, given: EvaluateOptions) -> Protocol:
     )
 
 
-def _among(kind: str, asked: Iterable[Any] | None, known: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what was asked for, all where nothing was, in the known order."""
-    wanted = set(known if asked is None else asked)
-    if not wanted:
-        raise UsageError(f"no {kind} was asked for", f"name a {kind}, or none for the preset's")
-    for name in sorted(wanted - set(known)):
+def _among(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the requested members, all where None, in the known order."""
+    chosen = set(known if requested is None else requested)
+    if not chosen:
+        raise UsageError(f"no {kind} was requested", f"name a {kind}, or none for the preset's")
+    for name in sorted(chosen - set(known)):
         raise UnknownNameError(kind, str(name), map(str, known))
-    return tuple(name for name in known if name in wanted)
+    return tuple(name for name in known if name in chosen)
 
 
 def _folds(features: FeatureTable, protocol: Protocol) -> list[Fold]:
@@ -201,7 +201,7 @@ def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) ->
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What every unit of a grid needs: the table, the folds of all its sessions, and what is done."""
+    """Run the units of a grid: the table, and the folds of all its sessions."""
 
     features: FeatureTable
     folds: Sequence[Fold]

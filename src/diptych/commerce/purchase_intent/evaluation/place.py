@@ -1,4 +1,4 @@
-"""A setting, feature set and step of a table, where a model is fitted: alone, or on all but each of some folds."""
+"""A setting, feature set and step of a table, where a model is fitted: on some sessions, or on all but each fold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from diptych.core.context import check_stop
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What is modelled, and how."""
+    """Fit a model at a setting, feature set and step."""
 
     table: FeatureTable
     setting: str

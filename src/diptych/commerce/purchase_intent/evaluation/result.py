@@ -83,7 +83,7 @@ class FoldResult(Artifact, kind="intent_fold", version=3):
 
 @dataclass(frozen=True)
 class Protocol(Artifact, kind="intent_evaluation", version=2, recreate=_EVALUATE):
-    """What is evaluated, and how."""
+    """The grid of an evaluation, and how it is evaluated."""
 
     features: str  # fingerprint of the table
     models: tuple[str, ...]  # models, settings, sets, steps: what the grid is made of
@@ -106,7 +106,7 @@ class Protocol(Artifact, kind="intent_evaluation", version=2, recreate=_EVALUATE
 
     @property
     def importance_model(self) -> str:
-        """Whose importances are computed: the first that has impurities, else the first; empty for none."""
+        """The model whose importances are computed: the first that has impurities, else the first; empty for none."""
         if not self.importance:
             return ""
         return next((name for name in self.models if MODELS.get(name).has_impurity), self.models[0])
@@ -158,18 +158,18 @@ class Evaluation(Artifact, kind="intent_results", version=2, recreate=_EVALUATE)
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the numbers should know besides."""
+        """Notes for a reader of the numbers."""
         return [*self.about["notes"], *self.remarks]
 
     def cell(self, setting: str, feature_set: str, step: int, model: str) -> dict[str, Any]:
         """Return the numbers of one."""
         names = ("setting", "set", "step", "model")
         known = {tuple(one[name] for name in names): one for one in self.cells}
-        asked = (setting, feature_set, step, model)
-        if asked not in known:
-            texts = [", ".join(map(str, one)) for one in (asked, *known)]
+        key = (setting, feature_set, step, model)
+        if key not in known:
+            texts = [", ".join(map(str, one)) for one in (key, *known)]
             raise UnknownNameError("cell (setting, set, step, model)", texts[0], texts[1:])
-        return known[asked]
+        return known[key]
 
     def scores(self, setting: str, feature_set: str, step: int, model: str) -> FoldScores:
         """Return what a model predicts for every test session."""

@@ -117,7 +117,7 @@ def example_session(about: Row) -> dict[str, Any]:
         {"t": time, "action": "page", "page_type": types[place % min(3, len(types))]}
         for place, time in enumerate(times)
     ]
-    session: dict[str, Any] = {"id": "an example; nobody's session", **first, "events": events}
+    session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
     if any(cell["setting"] == "identified" for cell in about["cells"]):
         history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
         session |= {"visitor_id": "example-visitor", "history": history}

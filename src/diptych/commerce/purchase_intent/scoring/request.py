@@ -211,7 +211,7 @@ def read(model: type[T], given: Any, where: str) -> T:
 
 @dataclass
 class SessionSoFar:
-    """What is known of a session at this moment; the words are those of the sessions and pages of a log."""
+    """A session as it is known at this moment; the words are those of the sessions and pages of a log."""
 
     start_us: int  # time of the first event
     device: str  # of the first event
@@ -226,7 +226,7 @@ class SessionSoFar:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the visitor is known by now, on arrival or before the page opened last, as for sessions of a log."""
+        """True where the visitor is known, on arrival or before the page opened last, as for sessions of a log."""
         before = self.pages_before_identified
         return before is not None and (before == 0 or before < self.n_pages)
 

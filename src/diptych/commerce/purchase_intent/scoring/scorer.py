@@ -64,7 +64,7 @@ _WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"
 
 
 class Reason(BaseModel):
-    """What one feature does to the odds of a purchase in this session."""
+    """The effect of one feature on the odds of a purchase in this session."""
 
     model_config = ConfigDict(frozen=True)
     feature: str = Field(description="its name")
@@ -116,7 +116,7 @@ class Score(BaseModel):
 
 
 class Refusal(BaseModel):
-    """What is answered to a document that cannot be scored."""
+    """The answer to a document that cannot be scored."""
 
     error: str = Field(description="what is wrong")
     fix: str = Field(description="what to do")
@@ -141,7 +141,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
-    """What scores the sessions of one setting at one step."""
+    """Score the sessions of one setting at one step."""
 
     setting: str  # anonymous, identified or all
     step: int  # pages that are open, -1 for whole sessions
@@ -274,7 +274,7 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it scores whole sessions of a table, and none that still run."""
+        """True of a scorer of whole sessions of a table, which scores none that still run."""
         return bool(self.about["kind"] == "whole")
 
     @property

@@ -65,7 +65,7 @@ class Slices(NamedTuple):
     fit: np.ndarray  # of the sessions that the measured model learns from
     holdout: np.ndarray  # of those that it is measured on
     split: str  # time or grouped
-    note: str  # how they were told apart
+    note: str  # how they were divided
 
 
 def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0) -> Slices:
@@ -80,7 +80,7 @@ def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0
         last = "the last sessions are measured on, by a model of those that ended before"
         return Slices(features.end_us < end, starts >= end, "time", last)
     if split == "time":
-        note = f"the sessions have no times to be told apart by, so that {note}"
+        note = f"the sessions have no times to be divided by, so that {note}"
     drawn = draw_uniform(seed, features.persons) >= 1 - holdout
     return Slices(~drawn, drawn, "grouped", note)
 
@@ -192,7 +192,7 @@ def measure(
 
 @dataclass(frozen=True)
 class TrainedOf(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
-    """What the models of a scorer are trained on, and how."""
+    """The fingerprint of what the models of a scorer are trained on, and how."""
 
     plan: str
 
@@ -267,20 +267,20 @@ def _fit_unit(made: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str,
 def _places(
     features: FeatureTable, options: TrainOptions, settings: Sequence[str] | None, steps: Sequence[int] | None
 ) -> list[tuple[str, int]]:
-    """Return settings and steps in the table's order; everything that was asked for is there."""
+    """Return settings and steps in the table's order; unknown ones are refused."""
     if features.compat == "published":
         raise UsageError(
-            "features made as published look at what comes later: whether somebody logs in at all",
+            "features made as published look at what comes later: whether the visitor logs in at all",
             "make them without --compat published to train what will be used",
         )
     MODELS.get(options.model)
     sets = features.sets if features.is_whole else [options.feature_set]
-    asked = (
+    given = (
         ("setting", settings, features.settings),
         ("step", steps, features.steps),
         ("feature set", sets, features.sets),
     )
-    for kind, names, known in asked:
+    for kind, names, known in given:
         for name in names or ():
             if name not in known:
                 raise UnknownNameError(kind, str(name), map(str, known))
