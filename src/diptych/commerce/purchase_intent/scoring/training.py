@@ -154,10 +154,9 @@ def fit_rows(
     )
 
 
-def fit_step(
-    features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions
-) -> StepModel:
+def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
+    (features, slices, options), (setting, step) = given, place
     rows, labels = features.population(setting, step), features.labels
     parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
     before = fit_rows(features, setting, step, parts["without_holdout"], options)
@@ -232,7 +231,7 @@ def train(
     job = Job(work, plan, StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
     table = features if jobs == 1 else features.folder
-    job.run(fitting, _fit_unit, processes=jobs, setup=_begin, setup_args=(table, slices, options))
+    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, slices, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
     refused = [(*place, reason) for place, reason in reasons.items() if reason]
     numbers = ("setting", "step", "base_rate", "threshold", "cost_threshold")
@@ -257,11 +256,6 @@ def train(
 
 def _begin(table: FeatureTable | Path, *given: Any) -> tuple[Any, ...]:
     return (open_features(table) if isinstance(table, Path) else table, *given)
-
-
-def _fit_unit(made: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
-    features, slices, options = made
-    return fit_step(features, *place, slices, options)
 
 
 def _places(
