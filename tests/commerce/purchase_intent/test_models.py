@@ -167,10 +167,22 @@ def test_every_session_is_tested_once_by_all_others(name: str, n: int, folds: in
             assert not set(table.persons[fold.train].tolist()) & set(table.persons[fold.test].tolist())
     if name == "random":
         assert max(bought) - min(bought) <= 1
+    else:
+        assert max(bought) - min(bought) <= table.labels.sum() / folds + 2
     again = SPLITS.get(name).folds(table, folds, seed)
     assert [fold.test.tolist() for fold in again] == [fold.test.tolist() for fold in found]
     other = SPLITS.get(name).folds(table, folds, seed + 1)
     assert [fold.test.tolist() for fold in other] != [fold.test.tolist() for fold in found]
+
+
+def test_grouped_folds_are_dealt_there_and_back_again() -> None:
+    # One person with 6 sessions with a purchase, one with 5, … one with 1; as many with none.
+    sizes = [size for size in range(1, 7) for _ in range(2)]
+    labels = [place % 2 for place, size in enumerate(sizes) for _ in range(size)]
+    persons = [place for place, size in enumerate(sizes) for _ in range(size)]
+    found = SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
+    # Buyers: 6 and 1, 5 and 2, 4 and 3; those of 6 to 1 sessions without one likewise.
+    assert [(int(np.array(labels)[fold.test].sum()), len(fold.test)) for fold in found] == [(7, 14)] * 3
 
 
 def test_time_trains_on_what_had_ended_before_the_test_part() -> None:

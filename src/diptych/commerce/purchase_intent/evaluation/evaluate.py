@@ -12,7 +12,7 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
-from diptych.commerce.purchase_intent.evaluation.place import Place
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
 from diptych.commerce.purchase_intent.evaluation.result import (
     RESULTS,
     Evaluation,
@@ -220,7 +220,7 @@ class Work:
         train, test = _inside(fold.train, population), _inside(fold.test, population)
         for name in how.models:
             check_stop("stopped: finished folds are kept")
-            place = Place(self.features, *unit[:3], name, how.balanced, how.seed)
+            place = Fitting(self.features, *unit[:3], name, how.balanced, how.seed)
             fitted, model = place.fit(train)
             X = fitted.matrix(self.features.at(test, unit.step))
             raw = model.scores(X)
@@ -233,7 +233,7 @@ class Work:
         return FoldResult(scores, importance)
 
     def _calibrated(
-        self, place: Place, model: FittedModel, raw: np.ndarray, train: np.ndarray
+        self, place: Fitting, model: FittedModel, raw: np.ndarray, train: np.ndarray
     ) -> tuple[np.ndarray, float, str]:
         """Return probabilities, the threshold on them, and why there are none.
 
@@ -250,8 +250,6 @@ class Work:
             number = min(_INNER_FOLDS, split.default_folds)
             inner = split.folds(SplitInput.of(self.features, train), number, self.protocol.seed)[0]
             held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
-            if not np.ptp(x):
-                raise DataError("the model is a constant")
             platt = measures.fit_platt(x, labels[held])
         except DataError as error:
             return none, np.nan, f"inside the training part: {error.message}"

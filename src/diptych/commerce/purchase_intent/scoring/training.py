@@ -19,7 +19,7 @@ import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.place import Place
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
@@ -126,7 +126,7 @@ def fit_rows(
 ) -> StepModel:
     """Fit features and model on ``rows``; calibration and thresholds on predictions of models without each fold."""
     chosen = features.sets[0] if features.is_whole else options.feature_set
-    place = Place(features, setting, chosen, step, options.model, options.balanced, options.seed)
+    place = Fitting(features, setting, chosen, step, options.model, options.balanced, options.seed)
     held, x = place.cross_fit(person_folds(features, rows, options))
     labels = features.labels[held]
     calibration, note = fit_calibration(options.calibrate, x, labels)

@@ -16,7 +16,7 @@ from diptych.core.context import check_stop
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Fitting:
     """Fit a model at a setting, feature set and step."""
 
     table: FeatureTable
