@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
+from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
 from diptych.commerce.purchase_intent.evaluation.result import (
     RESULTS,
     Evaluation,
