@@ -68,13 +68,11 @@ def measured_table(caption: str, cells: Sequence[Row]) -> Table:
     if any(cell["cost_threshold"] is not None for cell in cells):
         columns += _COSTS
         after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
-    rows = [
-        [
-            *(Cell(cell["setting"]), Cell(step_text(cell["step"]))),
-            *(one.cell({**cell, **(cell["measures"] or {"base_rate": None})}) for one in columns),
-        ]
-        for cell in cells
-    ]
+    rows = []
+    for cell in cells:
+        found = (cell["measures"] or {}) | {name: cell[name] for name in ("threshold", "cost_threshold")}
+        names = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
+        rows.append([*names, *(one.cell(found) for one in columns)])
     return Table(caption, ("setting", "step", *(one.title for one in columns)), rows, after=after)
 
 
