@@ -91,6 +91,7 @@ intent audit features
 intent train features --out scorer --model logistic-regression --samples 0 --step 0
 intent score scorer scorer/example.json
 intent score scorer features --out scores
+intent drift features features --scorer scorer --out drift
 intent report description
 """,
 }

@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from commands import Command
 from events import write_log
@@ -14,7 +13,7 @@ from imported import events_of
 from intent_rows import cells_of
 
 from diptych.commerce.logs import Log
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Protocol, Results
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation, Protocol
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.statistics import Description
 
@@ -222,11 +221,10 @@ def evaluated(folder: Path) -> Path:
     }
     names = (("random-forest",), ("anonymous",), ("extended",), (5,))
     protocol = Protocol("f00", *names, "random", 2, True, True, False, 0, "1", about=about)
-    none = np.zeros(0, dtype=np.int64)
     how = {"samples": 0, "confidence": 0.95, "seed": 0}
     folder.mkdir()
     protocol.save(folder / Protocol.marker())
-    Results(how, [cell], [], [], [], [], none, none).save(folder / RESULTS, of=protocol.key)
+    Evaluation(protocol, how, [cell], [], [], [], []).save(folder / RESULTS, of=protocol.key)
     return folder
 
 

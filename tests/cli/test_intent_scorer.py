@@ -12,6 +12,7 @@ from feature_tables import small_features
 from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.auditing import LeakAudit
+from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer
@@ -84,7 +85,7 @@ def test_audit_train_and_score(diptych: Command, tmp_path: Path) -> None:
     done = diptych(f"intent score {out} {out}/example.json --out {tmp_path}/one.json")
     score = opened.score(json.loads((out / "example.json").read_text(encoding="utf-8")))
     done.shows(score.line(), score.reasons[0].label)
-    assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8")) == score.to_dict()
+    assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8")) == score.model_dump(mode="json")
 
 
 def test_lines_in_and_lines_out(
@@ -133,6 +134,22 @@ def test_a_table(diptych: Command, scorer: Scorer, tmp_path: Path) -> None:
     assert len(lines) == 1 + sum(cell["scored"] for cell in about["cells"])
     assert f"next: head {tmp_path / 'scores' / 'scores.csv'}" in done.out
     diptych(f"intent score {scorer.folder} {later.folder}", refused="nowhere to write")
+
+
+def test_drift(diptych: Command, scorer: Scorer, features: FeatureTable, tmp_path: Path) -> None:
+    later, out = small_features(tmp_path / "later", n=400, seed=9), tmp_path / "drift"
+    done = diptych(f"intent drift {features.folder} {later.folder} --scorer {scorer.folder} --out {out}")
+    found = Drift.open(out)
+    done.shows(*found.lines(), "The scorer on the new sessions", "purchase")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "stability index" in page
+    assert found.lines()[0] in page
+    diptych(f"intent drift {features.folder} {later.folder} --step 11 --out {out}", code=None)
+    csv = [
+        made_up_table(tmp_path / f"{name}.csv", 200, seed=seed) for seed, name in enumerate(("old", "new"))
+    ]
+    done = diptych("intent drift", *csv, "--out", tmp_path / "whole")
+    done.shows("at the session's end", f"open {tmp_path / 'whole' / 'report.html'}")
 
 
 def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tmp_path: Path) -> None:

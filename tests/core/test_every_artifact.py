@@ -29,11 +29,10 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
 from diptych.commerce.purchase_intent.evaluation.result import (
-    FoldImportance,
+    Evaluation,
     FoldResult,
     FoldScores,
     Protocol,
-    Results,
 )
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
@@ -61,8 +60,11 @@ ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metr
 
 ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
 NUMBERS = np.arange(4.0)
-FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), warnings=("w",))
-IMPORTANCE = FoldImportance(("a", "b"), np.array([True, False]), np.array([0.5, np.nan]), np.ones((2, 3)))
+FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, NUMBERS, np.arange(4), warnings=("w",))
+PROTOCOL = Protocol(
+    *("f", ("svm",), ("anonymous",), ("extended",), (0, 5), "random", 2, True, True, False, 0, "1"),
+    about=ABOUT,
+)
 
 
 def classifier() -> FittedModel:
@@ -131,16 +133,13 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     EvaluationProtocol: lambda: EvaluationProtocol(
         "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
     ),
-    FoldResult: lambda: FoldResult({"svm": FOLD}, IMPORTANCE),
+    FoldResult: lambda: FoldResult({"svm": FOLD}, [ABOUT]),
     LeakAudit: lambda: LeakAudit("f", ABOUT, {"drift": "d"}, (Finding("drift", "a", "text", value=0.5),)),
     Log: lambda: Log(ABOUT),
-    Protocol: lambda: Protocol(
-        *("f", ("svm",), ("anonymous",), ("extended",), (0, 5), "random", 2, True, True, False, 0, "1"),
-        about=ABOUT,
-    ),
+    Protocol: lambda: PROTOCOL,
     Reranked: lambda: Reranked(CANDIDATES, CANDIDATES, True, ABOUT),
     Result: result,
-    Results: lambda: Results(ABOUT, [ABOUT], [], [], [], ["note"], NUMBERS > 1, np.arange(4)),
+    Evaluation: lambda: Evaluation(PROTOCOL, ABOUT, [ABOUT], [], [], [], ["note"]),
     ScoredTable: lambda: ScoredTable(ABOUT),
     SavedEncoders: lambda: SavedEncoders({"source": "grid"}),
     Scorer: lambda: Scorer(ABOUT),

@@ -30,7 +30,7 @@ from parsed_page import Parsed
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.described import charts_of, description_tables, tables_of
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.result import Protocol, Results
+from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
     evaluation_blocks,
@@ -265,7 +265,7 @@ def test_what_the_import_dropped(tmp_path: Path) -> None:
 def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -> Evaluation:
     """Return an evaluation as its folder would hold it."""
     grid = Grid(cells)
-    scorer, compat = more.pop("scorer", ""), more.pop("compat", "none")
+    compat = more.pop("compat", "none")
     kind = "whole" if grid.steps == [-1] else "steps"
     fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
     about = {
@@ -288,19 +288,17 @@ def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -
         "notes": ["split random: sessions at random", "no weights for classes in KNN"],
     }
     names = (tuple(dict.fromkeys(cell[one] for cell in cells)) for one in ("model", "setting", "set", "step"))
-    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", scorer=scorer, about=about)
+    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", about=about)
     values = {
         "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
         "cells": cells,
         "gains": [],
         "importance": [],
         "left_out": [],
-        "notes": [],
-        "labels": np.zeros(0, dtype=bool),
-        "persons": np.zeros(0, dtype=np.int64),
+        "remarks": [],
         **more,
     }
-    return Evaluation(Path(), protocol, Results(**values))
+    return Evaluation(protocol, **values)
 
 
 def test_an_evaluation_has_every_number() -> None:
@@ -337,14 +335,13 @@ def test_an_evaluation_has_every_number() -> None:
         assert words in said
     assert "<b>random" not in text
     titles = [(chart.title, chart.y or chart.x) for chart in evaluation_charts(found)]
-    assert len(titles) == len(set(titles)) == 2 + 2 + 1 + 2 + 2 + 2 + 1
-    whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, scorer="scorer x", compat="published")
+    assert len(titles) == len(set(titles)) == 2 + 2 + 2 + 2 + 2 + 1
+    whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, compat="published")
     page = evaluation_page(whole)
-    assert page.commands == []
     assert "<script>alert" not in page.html()
     assert page.protocol["population"] == "whole sessions, when they are over"  # type: ignore[index]
     assert line(evaluation_charts(whole)[0], "average precision").y == pytest.approx([0.394, 0.363])
-    none = [{**cell, "f1": None, "average_precision": None, "lift_10": None} for cell in cells]
+    none = [{**cell, "f1": None, "average_precision": None} for cell in cells]
     assert evaluation_page(evaluation(none)).summary == "Nothing could be evaluated."
 
 
@@ -428,7 +425,7 @@ def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer) -> None
             assert any(one.startswith(f"{found[name]:.3f}") for one in shown)
         assert {
             f"{found['brier']:.4f}",
-            f"{found['brier_base_rate']:.4f}",
+            f"{found['brier_prior']:.4f}",
             f"{cell['threshold']:.3f}",
         } <= set(shown)
     example = json.loads((scorer.folder / "example.json").read_text("utf-8"))
@@ -452,7 +449,6 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
         **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
         "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
         "audit": {"checks": ["shift"], "findings": [alarm, {**alarm, "alarm": False}]},
-        "history": 1234,
     }
     broken = replace(scorer, about=about)
     object.__setattr__(broken, "folder", folder)
@@ -464,5 +460,4 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     assert page.notes == [
         "Not trained: identified, step 10: 3 purchases.",
         "Alarm of the leak audit, shift dwell: looks ahead.",
-        "The folder holds the history of 1,234 visitors: personal data.",
     ]

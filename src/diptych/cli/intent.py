@@ -13,28 +13,22 @@ import typer
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.commerce.logs import Log
 from diptych.commerce.logs import ingest as read
-from diptych.commerce.logs.ingest import Cleaning, ImportOptions
+from diptych.commerce.logs.cleaning import Cleaning
+from diptych.commerce.logs.ingest import ImportOptions
+from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.described import description_tables
+from diptych.commerce.purchase_intent.drift import drift as compare
+from diptych.commerce.purchase_intent.drift import opened
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
-from diptych.commerce.purchase_intent.options import (
-    AuditOptions,
-    DescribeOptions,
-    EngineOptions,
-    EvaluateOptions,
-    FeatureOptions,
-    SessionOptions,
-    TableOptions,
-    TrainOptions,
-)
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
-from diptych.commerce.purchase_intent.scoring.training import SCORES, score_table
+from diptych.commerce.purchase_intent.scoring.training import SCORES, ScoredTable, score_table
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
@@ -44,6 +38,7 @@ from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 from diptych.data.source import OutOption
+from diptych.report.document import Page, Section
 from diptych.report.intent import PAGE, description_page, evaluation_page, page_of, scores_page
 
 _INTENT = ("diptych", "intent")
@@ -83,7 +78,7 @@ def ingest(
 
 
 class Statistics(Options):
-    """Which statistics."""
+    """Statistics."""
 
     statistic: list[str] = parameter(
         [], "A statistic; all by default. Repeatable.", names=f"{_ROOM}.statistics:STATISTICS"
@@ -93,10 +88,10 @@ class Statistics(Options):
 def describe(
     log: LogFolder,
     out: Out,
-    wanted: Statistics,
-    sessions: SessionOptions,
-    options: DescribeOptions,
-    engine: EngineOptions,
+    chosen: Statistics,
+    sessions: given.SessionOptions,
+    options: given.DescribeOptions,
+    engine: given.EngineOptions,
     discretion: Discretion,
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
@@ -109,7 +104,7 @@ def describe(
         diptych intent describe log --by visitor --memory-limit 2GB --out visitors
         diptych intent describe log --statistic channels --out channels
     """
-    opened, names = Log.open(log), [one.name for one in choose_statistics(wanted.statistic or None)]
+    opened, names = Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
     check_replaceable(out, Description.marker())
     opened.check_outside(out)
     with engine.open() as runs:
@@ -126,10 +121,10 @@ def describe(
 def features(
     source: Annotated[Path, _argument("LOG", "A log; or a CSV of whole sessions, such as UCI's shoppers.")],
     out: Out,
-    wanted: TableOptions,
-    options: FeatureOptions,
-    sessions: SessionOptions,
-    engine: EngineOptions,
+    chosen: given.TableOptions,
+    options: given.FeatureOptions,
+    sessions: given.SessionOptions,
+    engine: given.EngineOptions,
 ) -> None:
     """Make the features of thesis Table 6.7: what is known before any page and after each of ten.
 
@@ -142,7 +137,7 @@ def features(
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
     table = features_of_source(
-        source, folder=out, options=options, sessions=sessions, engine=engine, wanted=wanted
+        source, folder=out, options=options, sessions=sessions, engine=engine, wanted=chosen
     )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
@@ -152,18 +147,20 @@ def features(
         next_step([*_INTENT, "ingest", "--help"])
 
 
-Measured = Annotated[
-    Path | None,
-    typer.Option(
-        help="Measure a trained scorer on these sessions instead; nothing is fitted.", metavar="PATH"
-    ),
-]
+def _write_scores_page(scores: ScoredTable, folder: Path) -> None:
+    scores_page(scores).save(folder / PAGE)
 
 
-def evaluate(features: Features, out: Out, options: EvaluateOptions, scorer: Measured = None) -> None:
+class ScorerOption(Options):
+    """A scorer."""
+
+    scorer: Path | None = parameter(None, "A trained scorer to measure on these sessions; nothing is fitted.")
+
+
+def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measured: ScorerOption) -> None:
     """Evaluate models of purchase intent on every step of a session, with intervals and calibration.
 
-    Features are fitted on each fold's training part alone. Ctrl-C stops after the model that is being fitted; the
+    Features are fitted on each fold's training part. Ctrl-C stops after the model that is being fitted; the
     same command resumes, after kill -9 too.
 
     Examples:
@@ -172,31 +169,23 @@ def evaluate(features: Features, out: Out, options: EvaluateOptions, scorer: Mea
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
-    page = out / PAGE
+    page, table = out / PAGE, open_features(features)
     with stop_on_signal():
-        if scorer is None:
+        if measured.scorer is None:
             found = evaluate_models(
-                open_features(features),
-                out,
-                page=lambda one: evaluation_page(one).save(page),
-                **dict(options),
+                table, out, page=lambda one: evaluation_page(one).save(page), **dict(options)
             )
             show(*(one for one in found.tables() if not one.folded), *found.lines())
         else:
-            scores = score_table(
-                Scorer.open(scorer),
-                open_features(features),
-                out,
-                given=options,
-                page=lambda one, inside: scores_page(one).save(inside / PAGE),
-            )
+            scorer = Scorer.open(measured.scorer)
+            scores = score_table(scorer, table, out, given=options, page=_write_scores_page)
             show(*scores.tables(), *scores.lines())
     show(f"every prediction and number in {out}; the page is {page}")
     next_step(["open", page])
 
 
 class ChecksOptions(OutOption):
-    """Which checks are run, and what is shown of them."""
+    """Checks, and findings that are shown."""
 
     log: Path | None = parameter(None, "The log that they were made of; the shift test needs it.")
     check: list[str] = parameter(
@@ -208,7 +197,7 @@ class ChecksOptions(OutOption):
     strict: bool = parameter(False, "Exit with 1 when there is an alarm.")
 
 
-def audit(features: Features, wanted: ChecksOptions, options: AuditOptions) -> None:
+def audit(features: Features, chosen: ChecksOptions, options: given.AuditOptions) -> None:
     """Look for leaks: features that know the future or the label.
 
     Without --out the audit is written into the features' folder; a scorer trained on the features carries it in its
@@ -218,34 +207,28 @@ def audit(features: Features, wanted: ChecksOptions, options: AuditOptions) -> N
         diptych intent audit features --log log
         diptych intent audit features --check single-column --strict --out audit
     """
-    target = wanted.out or features / FOLDER
-    log = None if wanted.log is None else Log.open(wanted.log)
-    found = run(open_features(features), log, options=options, checks=wanted.check or None)
+    target = chosen.out or features / FOLDER
+    log = None if chosen.log is None else Log.open(chosen.log)
+    found = run(open_features(features), log, options=options, checks=chosen.check or None)
     found.save(target)
-    show(found.table(wanted.all), found.line(), f"all findings in {target}")
-    if found.alarms and wanted.strict:
+    show(found.table(chosen.all), found.line(), f"all findings in {target}")
+    if found.alarms and chosen.strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
     next_step([*_INTENT, "train", features, "--out", "scorer"])
 
 
 class ScorerOptions(Options):
-    """What a scorer holds."""
+    """Models of a scorer, and its audit."""
 
     setting: list[str] = parameter([], "anonymous or identified; both by default. Repeatable.")
     step: list[int] = parameter([], "Pages that are open; all steps by default. Repeatable.")
-    keep_history: Path | None = parameter(
-        None,
-        "The log of these features: keep its visitors' histories, personal data, in the scorer, so that requests "
-        "need not bring them.",
-        metavar="LOG",
-    )
     audit: Path | None = parameter(
         None, "A leak audit for the model card; the one in the features' folder by default."
     )
     jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
 
-def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOptions) -> None:
+def train(features: Features, out: Out, chosen: ScorerOptions, options: given.TrainOptions) -> None:
     """Train a scorer: fitted on all sessions, calibrated by cross-fitting; measured on the last by models without them.
 
     Killed at any moment, the same command resumes. The folder gets a model card and a made-up session to try it with.
@@ -257,28 +240,18 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
         diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
     """
     table = open_features(features)
-    log = None if wanted.keep_history is None else Log.open(wanted.keep_history)
+    audited, setting, step = LeakAudit.stored(table, chosen.audit), chosen.setting, chosen.step
     with stop_on_signal():
         scorer = fit(
-            table,
-            out,
-            options=options,
-            settings=wanted.setting or None,
-            steps=wanted.step or None,
-            history=None if log is None else table.sessions(log),
-            audit=LeakAudit.stored(table, wanted.audit),
-            jobs=wanted.jobs,
+            table, out, options=options, settings=setting, steps=step, audit=audited, jobs=chosen.jobs
         )
-    example = out / EXAMPLE
     show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
-    if scorer.is_whole:
-        next_step([*_INTENT, "score", out, features, "--out", out.with_name("scores")])
-    else:
-        next_step([*_INTENT, "score", out, example])
+    sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
+    next_step([*_INTENT, "score", out, *sessions])
 
 
 class ScoreOptions(OutOption):
-    """What an answer holds."""
+    """Options of answers."""
 
     reasons: int = parameter(5, "Reasons per score, at most; 0 is faster.", ge=0)
     stream: bool = parameter(
@@ -323,7 +296,7 @@ def score(
         one = opened.score(read_json(path), reasons=options.reasons)
         show(one.line(), *([reasons_table(one.reasons)] if one.reasons else []), *one.notes)
         if out is not None:
-            write_text(out, json.dumps(one.to_dict()) + "\n")
+            write_text(out, one.model_dump_json() + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
     else:
         answered, failed = _score_lines(opened, source, options)
@@ -340,13 +313,12 @@ def _kind_of_sessions(source: str, stream: bool) -> str:
     path = Path(source)
     if source != "-" and not path.exists():
         raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
-    kind = "lines" if source == "-" else "table" if is_table(path) else "session"
-    if kind == "session" and path.is_dir():
-        raise DataError(
-            f"{source} holds no features", "make them: diptych intent features log --out features"
-        )
-    if kind == "session" and path.suffix != ".json":
-        kind = "lines"
+    kind = "lines" if source == "-" or path.suffix != ".json" else "session"
+    if source != "-" and is_table(path):
+        kind = "table"
+    elif path.is_dir():
+        fix = "make them: diptych intent features log --out features"
+        raise DataError(f"{source} holds no features", fix)
     if stream and kind != "lines":
         raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
     return kind
@@ -372,8 +344,36 @@ def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[in
     return answered, failed
 
 
+class DriftOptions(ScorerOption):
+    """Options of a comparison."""
+
+    step: int | None = parameter(None, "Pages that are open; the last step by default.")
+
+
+def drift(
+    old: Annotated[Path, _argument("OLD", "A log, features, or a table of whole sessions as .csv.")],
+    new: Annotated[Path, _argument("NEW", "The same of later sessions.")],
+    out: Out,
+    options: DriftOptions,
+) -> None:
+    """Find out whether later sessions differ: base rate, every feature, and a scorer's calibration on them.
+
+    Examples:
+        diptych intent drift features later-features --scorer scorer --out drift
+        diptych intent drift log later-log --step 5 --out drift
+    """
+    scorer = None if options.scorer is None else Scorer.open(options.scorer)
+    with opened(old) as before, opened(new) as after:
+        found = compare(before, after, scorer, options.step)
+    section, (first, *lines) = Section("What changed", (*found.charts(), *found.tables())), found.lines()
+    page = Page(title="Drift", summary=first, sections=[section], notes=lines)
+    found.save(out, also=lambda inside: page.save(inside / PAGE))
+    show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")
+    next_step([*_INTENT, "train", new, "--out", "scorer"] if found.is_large else ["open", out / PAGE])
+
+
 class ReportOptions(OutOption):
-    """What a page is of."""
+    """Options of a page."""
 
     log: Path | None = parameter(None, "Of a description: the log, to report what its import dropped.")
 

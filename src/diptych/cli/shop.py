@@ -9,7 +9,17 @@ INTENT = group(
     "Predict purchases: from raw shop logs to a calibrated, explained probability.",
     {
         name: f"diptych.cli.intent:{name}"
-        for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
+        for name in (
+            "ingest",
+            "describe",
+            "features",
+            "evaluate",
+            "audit",
+            "train",
+            "score",
+            "drift",
+            "report",
+        )
     },
 )
 CATEGORIES = group(

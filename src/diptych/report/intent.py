@@ -211,7 +211,7 @@ _READING = {
 def evaluation_page(evaluation: Evaluation) -> Page:
     """Return the page of an evaluation."""
     about, protocol, grid = evaluation.about, evaluation.protocol, Grid(evaluation.cells)
-    features, how, folds = about["features"], evaluation.results.intervals, about["split"]["folds"]
+    features, how, folds = about["features"], evaluation.intervals, about["split"]["folds"]
     sections = [
         Section(title, blocks, _READING[title])
         for title, blocks in evaluated.evaluation_blocks(evaluation).items()
@@ -240,7 +240,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         sections=[section for section in sections if section.blocks] if evaluation.cells else [],
         protocol=facts,
         notes=_sentences([*left, *(note for note in evaluation.notes if not note.startswith("split "))]),
-        commands=[] if protocol.scorer else [_evaluate_command(evaluation)],
+        commands=[_evaluate_command(evaluation)],
     )
 
 

@@ -23,44 +23,36 @@ Weighting = Literal["class_weight", "sample_weight", "none"]
 
 @dataclass(frozen=True)
 class IntentModel:
-    """One classifier.
-
-    Attributes:
-        estimator: its last step, a name in scikit-learn, and the ``options`` that differ from its defaults.
-        presets: which of ``paper`` and ``fast`` it belongs to.
-        weighting: how classes are balanced; ``none`` where the model has no way, which reports say.
-    """
+    """One classifier."""
 
     name: str  # e.g. random-forest
     label: str  # as tables print it, e.g. RF
     description: str  # one line, with the settings that matter
-    estimator: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    presets: tuple[str, ...] = ()
-    weighting: Weighting = "class_weight"
+    estimator: str  # its last step in scikit-learn
+    options: Mapping[str, Any] = field(default_factory=dict)  # that differ from scikit-learn's
+    presets: tuple[str, ...] = ()  # which of paper and fast it belongs to
+    weighting: Weighting = "class_weight"  # how classes are balanced; none where the model has no way
 
     @property
     def output(self) -> Literal["probability", "decision"]:
-        """Whether its scores are probabilities, or decisions that have to be calibrated first."""
+        """The kind of its scores; decisions have to be calibrated first."""
         return "decision" if self.estimator.startswith("svm.") else "probability"
 
     @property
     def has_impurity(self) -> bool:
-        """Whether it is a forest, which takes missing values as they are, and tells importance by impurity."""
+        """True of forests, which take missing values as they are and have importances by impurity."""
         return self.estimator.endswith("RandomForestClassifier")
 
     @property
     def threshold(self) -> float:
-        """The score from which on a purchase is predicted when nothing is tuned: 0.5, or 0 of a decision."""
+        """The score from which on a purchase is predicted when nothing is tuned."""
         return 0.5 if self.output == "probability" else 0.0
 
     def pipeline(self, class_weight: str | None, seed: int) -> Any:
         """Return an unfitted scikit-learn pipeline.
 
-        A missing value is replaced by its column's median, and another column says that it was missing, so that a
-        model may learn from that too. A column without any value in training becomes 0; a constant one stays: a fold
-        that happens to lack a value must not change which columns there are. Columns get mean 0 and variance 1 for
-        models that measure distances or penalise weights.
+        Missing values become their column's median, 0 where training has none, and another column says that they were
+        missing: a fold that happens to lack a value must not change which columns there are.
         """
         from sklearn.impute import SimpleImputer
         from sklearn.kernel_approximation import Nystroem
@@ -86,9 +78,8 @@ class IntentModel:
 MODELS: Registry[IntentModel] = Registry("model", __name__)
 """All classifiers."""
 
-# HistGB's trees are small and learn slowly: with scikit-learn's settings a few thousand sessions are learned by heart.
-# Of five settings these were best or near it on generated logs and on UCI's sessions. It takes missing values itself,
-# but fails where the sample that it bins by holds none but them.
+# With scikit-learn's settings HistGB learns a few thousand sessions by heart; of five these were best or near it on
+# generated logs and on UCI's sessions. It takes missing values itself, but fails where a sample has none but them.
 _SMALL_TREES = {"max_leaf_nodes": 8, "min_samples_leaf": 50, "learning_rate": 0.05, "early_stopping": False}
 _FEW_TREES = {"n_estimators": 50, "min_samples_leaf": 10, "n_jobs": 1}
 _DECLARED = """
@@ -125,7 +116,6 @@ for _line in _DECLARED.strip().splitlines():
 
 @cache
 def _threads() -> Any:
-    """Return the controller of BLAS and OpenMP as models use them; finding the libraries takes as long as a score."""
     for name in ("scipy.linalg", "sklearn.ensemble"):
         importlib.import_module(name)
     return require("threadpoolctl", "commerce", "fitting models").ThreadpoolController()
@@ -155,11 +145,11 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
     name: str  # of its declaration
     columns: int  # how many it takes
     balanced: bool  # whether classes were to weigh the same
-    seed: int  # of the fit
-    weighting: Weighting  # how they were weighed; none where the model has no way, or it was not asked for
+    seed: int
+    weighting: Weighting  # how they were weighed
     constant: float | None = None  # the one score of a model that had nothing to learn from
     reason: str = ""  # why it had not
-    warnings: tuple[str, ...] = ()  # what the fit complained of, e.g. that it did not converge
+    warnings: tuple[str, ...] = ()  # of the fit, e.g. that it did not converge
     scikit_learn: str = ""  # the version that fitted it
     pipeline: Any = field(init=False, default=None)  # scikit-learn's; None of a constant
 
@@ -169,21 +159,18 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
         return MODELS.get(self.name)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """Return (n,) float64: probabilities of a purchase, or decisions, as the model's ``output`` says.
-
-        Probabilities of a balanced model are those of a world where half of all sessions end in a purchase.
-        """
+        """Return (n,) float64 probabilities or decisions; of a balanced model those of a world where half buys."""
         if X.shape[1] != self.columns:
-            raise MismatchError(
-                f"{self.model.name} was fitted on {self.columns} columns and is given {X.shape[1]}",
-                "compute the features as they were for training",
-            )
+            wrong = f"{self.name} was fitted on {self.columns} columns and is given {X.shape[1]}"
+            raise MismatchError(wrong, "compute the features as they were for training")
         if self.constant is not None or not len(X):
             return np.full(len(X), self.constant or 0.0)
         with one_thread():
-            if self.model.output == "decision":
-                return np.asarray(self.pipeline.decision_function(X), dtype=np.float64)
-            return np.asarray(self.pipeline.predict_proba(X)[:, 1], dtype=np.float64)
+            is_decision = self.model.output == "decision"
+            found = (
+                self.pipeline.decision_function(X) if is_decision else self.pipeline.predict_proba(X)[:, 1]
+            )
+            return np.asarray(found, dtype=np.float64)
 
     def write_files(self, folder: Path) -> None:
         """Write ``model.skops``."""
@@ -196,10 +183,8 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
         found = super().open(path, of)
         here = require("sklearn", "commerce", "reading a model").__version__
         if found.scikit_learn.split(".")[:2] != here.split(".")[:2]:
-            raise MismatchError(
-                f"{path} was fitted by scikit-learn {found.scikit_learn}, this is {here}",
-                "train it again, or install that version",
-            )
+            wrong = f"{path} was fitted by scikit-learn {found.scikit_learn}, this is {here}"
+            raise MismatchError(wrong, "train it again, or install that version")
         if found.constant is None:
             skops, file = require("skops.io", "commerce", "reading a model"), Path(path) / FILE
             try:
@@ -218,15 +203,10 @@ FEWEST = 10
 def fit_model(
     model: IntentModel | str, X: np.ndarray, y: np.ndarray, *, balanced: bool = True, seed: int = 0
 ) -> FittedModel:
-    """Fit a classifier: the same rows and seed give the same bits.
+    """Fit a classifier to (n, c) float64, NaN where a value is missing, and (n,) bool; equal rows give equal bits.
 
-    Where there is nothing to learn from (no column at all, as in the baseline set before any page, or fewer than
-    :data:`FEWEST` sessions of a class) the model is a constant, and says so: the share of purchases, or 0.5 where
-    classes are to weigh the same, which predicts a purchase always.
-
-    Args:
-        X: (n, c) float64; NaN where a value is missing.
-        y: (n,) bool, whether a session ends in a purchase.
+    Without a column, or with fewer than :data:`FEWEST` sessions of a class, the model is a constant: the share of
+    purchases, or 0.5 where classes weigh the same, which predicts a purchase always.
     """
     version = require("sklearn", "commerce", "fitting models").__version__
     chosen = MODELS.get(model) if isinstance(model, str) else model
@@ -235,8 +215,8 @@ def fit_model(
     if not X.shape[1]:
         fitted.reason = "no feature is known at this step"
     elif min(bought, len(y) - bought) < FEWEST:
-        few = f"at least {FEWEST} of either class are needed"
-        fitted.reason = f"{bought:,} purchases among {len(y):,} training sessions: {few}"
+        found = f"{bought:,} purchases among {len(y):,} training sessions"
+        fitted.reason = f"{found}: at least {FEWEST} of either class are needed"
     if fitted.reason:
         share = 0.5 if balanced and 0 < bought < len(y) else bought / len(y)
         fitted.constant = share - 0.5 + chosen.threshold  # in the model's own terms
@@ -251,10 +231,8 @@ def fit_model(
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         fitted.pipeline.fit(np.ascontiguousarray(X), y.astype(np.int64), **weights)
-    fitted.warnings = tuple(sorted({_first_line(one) for one in caught}))
+    lines = {
+        f"{one.category.__name__}: {(str(one.message).strip() or '-').splitlines()[0]}" for one in caught
+    }
+    fitted.warnings = tuple(sorted(lines))
     return fitted
-
-
-def _first_line(caught: warnings.WarningMessage) -> str:
-    lines = str(caught.message).strip().splitlines()
-    return f"{caught.category.__name__}: {lines[0] if lines else ''}"

@@ -31,7 +31,7 @@ LAST_STEP = 10
 
 
 class EngineOptions(Options):
-    """What computes."""
+    """The engine that computes."""
 
     engine: Literal["duckdb", "spark"] = parameter("duckdb", "What computes it.")
     memory_limit: str | None = parameter(None, "Of the engine, e.g. 1GB; it spills to disk.")
@@ -44,7 +44,7 @@ class EngineOptions(Options):
 
 
 class SessionOptions(Options):
-    """What a session is."""
+    """The definition of a session."""
 
     gap_minutes: float = parameter(
         30.0, "Idle minutes after which a session has ended.", "--gap", gt=0, allow_inf_nan=False
@@ -69,7 +69,7 @@ class SessionOptions(Options):
 
 
 class DescribeOptions(Options):
-    """How the statistics of sessions are computed."""
+    """Options of the statistics of sessions."""
 
     ddof: int = parameter(
         0, "Of standardised rates: 0 as in thesis Table 6.4, 1 as in its Table 6.2.", ge=0, le=1
@@ -93,7 +93,7 @@ class DescribeOptions(Options):
 
 
 class FeatureOptions(Options):
-    """How a table of features is made."""
+    """Options of a table of features."""
 
     compat: Compat = parameter(
         "none",
@@ -107,7 +107,7 @@ class FeatureOptions(Options):
         "--feature",
     )
     types: int = parameter(
-        200, "Page types told apart, the most frequent; all others are one.", "--page-types", ge=1
+        200, "Page types that are distinguished, the most frequent; all others are one.", "--page-types", ge=1
     )
 
     @model_validator(mode="after")
@@ -121,7 +121,7 @@ class FeatureOptions(Options):
 
 
 class TableOptions(Options):
-    """What is written of features, and left out."""
+    """Columns and files of features that are written."""
 
     export: bool = parameter(False, "Also write steps.parquet: one row per session and step.")
     csv: bool = parameter(False, "Also write them as steps.csv.")
@@ -131,14 +131,14 @@ class TableOptions(Options):
 
 
 class FeatureSetOption(Options):
-    """Which features a model looks at."""
+    """A model and the features that it looks at."""
 
     model: str = parameter("hist-gradient-boosting", "A classifier.", names=f"{_ROOM}.models:MODELS")
     feature_set: str = parameter("extended", "Features: baseline or extended.", "--set")
 
 
 class EvaluateOptions(Options):
-    """What is evaluated, and how."""
+    """Options of an evaluation."""
 
     preset: Literal["fast", "paper"] = parameter(
         "fast", "fast: three models, steps 0, 1, 5, 10, 5 folds; paper: six models, 11 steps, 10 folds."
@@ -169,7 +169,7 @@ class EvaluateOptions(Options):
 
 
 class AuditOptions(FeatureSetOption):
-    """How a leak audit is made."""
+    """Options of a leak audit."""
 
     steps: tuple[int, ...] | None = parameter(
         None, "Where models are fitted. Repeatable.", "--step", default="0, 1, 5, 10"
@@ -183,7 +183,7 @@ class AuditOptions(FeatureSetOption):
 
 
 class TrainOptions(FeatureSetOption):
-    """How a scorer is trained."""
+    """Options of a scorer."""
 
     holdout: float = parameter(0.2, "Share of sessions to measure on.", gt=0, lt=1)
     folds: int = parameter(5, "Calibration is cross-fitted on so many.", ge=2)

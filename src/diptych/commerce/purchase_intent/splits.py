@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,27 +18,22 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
-@dataclass(frozen=True)
-class SplitInput:
-    """What a split may look at: everything (n,)."""
+class SplitInput(NamedTuple):
+    """The columns that a split looks at: everything (n,)."""
 
     labels: np.ndarray  # bool
     persons: np.ndarray  # int64, equal for sessions of one person
     start_us: np.ndarray  # start_us, end_us: times
     end_us: np.ndarray
 
-    def take(self, rows: np.ndarray) -> SplitInput:
-        """Return some of the sessions."""
-        return SplitInput(self.labels[rows], self.persons[rows], self.start_us[rows], self.end_us[rows])
+    @classmethod
+    def of(cls, features: FeatureTable, rows: np.ndarray | slice = slice(None)) -> SplitInput:
+        """Return some of a table's sessions."""
+        given = (features.labels, features.persons, features.start_us, features.end_us)
+        return cls(*(one[rows] for one in given))
 
 
-def split_input(features: FeatureTable) -> SplitInput:
-    """Return what a split looks at."""
-    return SplitInput(features.labels, features.persons, features.start_us, features.end_us)
-
-
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """Rows to train on and rows to test on, int64, rising, disjoint."""
 
     train: np.ndarray
@@ -55,12 +50,7 @@ class Split:
     default_folds: int = 10
 
 
-SPLITS: Registry[Split] = Registry("split", __name__)
-"""All ways."""
-
-
 def _check_enough(folds: int, noun: str, with_purchase: int, without: int) -> None:
-    """See that every fold can have a purchase and a session without one."""
     if folds < 2:
         fix = "for one division of the data: --split time"
         raise UsageError(f"{folds} folds: at least two are needed", fix)
@@ -71,11 +61,19 @@ def _check_enough(folds: int, noun: str, with_purchase: int, without: int) -> No
             raise DataError(f"{count} {name} cannot be in each of {folds} folds", f"--folds {count}")
 
 
+def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
+    bought = int(given.labels.sum())
+    _check_enough(folds, "sessions ", bought, len(given.labels) - bought)
+    selection = require("sklearn.model_selection", "commerce", "splitting sessions")
+    parts = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return [Fold(*one) for one in parts.split(given.labels, given.labels)]
+
+
 def _grouped_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     """Deal persons out: those with most purchases first, then those with most sessions, there and back again.
 
-    So folds differ little in purchases and sessions, in one sort; scikit-learn's StratifiedGroupKFold looks at
-    every fold for every person, which takes minutes where a log has a million.
+    So folds differ little in purchases and sessions. scikit-learn's GroupKFold knows no purchases, and its
+    StratifiedGroupKFold looks at every fold for every person, which takes minutes where a log has a million.
     """
     numbers, person = np.unique(given.persons, return_inverse=True)
     purchases = np.bincount(person, weights=given.labels, minlength=len(numbers))
@@ -86,29 +84,20 @@ def _grouped_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     turn, seat = np.divmod(np.arange(len(numbers)), folds)
     fold = np.empty(len(numbers), dtype=np.int64)
     fold[np.lexsort((drawn, -sessions, -purchases))] = np.where(turn % 2, folds - 1 - seat, seat)
-    of_session = fold[person]
-    return [
-        Fold(np.flatnonzero(of_session != one), np.flatnonzero(of_session == one)) for one in range(folds)
-    ]
+    of = fold[person]
+    return [Fold(np.flatnonzero(of != one), np.flatnonzero(of == one)) for one in range(folds)]
 
 
-def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    bought = int(given.labels.sum())
-    _check_enough(folds, "sessions ", bought, len(given.labels) - bought)
-    selection = require("sklearn.model_selection", "commerce", "splitting sessions")
-    parts = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return [Fold(train, test) for train, test in parts.split(given.labels, given.labels)]
-
-
-_FIRST_PARTS = 3
-"""Equal parts of the time range before the first test part: with one fold, training has three quarters."""
+_FIRST_PARTS = (
+    3  # equal parts of the time range before the first test part: with one fold training has three quarters
+)
 
 
 def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     """Cut the range of starts into ``folds`` + 3 equal parts; each of the last is tested by all before it.
 
     A session that began before a test part and has not ended by then is in neither: its end was not known yet.
-    scikit-learn's TimeSeriesSplit cuts by counts, and knows no ends.
+    scikit-learn's TimeSeriesSplit cuts by counts, knows no ends and has no single fold.
     """
     if folds < 1:
         raise UsageError(f"{folds} folds: at least one is needed")
@@ -118,8 +107,9 @@ def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     parts = folds + _FIRST_PARTS
     edges = [begin + (last - begin) * part // parts for part in range(parts)] + [last + 1]
     found = []
-    for number in range(folds):
-        now, until = edges[_FIRST_PARTS + number : _FIRST_PARTS + number + 2]
+    for number, (now, until) in enumerate(
+        zip(edges[_FIRST_PARTS:], edges[_FIRST_PARTS + 1 :], strict=False), 1
+    ):
         train = np.flatnonzero((given.start_us < now) & (given.end_us < now))
         test = np.flatnonzero((given.start_us >= now) & (given.start_us < until))
         for name, rows in (("before", train), ("from", test)):
@@ -127,31 +117,17 @@ def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
             if not 0 < bought < len(rows):
                 raise DataError(
                     f"{len(rows):,} sessions {name} {moment.isoformat(timespec='seconds')}, {bought:,} with a "
-                    f"purchase: fold {number + 1} of {folds} needs some with and some without",
+                    f"purchase: fold {number} of {folds} needs some with and some without",
                     "fewer folds, or more of the log",
                 )
         found.append(Fold(train, test))
     return found
 
 
-for _split in (
-    Split(
-        "grouped",
-        "persons at random, all sessions of one in one fold; training may lie after test",
-        _grouped_folds,
-    ),
-    Split(
-        "random",
-        "sessions at random, purchases dealt out evenly; one visitor may be in training and test, "
-        "and training may lie after test",
-        _random_folds,
-    ),
-    Split(
-        "time",
-        "sessions that had ended by a moment to train on, those that began after it to test on; "
-        "with several folds, windows that grow",
-        _time_folds,
-        default_folds=1,
-    ),
-):
-    SPLITS.add(_split)
+_BOTH = "training may lie after test"
+SPLITS: Registry[Split] = Registry("split", __name__)
+SPLITS.add(Split("grouped", f"persons at random, all sessions of one in one fold; {_BOTH}", _grouped_folds))
+_RANDOM = "sessions at random, purchases dealt out evenly; one visitor may be in training and test, and"
+SPLITS.add(Split("random", f"{_RANDOM} {_BOTH}", _random_folds))
+_TIME = "sessions that had ended by a moment to train on, those that began after it to test on; with several folds,"
+SPLITS.add(Split("time", f"{_TIME} windows that grow", _time_folds, default_folds=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from diptych.commerce.purchase_intent.evaluation import (
-    Evaluation,
-    GivenScores,
-    evaluate,
-    evaluate_scores,
-)
+from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
 from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, Work, importance_of
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
 from diptych.commerce.purchase_intent.evaluation.result import Unit
@@ -31,21 +27,16 @@ from diptych.commerce.purchase_intent.models import fit_model
 from diptych.core.errors import (
     DataError,
     DiptychError,
-    MismatchError,
-    NumericalError,
     UnknownNameError,
     UsageError,
 )
-from diptych.metrics.bootstrap import Bootstrap
-
-HOW = Bootstrap(40)
 
 GRID: dict[str, Any] = {
     "models": ["logistic-regression", "random-forest-small"],
     "settings": ["anonymous"],
     "steps": [0, 5],
     "folds": 2,
-    "samples": HOW.samples,
+    "samples": 40,
 }
 
 SMALL: dict[str, Any] = {
@@ -71,7 +62,7 @@ def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory)
 
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
     population = features.population("anonymous", 5)
-    scores, of_fold = np.full(len(features), np.nan), []
+    scores = np.full(len(features), np.nan)
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     for parts in folds.split(features.labels, features.labels):
         train, test = (np.intersect1d(part, population) for part in parts)
@@ -82,10 +73,9 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
             LogisticRegression(class_weight="balanced", max_iter=1000),
         ).fit(fitted.matrix(features.at(train, 5)), features.labels[train])
         scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
-        of_fold.append(metrics.f1_score(features.labels[test], scores[test] >= 0.5))
     labels, found = features.labels[population], scores[population]
     cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
-    pooled = evaluation.pooled("anonymous", "extended", 5, "logistic-regression")
+    pooled = evaluation.scores("anonymous", "extended", 5, "logistic-regression")
     assert cell is not None
     assert pooled.rows.tolist() == population.tolist()
     assert pooled.scores == pytest.approx(found)
@@ -94,13 +84,11 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         ("purchases", labels.sum()),
         ("base_rate", labels.mean()),
         ("f1", metrics.f1_score(labels, found >= 0.5)),
-        ("fold_f1", of_fold),
         ("average_precision", metrics.average_precision_score(labels, found)),
         ("roc_auc", metrics.roc_auc_score(labels, found)),
         ("brier", metrics.brier_score_loss(labels, found)),
         ("brier_prior", labels.mean() * (1 - labels.mean())),
         ("brier_calibrated", metrics.brier_score_loss(labels, pooled.calibrated)),
-        ("log_loss_calibrated", metrics.log_loss(labels, pooled.calibrated)),
         ("best_f1", metrics.f1_score(labels, pooled.calibrated >= pooled.thresholds)),
     ):
         assert cell[name] == pytest.approx(wanted), name
@@ -111,7 +99,7 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     # Outcomes of a fold's test part are turned round: neither its scores nor its threshold may know.
     first = evaluate(features, tmp_path / "first", **SMALL)
     turned = features.labels.copy()
-    rows = first.pooled("anonymous", "extended", 5, "logistic-regression")
+    rows = first.scores("anonymous", "extended", 5, "logistic-regression")
     test = rows.rows[rows.fold == 0]
     turned[test] = ~turned[test]
     folds = Work.begin(features, first.protocol).folds
@@ -122,7 +110,7 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     )
     assert again.scores.tolist() == kept.scores.tolist()
     assert again.calibrated.tolist() == kept.calibrated.tolist()
-    assert again.threshold == kept.threshold
+    assert again.thresholds.tolist() == kept.thresholds.tolist()
 
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
@@ -139,14 +127,15 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
 
 
 def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
-    assert len(evaluation.gains) == 2 * 2 * 3
+    assert len(evaluation.gains) == 2 * 2 * 5
     for gain in evaluation.gains:
         place = gain["step"], gain["model"]
         more, base = (evaluation.cell(gain["setting"], one, *place) for one in ("extended", "baseline"))
         assert gain["difference"] == pytest.approx(more[gain["measure"]] - base[gain["measure"]])
         assert gain["low"] <= gain["difference"] <= gain["high"]
+        assert (gain["p"] is not None) is (gain["measure"] == "brier_calibrated")
     with pytest.raises(UnknownNameError, match="cell"):
-        evaluation.pooled("anonymous", "extended", 3, "logistic-regression")
+        evaluation.scores("anonymous", "extended", 3, "logistic-regression")
 
 
 def test_two_processes_give_the_same_bytes(
@@ -160,14 +149,13 @@ def test_two_processes_give_the_same_bytes(
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
     found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
     svm, nearest = (found.cell("anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
-    for name in ("best_f1", "threshold", "brier_calibrated", "log_loss_calibrated", "reliability_calibrated"):
+    for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
     assert (svm["output"], nearest["weighting"]) == ("decision", "none")
-    pooled = found.pooled("anonymous", "extended", 5, "svm")
-    bought = pooled.scores >= 0
-    hits = (bought & pooled.labels).sum()
-    assert svm["f1"] == pytest.approx(2 * hits / (bought.sum() + pooled.labels.sum()))
+    pooled = found.scores("anonymous", "extended", 5, "svm")
+    expected = metrics.f1_score(features.labels[pooled.rows], pooled.scores >= 0)
+    assert svm["f1"] == pytest.approx(expected)
     assert any("no weights for classes in KNN" in note for note in found.notes)
 
 
@@ -175,7 +163,7 @@ def test_time_and_grouped_splits(features: FeatureTable, tmp_path: Path) -> None
     time = evaluate(features, tmp_path / "time", **{**SMALL, "split": "time", "folds": None})
     assert time.protocol.folds == 1
     (fold,) = time.about["split"]["folds"]
-    tested = time.pooled("anonymous", "extended", 5, "logistic-regression").rows
+    tested = time.scores("anonymous", "extended", 5, "logistic-regression").rows
     assert features.start_us[tested].min() >= features.start_us.min() + 0.74 * np.ptp(features.start_us)
     assert fold["train"] + fold["test"] <= len(features)
     grouped = evaluate(features, tmp_path / "grouped", **{**SMALL, "split": "grouped"})
@@ -238,50 +226,6 @@ def test_an_evaluation_is_not_finished_before_its_page_is_there(
     assert seen == [found.cells] * 3
 
 
-GIVEN_HOW = Bootstrap(20)
-
-
-def given(features: FeatureTable, setting: str, step: int, seed: int = 0) -> GivenScores:
-    rows = features.population(setting, step)
-    return GivenScores(np.random.default_rng(seed).random(len(rows)), 0.3)
-
-
-def test_measured_alike(features: FeatureTable, tmp_path: Path) -> None:
-    scores = {place: given(features, *place) for place in (("anonymous", 0), ("identified", 5))}
-    how = {"model": "svm", "name": "ours", "bootstrap": GIVEN_HOW}
-    found = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
-    assert [(cell["setting"], cell["step"]) for cell in found.cells] == list(scores)
-    for cell in found.cells:
-        rows = features.population(cell["setting"], cell["step"])
-        p, labels = scores[cell["setting"], cell["step"]].probabilities, features.labels[rows]
-        assert cell["average_precision"] == pytest.approx(metrics.average_precision_score(labels, p))
-        assert cell["f1"] == pytest.approx(metrics.f1_score(labels, p >= 0.5))
-        assert cell["best_f1"] == pytest.approx(metrics.f1_score(labels, p >= 0.3))
-        assert cell["brier_calibrated"] == pytest.approx(metrics.brier_score_loss(labels, p))
-        assert cell["average_precision_low"] < cell["average_precision"] < cell["average_precision_high"]
-    assert found.notes == []
-    again = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
-    assert (again.cells, again.gains) == (found.cells, found.gains)
-    other = {("anonymous", 0): given(features, "anonymous", 0, 1)}
-    with pytest.raises(MismatchError, match="holds other folds"):
-        evaluate_scores(features, other, tmp_path / "out", **how)
-    mine = evaluate_scores(features, other, tmp_path / "mine", trained_on=features.fingerprint, **how)
-    assert any("no test of it" in note for note in mine.notes)
-
-
-def test_what_is_refused(features: FeatureTable, tmp_path: Path) -> None:
-    wrong = given(features, "anonymous", 0).probabilities
-    wrong[4] = 1.5
-    for scores, error, match in (
-        ({}, DataError, "no scores"),
-        ({("anonymous", 0): GivenScores(np.zeros(3))}, MismatchError, "sessions and scores of shape"),
-        ({("anonymous", 0): GivenScores(wrong)}, NumericalError, r"row 4 is 1\.5"),
-    ):
-        with pytest.raises(error, match=match):
-            evaluate_scores(features, scores, tmp_path / "out", model="svm", name="ours")
-    assert not (tmp_path / "out").exists()
-
-
 def two_columns_of_one_feature(seed: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     y = random.random(300) < 0.3
@@ -293,20 +237,23 @@ def two_columns_of_one_feature(seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", ["random-forest-small", "logistic-regression"])
 def test_columns_of_a_feature_go_together(name: str) -> None:
     chosen = [FEATURES.get(one) for one in ("dwell-mean", "channel", "week-day")]
-    owners = ["dwell-mean", "channel", "channel", "week-day"]
-    fitted, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
-    found, again = (importance_of(fitted, chosen, owners, X, y, [0, 1]) for _ in range(2))
-    assert again.drops.tolist() == found.drops.tolist()
-    assert (found.features, found.dynamic.tolist()) == (
-        ("dwell-mean", "channel", "week-day"),
-        [True, False, False],
-    )
-    whole, chance = average_precision(fitted.scores(X), y), y.mean()
-    assert found.drops[1].mean() == pytest.approx(whole - chance, abs=0.12)
-    assert np.abs(found.drops[0]).max() < 0.05
-    assert found.drops[2].tolist() == [0.0] * REPEATS
+    owners = ("dwell-mean", "channel", "channel", "week-day")
+    fitted: Any = SimpleNamespace(features=chosen, owners=owners)
+    model, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
+    found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
+    assert again == found
+    assert [(row["feature"], row["dynamic"]) for row in found] == [
+        ("dwell-mean", True),
+        ("channel", False),
+        ("week-day", False),
+    ]
+    dwell, channel, day = (row["drops"] for row in found)
+    assert np.mean(channel) == pytest.approx(average_precision(model.scores(X), y) - y.mean(), abs=0.12)
+    assert np.abs(dwell).max() < 0.05
+    assert day == [0.0] * REPEATS
+    impurity = [row["impurity"] for row in found]
     if name == "logistic-regression":
-        assert np.isnan(found.impurity).all()
+        assert impurity == [None] * 3
     else:
-        parts = fitted.pipeline[-1].feature_importances_
-        assert found.impurity.tolist() == [parts[0], parts[1] + parts[2], parts[3]]
+        parts = model.pipeline[-1].feature_importances_
+        assert impurity == pytest.approx([parts[0], parts[1] + parts[2], parts[3]])

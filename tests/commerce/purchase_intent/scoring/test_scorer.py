@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -115,7 +116,7 @@ def test_after_a_purchase_there_is_nothing_left(scorer: Scorer) -> None:
     score = scorer.score(session(2, events=[*pages(2), bought]))
     assert (score.p, score.bought, score.reasons) == (1.0, True, ())
     assert "something was bought with event 3: there is nothing left to predict" in score.notes
-    assert score.to_dict()["bought"] is True
+    assert score.model_dump(mode="json")["bought"] is True
 
 
 def test_hours_and_week_days_are_of_the_scorers_zone(scorer: Scorer) -> None:
@@ -167,7 +168,7 @@ def test_every_line_has_an_answer(scorer: Scorer) -> None:
     bad = ["", "{", '{"events": []}', '{"id": 7, "events": [{"t": "x"}]}', "7" * 5000, "[1]"]
     answers = list(scorer.answers([json.dumps(good), *bad]))
     assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
-    assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).to_dict()}
+    assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).model_dump(mode="json")}
     said = [
         "not JSON",
         "session so far has no event",
@@ -212,7 +213,10 @@ def test_only_so_many_sessions_are_held(scorer: Scorer, monkeypatch: pytest.Monk
 
 def test_an_answer_to_json_is_a_score_or_a_refusal(scorer: Scorer) -> None:
     given = {"id": [1], "events": [FIRST]}
-    assert scorer.answer(json.dumps(given).encode()) == {"id": [1], **scorer.score(given).to_dict()}
+    assert scorer.answer(json.dumps(given).encode()) == {
+        "id": [1],
+        **scorer.score(given).model_dump(mode="json"),
+    }
     refused = scorer.answer('{"id": 4, "event": []}')
     assert refused["id"] == 4
     assert refused["error"] == "a session so far has no key 'event'"
@@ -226,10 +230,33 @@ def test_long_words_are_shown_in_short(scorer: Scorer) -> None:
     long = "x" * 10**5
     events = [{"t": 0, "page_type": long}] * 2
     answer = scorer.score({**SESSION, "device": long, "channel": long, "events": events})
-    assert len(str(answer.to_dict())) < 5000
+    assert len(str(answer.model_dump(mode="json"))) < 5000
     for session in ({long: 1}, {"events": [{"t": long}]}, {"events": [{"t": 0, "action": long}]},
                     {**SESSION, "history": {"devices": [[1]] * 10**5}}, {**SESSION, "history": {"orders": long}},
                     dict.fromkeys(map(str, range(10**4)))):  # fmt: skip
         with pytest.raises(DataError) as refused:
             scorer.score(session)
         assert len(refused.value.message) < 400
+
+
+def test_a_pipeline_gives_the_probabilities_without_the_scorer(
+    scorer: Scorer, features: FeatureTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example of the documentation as it stands."""
+    text = (Path(__file__).parents[4] / "docs" / "purchase-intent.md").read_text(encoding="utf-8")
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "skops" in one]
+    (tmp_path / "scorer").symlink_to(scorer.folder)
+    (tmp_path / "features").symlink_to(features.folder)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    rows = features.population("anonymous", 5)
+    assert found["p"] == pytest.approx(scorer.model("anonymous", 5).probabilities(features.at(rows, 5)))
+
+
+def test_answers_are_those_of_the_schema(scorer: Scorer) -> None:
+    schema = scorer_module.Score.model_json_schema()
+    answer = scorer.answer(json.dumps({"events": [FIRST]}))
+    assert set(answer) == set(schema["properties"])
+    assert set(answer["reasons"][0]) == set(schema["$defs"]["Reason"]["properties"])
+    assert set(scorer.answer("{}")) == set(scorer_module.Refusal.model_json_schema()["properties"])

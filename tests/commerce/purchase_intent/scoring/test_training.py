@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.measures import f1, log_odds, roc_auc
+from diptych.commerce.purchase_intent.evaluation.measures import log_odds, measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
@@ -25,8 +25,7 @@ from diptych.commerce.purchase_intent.scoring.training import (
     Slices,
     fit_calibration,
     fit_rows,
-    fold_of,
-    least_cost_threshold,
+    person_folds,
     score_table,
     slices_of,
 )
@@ -117,15 +116,15 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
 
     # Nobody's own sessions, nor those of the same person, calibrate: one fold's predictions by a model of the other.
     x = np.full(len(rows), np.nan)
-    fold = fold_of(features.persons[rows], options)
-    assert len(set(fold)) == options.folds == 2
-    for one in range(2):
-        part = features.at(rows[fold != one], step)
+    folds = person_folds(features, rows, options)
+    assert len(folds) == options.folds == 2
+    for fold in folds:
+        assert not set(features.persons[fold.train]) & set(features.persons[fold.test])
+        part = features.at(fold.train, step)
         half = fit_features(features.features(setting, "extended", step), part)
-        without = fit_model("logistic-regression", half.matrix(part), bought[fold != one])
-        x[fold == one] = log_odds(
-            without.scores(half.matrix(features.at(rows[fold == one], step))), without.model
-        )
+        without = fit_model("logistic-regression", half.matrix(part), features.labels[fold.train])
+        scores = without.scores(half.matrix(features.at(fold.test, step)))
+        x[np.searchsorted(rows, fold.test)] = log_odds(scores, without.model)
     p = model.calibration.probabilities(x)
     # Platt's sigmoid is that of a logistic regression without penalty on smoothed targets.
     targets = np.where(bought, (bought.sum() + 1) / (bought.sum() + 2), 1 / ((~bought).sum() + 2))
@@ -168,19 +167,6 @@ def test_later_sessions_teach_nothing_of_what_is_measured(
     assert (known.threshold, known.base_rate) == (again.threshold, again.base_rate)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=30),
-       st.sampled_from([0.1, 1.0, 7.0]))  # fmt: skip
-def test_the_threshold_by_cost_costs_least(given: list[tuple[int, bool]], missed: float) -> None:
-    p, labels = np.array([one / 6 for one, _ in given]), np.array([bought for _, bought in given])
-
-    def cost(threshold: float) -> float:
-        return float(sum(not bought for one, bought in zip(p, labels, strict=True) if one >= threshold)
-                     + missed * labels[p < threshold].sum())  # fmt: skip
-
-    found = least_cost_threshold(p, labels, 1.0, missed)
-    assert cost(found) == pytest.approx(min(map(cost, (*p, 1.0))))
-
-
 def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
     costs = options.model_copy(update={"missed_cost": 9.0})
     found = train(features, tmp_path / "s", options=costs, steps=[5], settings=["identified"])
@@ -191,7 +177,7 @@ def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, o
     assert cell["cost_threshold"] < cell["threshold"]
     assert cell["holdout"]["cost"] < cell["holdout"]["cost_without"]
     score = found.score({"device": "pc", "channel": "paid", "visitor_id": "v", "events": [{"t": 0}] * 5})
-    assert score.to_dict()["worth_acting"] is (score.p >= cell["cost_threshold"])
+    assert score.worth_acting is (score.p >= cell["cost_threshold"])
     assert f"(from {cell['cost_threshold']:.3f} on)" in score.line()
     assert "of exact probabilities 0.100" in (found.folder / "model_card.md").read_text(encoding="utf-8")
 
@@ -206,9 +192,8 @@ def test_stopped_it_goes_on_and_ends_the_same(
         train(features, folder, options=options, steps=[0, 4])
     assert not folder.exists()
     time = done.stat().st_mtime_ns
-    # What a kill leaves while a model is saved, and while a history is kept.
+    # What a kill leaves while a model is saved.
     (unfinished / "units" / ".identified-0.half.tmp").mkdir()
-    (unfinished / ".history.parquet.17.tmp").write_text("visitor-1")
     again = train(features, folder, options=options, steps=[0, 4], jobs=2)
     assert not unfinished.exists()
     assert (folder / "units" / "anonymous-0" / "step_model.json").stat().st_mtime_ns == time
@@ -259,7 +244,6 @@ def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, option
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
     background = scorer.model("identified", 10).background
     assert background.shape == (30, len(scorer.model("identified", 10).features.names))
-    assert not (scorer.folder / "history.parquet").exists()
     known = {str(one) for one in features.session_ids[features.session_ids > 10**4]}
     for name, content in files_of(scorer.folder).items():
         if name.endswith(".json"):
@@ -289,8 +273,8 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
     expected = {}
     for (model, rows, p), cell in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
         labels = later.labels[rows]
-        assert cell["measures"]["roc_auc"] == pytest.approx(roc_auc(p, labels))
-        assert cell["measures"]["f1"] == pytest.approx(f1(p >= model.threshold, labels))
+        alike = measure(p, labels, model.threshold)
+        assert {name: cell["measures"][name] for name in alike} == alike
         for row, one, label in zip(later.session_ids[rows], p, labels, strict=True):
             likely = str(int(one >= model.threshold))
             expected[str(row), model.setting, str(model.step)] = (one, likely, str(int(label)))

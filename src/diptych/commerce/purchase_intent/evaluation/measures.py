@@ -1,15 +1,13 @@
-"""Measures of a prediction, as pure functions of scores and labels, with weights for resampled persons; calibration.
+"""Measures of predictions: one F1, average precision, ROC AUC and Brier score for evaluations, scorers and drift.
 
-Shapes: ``scores`` and ``labels`` are (n,); ``weights`` are (…, n) or None for ones, and a result has their leading
-shape: scikit-learn's functions take one resample at a time. A measure that is not defined, e.g. a recall where
-nothing was bought, is NaN. A higher score means that a purchase is likelier; equal scores are never told apart.
+``scores`` and ``labels`` are (n,). Point values are scikit-learn's; resamples of persons are weights of sessions, all
+at once, where scikit-learn takes one at a time. A measure that is not defined, e.g. where nothing was bought, is NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,66 +17,55 @@ from diptych.core.errors import DataError
 from diptych.core.extras import require
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
+RESAMPLED = ("f1", "average_precision", "roc_auc")
+"""Measures that have intervals; so has an F1 at another threshold."""
+
+_NEAREST = (
+    1e-3  # probabilities nearer to 0 or 1 count as that near: a forest says 0 for fewer than 1 tree in 100
+)
+
+
+def _metrics() -> Any:
+    return require("sklearn.metrics", "commerce", "measuring")
+
 
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Return ``above`` / ``below``, which is broadcast; NaN where ``below`` is 0."""
-    above, below = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    above, below = np.broadcast_arrays(np.asarray(above, dtype=np.float64), below)
     found: np.ndarray = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """k distinct scores, highest first; counts are weighted and cumulated."""
-
-    thresholds: np.ndarray  # (k,) the scores
-    predicted: np.ndarray  # (…, k) sessions with at least that score
-    hits: np.ndarray  # (…, k) purchases among them
-
-    @property
-    def precision(self) -> np.ndarray:
-        """(…, k) NaN before the first session."""
-        return _divided(self.hits, self.predicted)
-
-    @property
-    def recall(self) -> np.ndarray:
-        """(…, k) NaN where nothing was bought."""
-        return _divided(self.hits, self.hits[..., -1:])
-
-    @property
-    def average_precision(self) -> np.ndarray:
-        """(…,) Σ (R_i − R_i−1) P_i over the distinct scores."""
-        gained = np.diff(self.recall, axis=-1, prepend=0.0)
-        found: np.ndarray = np.sum(gained * np.where(gained > 0, self.precision, 0.0), axis=-1)
-        return found
-
-
-@dataclass(frozen=True, eq=False)
 class Ranking:
-    """Sessions in the order of their scores: sorted once, for many weights."""
+    """Sessions in the order of their scores: sorted once, measured under many weights; equal scores enter together."""
 
-    order: np.ndarray  # (n,) their numbers, highest score first
-    starts: np.ndarray  # (k,) the place of the first of every distinct score
-    thresholds: np.ndarray  # (k,) the distinct scores
+    def __init__(self, scores: np.ndarray, labels: np.ndarray) -> None:
+        self._order = np.argsort(-scores, kind="stable")
+        ordered = scores[self._order]
+        self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        self._labels = labels[self._order]
+        self.thresholds = ordered[self._starts]  # (k,) the distinct scores, highest first
 
-    @classmethod
-    def of(cls, scores: np.ndarray) -> Ranking:
-        """Sort (n,) finite scores, n > 0."""
-        order = np.argsort(-scores, kind="stable")
-        ordered = scores[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        return cls(order, starts, ordered[starts])
+    def counts(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return (…, k) sessions with at least each score and purchases among them, with (…, n) weights."""
+        each = (np.ones(len(self._order)) if weights is None else weights)[..., self._order]
+        parts = (np.add.reduceat(one, self._starts, axis=-1) for one in (each, each * self._labels))
+        predicted, hits = (np.cumsum(one, axis=-1) for one in parts)
+        return predicted, hits
 
-    def curve(self, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
-        """Return the curve of (n,) labels."""
-        each = (np.ones(len(self.order)) if weights is None else weights)[..., self.order]
-        predicted = np.add.reduceat(each, self.starts, axis=-1)
-        hits = np.add.reduceat(each * labels[self.order], self.starts, axis=-1)
-        return Curve(self.thresholds, np.cumsum(predicted, axis=-1), np.cumsum(hits, axis=-1))
+    def values(self, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return (…,) average precision and ROC AUC."""
+        predicted, hits = self.counts(weights)
+        others, gained = predicted - hits, np.diff(hits, axis=-1, prepend=0.0)
+        precision = np.nan_to_num(_divided(hits, predicted))
+        wins = np.sum(np.diff(others, axis=-1, prepend=0.0) * (hits - gained / 2), axis=-1)
+        return {
+            "average_precision": _divided(np.sum(gained * precision, axis=-1), hits[..., -1]),
+            "roc_auc": _divided(wins, hits[..., -1] * others[..., -1]),
+        }
 
 
 def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return 2 TP / (2 TP + FP + FN); NaN where nothing is bought or predicted."""
+    """Return 2 TP / (2 TP + FP + FN), with (…, n) weights; NaN where nothing is bought or predicted."""
     weights = np.ones(len(labels)) if weights is None else weights
     hits, chosen, bought = (
         weights @ one.astype(np.float64) for one in (predicted & labels, predicted, labels)
@@ -86,114 +73,154 @@ def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = N
     return _divided(2 * hits, chosen + bought)
 
 
+def average_precision(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return the area under the steps of precision over recall."""
+    return float(_metrics().average_precision_score(labels, scores)) if labels.any() else float("nan")
+
+
+def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of pairs in which the purchase scores higher than the other; equal ones count half."""
+    both = labels.any() and not labels.all()
+    return float(_metrics().roc_auc_score(labels, scores)) if both else float("nan")
+
+
 def always_buy_f1(share: float) -> float:
     """Return the F1 of predicting a purchase always, of the share of purchase sessions."""
     return 2 * share / (1 + share)
 
 
-def average_precision(
-    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the area under the steps of precision over recall, uninterpolated; equal scores enter together."""
-    return Ranking.of(scores).curve(labels, weights).average_precision
-
-
-def roc_auc(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the share of pairs in which the purchase scores higher than the other; equal ones count half."""
-    curve = Ranking.of(scores).curve(labels, weights)
-    others = curve.predicted - curve.hits
-    width = np.diff(others, axis=-1, prepend=0.0)
-    height = curve.hits - np.diff(curve.hits, axis=-1, prepend=0.0) / 2
-    return _divided(np.sum(width * height, axis=-1), curve.hits[..., -1] * others[..., -1])
-
-
-def brier(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Return the mean squared difference of probability and outcome; that of the base rate p is p (1 − p)."""
-    return float(np.mean((probabilities - labels) ** 2))
-
-
-def log_loss(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Return the mean −ln of the probability of what happened; those within 1e-15 of 0 and 1 are moved."""
-    given = np.clip(np.where(labels, probabilities, 1 - probabilities), 1e-15, 1.0)
-    return float(-np.mean(np.log(given)))
-
-
 def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
     """Return the purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
 
-    The share is rounded up to whole sessions. Where its border lies within sessions of equal score, as many of
-    their purchases count as a random order among them would give on average.
+    The share is rounded up to whole sessions; of equal scores at its border as many purchases count as a random order
+    would give on average.
     """
-    curve = Ranking.of(scores).curve(labels)
-    wanted = float(np.ceil(share * len(labels)))
-    hits = np.interp(wanted, np.append(0.0, curve.predicted), np.append(0.0, curve.hits))
-    return float(_divided(np.asarray(hits / wanted), np.asarray(labels.mean())))
+    predicted, hits = Ranking(scores, labels).counts()
+    top = np.ceil(share * len(labels))
+    found = np.interp(top, np.append(0.0, predicted), np.append(0.0, hits))
+    return float(_divided(found / top, labels.mean()))
 
 
 def precision_at_recall(scores: np.ndarray, labels: np.ndarray, recall: float = 0.5) -> float:
     """Return the best precision of any threshold that finds at least that share of purchases."""
-    curve = Ranking.of(scores).curve(labels)
-    reached = curve.recall >= recall - 1e-12
-    return float(curve.precision[reached].max()) if reached.any() else float("nan")
+    if not labels.any():
+        return float("nan")
+    precision, reached, _ = _metrics().precision_recall_curve(labels, scores)
+    return float(precision[reached >= recall - 1e-12].max())
 
 
 def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return the score from which on predicting a purchase gives the best F1, the highest of equally good ones.
-
-    NaN where nothing was bought.
-    """
+    """Return the highest score from which on predicting a purchase gives the best F1; NaN where nothing was bought."""
     if not labels.any():
         return float("nan")
-    curve = Ranking.of(scores).curve(labels)
-    found = 2 * curve.hits / (curve.predicted + curve.hits[-1])
-    return float(curve.thresholds[int(np.argmax(found))])
+    ranking = Ranking(scores, labels)
+    predicted, hits = ranking.counts()
+    return float(ranking.thresholds[np.argmax(2 * hits / (predicted + hits[-1]))])
 
 
-Measured = Callable[[np.ndarray], np.ndarray]
-"""From (samples, sessions) weights to (samples,) values."""
+def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
+    """Return the probability from which on acting costs least in all; 1 where never acting does."""
+    ranking = Ranking(p, labels)
+    predicted, hits = ranking.counts()
+    costs = false_alarm * (predicted - hits) + missed * (hits[-1] - hits)
+    best = int(np.argmin(costs))
+    return float(ranking.thresholds[best]) if costs[best] < missed * hits[-1] else 1.0
+
+
+def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
+    """Return rows {low, high, n, mean_score, share} of bins of equally many; equal probabilities stay together."""
+    curve = require("sklearn.calibration", "commerce", "measuring").calibration_curve
+    shares, means = curve(labels, probabilities, n_bins=bins, strategy="quantile")
+    place = np.searchsorted(
+        np.percentile(probabilities, np.linspace(0, 1, bins + 1) * 100)[1:-1], probabilities
+    )
+    parts = [probabilities[place == one] for one in np.unique(place)]
+    return [
+        {
+            "low": float(part.min()),
+            "high": float(part.max()),
+            "n": len(part),
+            "mean_score": mean,
+            "share": share,
+        }
+        for part, mean, share in zip(parts, means.tolist(), shares.tolist(), strict=True)
+    ]
+
+
+def of_probabilities(p: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Return Brier score, the base rate's, and reliability."""
+    rate = float(labels.mean())
+    scores = {"brier": float(np.mean((p - labels) ** 2)), "brier_prior": rate * (1 - rate)}
+    return scores | {"reliability": reliability(p, labels)}
+
+
+def measure(scores: np.ndarray, labels: np.ndarray, threshold: float | np.ndarray) -> dict[str, Any]:
+    """Return what every table shows of (n,) scores of sessions of both classes, a purchase from ``threshold`` on."""
+    rate = float(labels.mean())
+    return {
+        "sessions": len(labels),
+        "purchases": int(labels.sum()),
+        "base_rate": rate,
+        "always_buy_f1": always_buy_f1(rate),
+        "f1": float(f1(scores >= threshold, labels)),
+        "average_precision": average_precision(scores, labels),
+        "roc_auc": roc_auc(scores, labels),
+        "lift_10": lift_at(scores, labels),
+        "precision_at_recall_50": precision_at_recall(scores, labels),
+    }
 
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """The percentile bootstrap over persons: whose sessions are drawn together, the same draws for all cells.
+    """The percentile bootstrap over persons, whose sessions are drawn together, with the same draws for all cells.
 
-    Persons are drawn among all of the table, whichever cell is measured: the differences of two cells' resamples, be
-    it of two feature sets, two models or two steps, are then resamples of the difference.
+    So the differences of two cells' resamples are resamples of the difference.
     """
 
-    numbers: np.ndarray  # (n,) of all sessions of the table: 0, 1, … of its persons
-    count: int  # how many there are
+    persons: np.ndarray  # (n,) of all sessions of the table
     how: Bootstrap  # samples, confidence and seed
+    _numbers: np.ndarray = field(init=False)
 
-    @classmethod
-    def of(cls, persons: np.ndarray, how: Bootstrap) -> Persons:
-        """Number persons of (n,) whatever numbers."""
-        known, numbers = np.unique(persons, return_inverse=True)
-        return cls(numbers, len(known), how)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_numbers", np.unique(self.persons, return_inverse=True)[1])
 
-    def resamples(self, rows: np.ndarray, measures: Mapping[str, Measured]) -> dict[str, np.ndarray]:
-        """Return per measure (samples,) values on every resample; NaN where it is not defined."""
-        found: dict[str, list[np.ndarray]] = {name: [] for name in measures}
-        mine = self.numbers[rows]
-        for drawn in drawn_clusters(self.how, 0, self.count, len(self.numbers)):
-            weights = drawn[:, mine]
-            for name, measured in measures.items():
-                found[name].append(measured(weights))
-        return {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in found.items()}
+    def resamples(
+        self, rows: np.ndarray, measured: Callable[[np.ndarray], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Return (samples,) values of each measure of (samples, rows) weights; nothing without resamples."""
+        numbers = self._numbers
+        drawn = drawn_clusters(self.how, 0, int(numbers.max(initial=-1)) + 1, len(numbers))
+        parts = [measured(weights[:, numbers[rows]]) for weights in drawn]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
-    def interval(self, samples: np.ndarray) -> tuple[float | None, float | None]:
-        """Return the ends of the percentile interval; None without resamples."""
-        return interval(samples, self.how.confidence) or (None, None)
+    def of_scores(
+        self,
+        rows: np.ndarray,
+        scores: np.ndarray,
+        labels: np.ndarray,
+        predicted: dict[str, tuple[np.ndarray, np.ndarray]],
+    ) -> dict[str, np.ndarray]:
+        """Return (samples,) average precision, ROC AUC, and by name the F1 of each (predictions, labels)."""
+        ranking = Ranking(scores, labels)
 
+        def measured(weights: np.ndarray) -> dict[str, np.ndarray]:
+            return {name: f1(*one, weights) for name, one in predicted.items()} | ranking.values(weights)
 
-_NEAREST = 1e-3
-"""Probabilities nearer to 0 or 1 count as that near: a forest says 0 where it means fewer than one tree in 100."""
+        return self.resamples(rows, measured)
+
+    def ends(self, samples: dict[str, np.ndarray], *names: str) -> dict[str, float | None]:
+        """Return ``NAME_low`` and ``NAME_high`` of each measure; None without resamples."""
+        found: dict[str, float | None] = {}
+        for name in names:
+            ends = interval(samples.get(name, np.zeros(0)), self.how.confidence) or (None, None)
+            found |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
+        return found
 
 
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
-    """Return what the sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
+    """Return what a sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
 
-    With log odds, weighing classes differently is a change of the intercept alone.
+    With log-odds, weighing classes differently is a change of the intercept alone.
     """
     if model.output == "decision":
         return scores
@@ -204,18 +231,18 @@ def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Platt:
-    """Map scores to probabilities that mean what they say: p = 1 / (1 + exp(−(slope · x + intercept))).
+    """Map log-odds or decisions to probabilities: p = 1 / (1 + exp(−(slope · x + intercept))).
 
-    A model whose classes weigh the same gives probabilities of a world where half of all sessions end in a purchase,
-    and a support vector machine gives none at all. A sigmoid, fitted on sessions that the model has not seen, keeps
-    the order. Source: Platt, Probabilistic outputs for support vector machines, 1999.
+    A model whose classes weigh the same gives probabilities of a world where half of all sessions end in a purchase. A
+    sigmoid, fitted on sessions that the model has not seen, corrects that and keeps the order. Source: Platt,
+    Probabilistic outputs for support vector machines, 1999.
     """
 
     slope: float
     intercept: float
 
     def probabilities(self, x: np.ndarray) -> np.ndarray:
-        """Return (n,) of (n,) log odds or decisions."""
+        """Return (n,) of (n,) log-odds or decisions."""
         found: np.ndarray = 0.5 * (1 + np.tanh((self.slope * x + self.intercept) / 2))  # never overflows
         return found
 
@@ -223,52 +250,26 @@ class Platt:
 def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
     """Fit slope and intercept by the likelihood of Platt's targets, (N₊+1)/(N₊+2) and 1/(N₋+2).
 
-    The targets are what keeps the slope finite where a score tells the classes apart without error.
+    The targets keep the slope finite where a score tells the classes apart without error.
 
     Args:
-        x: (n,) log odds or decisions of sessions that the model was not fitted on.
+        x: (n,) log-odds or decisions of sessions that the model was not fitted on.
         labels: (n,) bool.
     """
     bought = int(labels.sum())
     others = len(labels) - bought
     if not bought or not others:
-        raise DataError(
-            f"{bought:,} purchases among {len(labels):,} sessions: probabilities cannot be calibrated",
-            "calibrate on more sessions",
-        )
+        wrong = f"{bought:,} purchases among {len(labels):,} sessions: probabilities cannot be calibrated"
+        raise DataError(wrong, "calibrate on more sessions")
     targets = np.where(labels, (bought + 1) / (bought + 2), 1 / (others + 2))
     middle, spread = float(x.mean()), float(x.std())
     if spread < 1e-12 * max(1.0, abs(middle)):  # one value, but for rounding: nothing to tell apart by
         return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
     linear = require("sklearn.linear_model", "commerce", "calibration")
     logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
-    z = np.tile((x - middle) / spread, 2)[
+    twice = np.tile((x - middle) / spread, 2)[
         :, None
-    ]  # every session is a purchase with a weight, and none with the rest
-    logistic.fit(z, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
+    ]  # each session buys with a weight, and does not with the rest
+    logistic.fit(twice, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
     slope = float(logistic.coef_[0, 0]) / spread
     return Platt(slope, float(logistic.intercept_[0]) - slope * middle)
-
-
-def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
-    """Return rows {low, high, n, mean_score, share}, lowest first: do as many buy as the probabilities say?
-
-    Bins hold equally many sessions, so that rare high probabilities and the many low ones are seen with the same
-    precision; sessions of equal probability stay together, so that a bin may be larger and bins may be fewer.
-    """
-    order = np.argsort(probabilities, kind="stable")
-    ordered, bought, n = probabilities[order], labels[order], len(order)
-    wanted = [n * one // bins for one in range(1, bins)]
-    # A cut within equal probabilities moves behind the last of them.
-    cuts = np.unique(np.searchsorted(ordered, ordered[[cut - 1 for cut in wanted if cut]], side="right"))
-    edges = [0, *(int(cut) for cut in cuts if cut < n), n]
-    return [
-        {
-            "low": float(ordered[begin]),
-            "high": float(ordered[end - 1]),
-            "n": end - begin,
-            "mean_score": float(ordered[begin:end].mean()),
-            "share": float(bought[begin:end].mean()),
-        }
-        for begin, end in pairwise(edges)
-    ]

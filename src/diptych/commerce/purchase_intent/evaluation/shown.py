@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from diptych.commerce.purchase_intent.shown import Column, Row, interval_ends, number, percent
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
+from diptych.metrics.paired import correction_text
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation.result import Evaluation
@@ -38,7 +39,6 @@ _COLUMNS = (
 REFERENCES: Mapping[str, tuple[str, str]] = {
     "average_precision": ("share of purchases", "base_rate"),
     "f1": ("predicting a purchase always", "always_buy_f1"),
-    "lift_10": ("no lift", ""),
 }
 """What a measure is compared with: what it is called, and its column."""
 
@@ -121,12 +121,12 @@ class Grid:
 
 def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
     """Return all charts and tables of an evaluation, by what they show."""
-    grid, importance = Grid(evaluation.cells), evaluation.importance
+    grid, importance, gains = Grid(evaluation.cells), evaluation.importance, evaluation.gains
     models = {name: one["description"] for name, one in evaluation.about["models"].items()}
     by_step = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
     return {
         "By step" if len(grid.steps) > 1 else "By model": [*by_step],
-        "What extended features add": [*gain_charts(grid, evaluation.gains)],
+        "What extended features add": [*gain_charts(grid, gains), *gain_tables(grid, gains)],
         "Probabilities": [*reliability_charts(grid)],
         "What features are worth": [*importance_charts(importance), *importance_tables(importance)],
         "All numbers": [*cell_tables(grid, models)],
@@ -137,8 +137,8 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
     """Return the values behind most charts; then, folded, importance by step and every number of every cell."""
     parts = evaluation_blocks(evaluation)
     del parts["Probabilities"]
-    blocks, lift = [block for part in parts.values() for block in part], MEASURES["lift_10"][0]
-    charts = [one for one in blocks if isinstance(one, Chart) and lift not in (one.x, one.y)]
+    blocks = [block for part in parts.values() for block in part]
+    charts = [one for one in blocks if isinstance(one, Chart)]
     values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
     return [*values, *(one for one in blocks if isinstance(one, Table))]
 
@@ -148,33 +148,47 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
     models = []
     for model, label in grid.labels.items():
         mine = [cell for cell in grid.cells if cell["model"] == model]
-        ways = [one for one in dict.fromkeys(cell["weighting"] for cell in mine) if one != "none"] or ["none"]
-        remarks: Counter[str] = Counter()
-        for cell in mine:
-            remarks.update(cell.get("remarks") or {})
-        said = "; ".join(f"{remark[:160]} ({folds:,} folds)" for remark, folds in sorted(remarks.items()))
-        texts = (descriptions.get(model, ""), ", ".join(ways).replace("_", " "), said)
-        head = Cell(label, model if model != label else "")
-        models.append([head, *(Cell(one, words=True) for one in texts)])
+        ways = {one["weighting"] for one in mine} - {"none"} or {"none"}
+        remarks = sum((Counter(cell.get("remarks") or {}) for cell in mine), Counter[str]())
+        noted = "; ".join(f"{remark[:160]} ({folds:,} folds)" for remark, folds in sorted(remarks.items()))
+        texts = (descriptions.get(model, ""), ", ".join(sorted(ways)).replace("_", " "), noted)
+        models.append([Cell(label, model), *(Cell(one, words=True) for one in texts)])
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
     heads = ("Model", *(one.title for one in _COLUMNS))
     for place in grid.places:
-        names = (
-            (cell, Cell(grid.labels[cell["model"]], pages_text(cell["step"]))) for cell in grid.line(place)
-        )
-        rows = [[name, *(one.cell(cell) for one in _COLUMNS)] for cell, name in names]
+        rows = [
+            [
+                Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
+                *(one.cell(cell) for one in _COLUMNS),
+            ]
+            for cell in grid.line(place)
+        ]
         tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
     return tables
+
+
+def gain_tables(grid: Grid, gains: Sequence[Row]) -> list[Table]:
+    """Return what the extended set adds to calibrated probabilities, tested over persons."""
+    rows = [row for row in gains if row.get("p") is not None]
+    columns = [Column("Baseline", "baseline", 4), Column("Extended", "extended", 4)]
+    columns += [Column("Difference", "difference", 4, ends=""), Column("p", "p", 4)]
+    names = ([row["setting"], step_text(row["step"]), grid.labels[row["model"]]] for row in rows)
+    cells = [
+        [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
+    ]
+    after = f"p of sign flips of persons, {correction_text('holm', len(rows))}; less is better"
+    heads, caption = ("Setting", "Step", "Model", *(one.title for one in columns)), "Brier score, calibrated"
+    return [Table(caption, heads, cells, after=after, folded=True)] * bool(rows)
 
 
 def step_charts(grid: Grid, measure: str) -> list[Chart]:
     """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
     charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
-    for place in grid.fullest.values() if measure == "lift_10" else grid.places:
+    for place in grid.places:
         lines = [cells for model in grid.labels if (cells := grid.line(place, model, measure))]
         if not lines:
             continue
-        held = {cell["step"]: cell[column] if column else 1.0 for cells in lines for cell in cells}
+        held = {cell["step"]: cell[column] for cells in lines for cell in cells}
         if len(grid.steps) > 1:
             drawn = [_line(grid, cells, measure, f"{measure}_") for cells in lines]
             drawn.append(Series(reference, list(held.values()), list(held), colour="ink"))
@@ -307,19 +321,25 @@ def importance_tables(rows: Sequence[Row]) -> list[Table]:
         steps = sorted({row["step"] for row in mine})
         for kind, title in KINDS.items():
             greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
+            known = {
+                (row["feature"], row["step"]): row for row in mine if row[kind] is not None and greatest > 0
+            }
             names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
-            lines = {name: [Cell(name), *(Cell("–") for _ in steps)] for name in names}
-            for row in mine:
-                if row[kind] is not None and greatest > 0:
-                    value, spread = row[kind], row.get("permutation_sd") if kind == "permutation" else None
-                    lines[row["feature"]][1 + steps.index(row["step"])] = Cell(
-                        percent(value) if kind == "impurity" else number(value, 3),
-                        "" if spread is None else f"± {number(spread, 3)}",
-                        max(0.0, value / greatest),
-                        "blue" if row["dynamic"] else "orange",
-                        value=value,
-                    )
+            lines = [
+                [Cell(name), *(_importance_cell(known.get((name, step)), kind, greatest) for step in steps)]
+                for name in names
+            ]
             heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
             caption = f"{setting.capitalize()}: {title}, by step"
-            tables.append(Table(caption, heads, list(lines.values()), after="orange: static", folded=True))
+            tables.append(Table(caption, heads, lines, after="orange: static", folded=True))
     return tables
+
+
+def _importance_cell(row: Row | None, kind: str, greatest: float) -> Cell:
+    if row is None:
+        return Cell("–")
+    value, spread = row[kind], row.get("permutation_sd") if kind == "permutation" else None
+    text = percent(value) if kind == "impurity" else number(value, 3)
+    note = "" if spread is None else f"± {number(spread, 3)}"
+    colour = "blue" if row["dynamic"] else "orange"
+    return Cell(text, note, max(0.0, value / greatest), colour, value=value)

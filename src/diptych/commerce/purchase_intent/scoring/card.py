@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.schema import UNKNOWN
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, left_out_lines, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import MEASURES, Grid, left_out_lines, step_text
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
@@ -30,15 +30,21 @@ CARD, EXAMPLE = "model_card.md", "example.json"
 _SECONDS = (0, 35, 80, 150, 175, 260)
 _THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
 _MEASURES = (
-    ("AP", "average_precision", 3),
-    ("ROC AUC", "roc_auc", 3),
-    ("F1", "f1", 3),
-    ("always buy", "always_buy_f1", 3),
-    ("Brier", "brier", 4),
-    ("of the base rate", "brier_base_rate", 4),
-    ("threshold", "threshold", 3),
+    *(
+        Column(MEASURES[name][0], name, MEASURES[name][1], ends=f"{name}_")
+        for name in ("average_precision", "roc_auc")
+    ),
+    Column("F1", "f1", 3, ends="f1_"),
+    Column("always buy", "always_buy_f1", 3),
+    Column("Brier", "brier", 4),
+    Column("of the base rate", "brier_prior", 4),
+    Column("threshold", "threshold", 3),
 )
-_COSTS = (("by cost", "cost_threshold", 3), ("cost", "cost", 3), ("without", "cost_without", 3))
+_COSTS = (
+    Column("by cost", "cost_threshold", 3),
+    Column("cost", "cost", 3),
+    Column("without", "cost_without", 3),
+)
 _AT_START = {
     "uci-shoppers": {
         *("SpecialDay", "Month", "OperatingSystems", "Browser"),
@@ -52,22 +58,21 @@ _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#"})
 
 def measured_table(caption: str, cells: Sequence[Row]) -> Table:
     """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
-    costs = _COSTS if any(cell["cost_threshold"] is not None for cell in cells) else ()
-    columns = [Column("sessions", "sessions", 0), Column("bought", "purchases", 0)]
-    columns.append(Column("% bought", "base_rate", 2, 100.0))
-    columns += [Column(title, key, decimals, ends=f"{key}_") for title, key, decimals in (*_MEASURES, *costs)]
+    columns = [
+        Column("sessions", "sessions"),
+        Column("bought", "purchases"),
+        Column("% bought", "base_rate", 2, 100.0),
+    ]
+    columns += _MEASURES
+    after = "F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that"
+    if any(cell["cost_threshold"] is not None for cell in cells):
+        columns += _COSTS
+        after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
     rows = []
     for cell in cells:
-        found = {
-            **(cell["measures"] or {}),
-            "threshold": cell["threshold"],
-            "cost_threshold": cell["cost_threshold"],
-        }
-        places = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
-        rows.append([*places, *(one.cell(found) for one in columns)])
-    after = "AP: average precision; F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that"
-    if costs:
-        after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
+        found = (cell["measures"] or {}) | {name: cell[name] for name in ("threshold", "cost_threshold")}
+        names = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
+        rows.append([*names, *(one.cell(found) for one in columns)])
     return Table(caption, ("setting", "step", *(one.title for one in columns)), rows, after=after)
 
 
@@ -80,23 +85,15 @@ def scorer_table(about: Row) -> Table:
 def measured_grid(cells: Sequence[Row], options: Row, kind: str) -> Grid:
     """Return measured cells as those of an evaluation."""
     fixed = {"set": "all" if kind == "whole" else options["feature_set"], "model": options["model"]}
-    found = [(cell, cell["measures"]) for cell in cells if cell["measures"] is not None]
-    bins = [{"reliability": None, "reliability_calibrated": measures["reliability"]} for _, measures in found]
-    return Grid(
-        [{**fixed, **cell, **measures, **one} for (cell, measures), one in zip(found, bins, strict=True)]
-    )
+    found = [{**fixed, **cell, **cell["measures"]} for cell in cells if cell["measures"] is not None]
+    return Grid([{**one, "reliability": None, "reliability_calibrated": one["reliability"]} for one in found])
 
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
-    rows = [
-        [
-            *map(Cell, (one.label, one.value[:60], one.typical[:60])),
-            Cell(signed(one.effect), value=one.effect),
-            Cell(odds(one)),
-        ]
-        for one in reasons
-    ]
+    words = [map(Cell, (one.label, one.value, one.typical, odds(one))) for one in reasons]
+    effects = [Cell(signed(one.effect), value=one.effect) for one in reasons]
+    rows = [[*of[:3], effect, *of[3:]] for of, effect in zip(map(list, words), effects, strict=True)]
     after = "effect: log-odds less their mean with the feature's values of training sessions"
     return Table("Reasons", ("feature", "here", "typically", "effect", "odds"), rows, after=after)
 
@@ -118,7 +115,7 @@ def example_session(about: Row) -> dict[str, Any]:
         {"t": time, "action": "page", "page_type": types[place % min(3, len(types))]}
         for place, time in enumerate(times)
     ]
-    session: dict[str, Any] = {"id": "an example; nobody's session", **first, "events": events}
+    session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
     if any(cell["setting"] == "identified" for cell in about["cells"]):
         history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
         session |= {"visitor_id": "example-visitor", "history": history}
@@ -203,14 +200,12 @@ def scorer_facts(about: Row) -> dict[str, str]:
 
 
 def scorer_notes(about: Row) -> list[str]:
-    """Return what was left out, alarms of the leak audit, and personal data."""
+    """Return what was left out, and alarms of the leak audit."""
     notes = left_out_lines(about["not_trained"], "not trained")
     notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
     notes += [f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]]
     alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    if about["history"]:
-        notes.append(f"the folder holds the history of {about['history']:,} visitors: personal data")
     return notes
 
 

@@ -7,7 +7,7 @@
      "events": [{"t": "2019-10-01T19:30:00+02:00", "page_type": "home"}, …],
      "history": {"orders": 3, "days_since_purchase": 12.5, …}}
 
-``events`` alone is enough. ``start`` is the arrival, before any page; ``visitor_id`` beside the events is a visitor
+``events`` are enough. ``start`` is the arrival, before any page; ``visitor_id`` outside of the events is a visitor
 recognised on arrival; it, ``device`` and ``channel`` are of events that do not say theirs.
 """
 
@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from reprlib import Repr
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
@@ -36,13 +35,10 @@ from pydantic import (
 
 from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
-from diptych.core.errors import DataError, StorageError
-from diptych.core.extras import require
-from diptych.core.files import atomic_path
+from diptych.core.errors import DataError
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring.scorer import Score
-    from diptych.commerce.purchase_intent.sessions import SessionTables
 
 T = TypeVar("T", bound=BaseModel)
 Columns = dict[str, float | str]
@@ -66,6 +62,7 @@ def shown(value: Any) -> str:
 
 def _time(given: Any) -> int:
     """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
+    microseconds = -1
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)
@@ -75,8 +72,8 @@ def _time(given: Any) -> int:
         microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
     elif isinstance(given, bool) or not isinstance(given, int | float):
         raise ValueError("neither an ISO time nor seconds")
-    else:
-        microseconds = round(given * SECOND) if 0 <= given < _LAST_SECOND else -1
+    elif 0 <= given < _LAST_SECOND:
+        microseconds = round(given * SECOND)
     if not 0 <= microseconds < _LAST_SECOND * SECOND:
         raise ValueError("outside the years 1970 to 9999")
     return microseconds
@@ -132,50 +129,42 @@ class History(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.last_purchase is not None and self.days_since_purchase is not None:
+        bought = (self.last_purchase, self.days_since_purchase)
+        if None not in bought:
             raise DataError("the history has last_purchase and days_since_purchase", "give one of them")
+        if self.orders == 0 and bought != (None, None):
+            fix = "orders counts what was bought before"
+            raise DataError("the history has no orders, and a purchase", fix)
         if self.devices is not None and self.sessions not in (None, len(self.devices)):
+            wrong = f"the history has {len(self.devices)} devices of {self.sessions} sessions"
             raise DataError(
-                f"the history has {len(self.devices)} devices of {self.sessions} sessions",
-                "one for every earlier session, earliest first; leave devices out where they are not known",
-            )
-        if self.orders == 0 and (self.last_purchase, self.days_since_purchase) != (None, None):
-            raise DataError(
-                "the history has no orders, and a purchase", "orders counts what was bought before"
+                wrong, "one for every earlier session; leave devices out where they are not known"
             )
         return self
 
     def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
         """Return the history columns of a session, and the names of those that nothing is known of."""
-        days, earlier, orders = self.days_since_purchase, self.devices, self.orders
+        days, earlier, orders, sessions = self.days_since_purchase, self.devices, self.orders, self.sessions
         if self.last_purchase is not None:
             days = (start_us - self.last_purchase) / DAY_US
         if days is not None and days < 0:
-            raise DataError(
-                f"the history's last purchase is {-days:g} days after this session's start",
-                "only what was bought before the session is history",
-            )
-        sessions = len(earlier) if self.sessions is None and earlier is not None else self.sessions
+            wrong = f"the history's last purchase is {-days:g} days after this session's start"
+            raise DataError(wrong, "only what was bought before the session is history")
+        if sessions is None and earlier is not None:
+            sessions = len(earlier)
         if sessions == 0:
             earlier, orders = earlier or [], orders or 0
-        begun = since_us if self.since is None else self.since
-        history_days = None if begun is None else (start_us - begun) / DAY_US
-        numbers = {
-            "sessions": sessions,
-            "orders": orders,
-            "days_since_purchase": days,
-            "history_days": history_days,
-        }
+        since = since_us if self.since is None else self.since
+        numbers = {"sessions": sessions, "orders": orders, "days_since_purchase": days}
+        numbers["history_days"] = None if since is None else (start_us - since) / DAY_US
         columns: Columns = dict.fromkeys(HISTORY_COLUMNS, math.nan) | dict.fromkeys(EARLIER_DEVICES, NOTHING)
         columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         if earlier is not None:
             names = [one or UNKNOWN for one in earlier]
-            columns |= {
-                "devices": float(len({*names, device})),
-                "switches": float(sum(one != other for one, other in pairwise(names))),
-                "pairs": float(max(0, len(names) - 1)),
-                **dict(zip(EARLIER_DEVICES, reversed(names), strict=False)),
-            }
+            columns["devices"] = float(len({*names, device}))
+            columns["switches"] = float(sum(one != other for one, other in pairwise(names)))
+            columns["pairs"] = float(max(0, len(names) - 1))
+            columns |= dict(zip(EARLIER_DEVICES, reversed(names), strict=False))
         given = {"sessions": sessions, "devices": earlier, "orders": orders}
         missing = [name for name, value in given.items() if value is None]
         return columns, missing + ["last_purchase"] * (days is None and bool(orders))
@@ -197,32 +186,32 @@ class Session(BaseModel):
 def read(model: type[T], given: Any, where: str) -> T:
     """Return the checked object; the first fault is a refusal that names it and says what to do."""
     try:
-        return model.model_validate(dict(given) if isinstance(given, Mapping) else given)
+        return model.model_validate(given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    keys, value = [*fault["loc"]], fault["input"]
-    kind: type[BaseModel] = model
-    if keys[:1] == ["events"] and len(keys) > 1:
-        where, kind, keys = f"event {int(keys[1]) + 1}", Event, keys[2:]
-    elif keys[:1] == ["history"] and (len(keys) > 1 or fault["type"] == "model_type"):
-        where, kind, keys = "the history", History, keys[1:]
+    keys, value, kind = [*fault["loc"]], fault["input"], model
+    inner: dict[Any, Any] = {"events": Event, "history": History}
+    if (
+        model is Session
+        and keys[:1]
+        and (len(keys) > 1 or fault["type"] == "model_type")
+        and keys[0] in inner
+    ):
+        kind, name = inner[keys[0]], keys.pop(0)
+        where = f"event {int(keys.pop(0)) + 1}" if name == "events" else "the history"
     known = kind.model_fields
     if not keys:
         raise DataError(f"{where} is {type(value).__name__}, not an object", f"keys: {', '.join(known)}")
     if fault["type"] == "extra_forbidden":
         raise DataError(f"{where} has no key {shown(keys[0])}", f"known: {', '.join(known)}")
-    wrong = fault["msg"].removeprefix("Value error, ")
-    given = (
-        f"no {keys[0]}"
-        if fault["type"] == "missing" or value is None
-        else f"{keys[0]} {shown(value)}: {wrong}"
-    )
-    raise DataError(f"{where} has {given}", known[str(keys[0])].description or "")
+    wrong = f"{shown(value)}: {fault['msg'].removeprefix('Value error, ')}"
+    has = f"no {keys[0]}" if fault["type"] == "missing" else f"{keys[0]} {wrong}"
+    raise DataError(f"{where} has {has}", known[str(keys[0])].description or "")
 
 
 @dataclass
 class SessionSoFar:
-    """What is known of a session at this moment; the words are those of the sessions and pages of a log."""
+    """A session as it is known at this moment; the words are those of the sessions and pages of a log."""
 
     start_us: int  # time of the first event
     device: str  # of the first event
@@ -237,7 +226,7 @@ class SessionSoFar:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the visitor is known by now, on arrival or before the page opened last, as for sessions of a log."""
+        """True where the visitor is known, on arrival or before the page opened last, as for sessions of a log."""
         before = self.pages_before_identified
         return before is not None and (before == 0 or before < self.n_pages)
 
@@ -268,15 +257,15 @@ class SessionStream:
         events = list(enumerate(known.events, 1))
         in_order = sorted(events, key=lambda one: (one[1].t, one[0]))
         if known.start is not None:  # event 0: no page is open yet
-            number, first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
-            if first.t < known.start:
-                raise DataError(
-                    f"event {number} is earlier than the start", "the start is the time of the arrival"
-                )
-            device, channel = known.device or first.device, known.channel or first.channel
-            self._take(
-                0, Event.model_construct(t=known.start, action="other", device=device, channel=channel)
-            )
+            first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
+            if first[1].t < known.start:
+                wrong = f"event {first[0]} is earlier than the start"
+                raise DataError(wrong, "the start is the time of the arrival")
+            words: dict[str, Any] = {
+                "device": known.device or first[1].device,
+                "channel": known.channel or first[1].channel,
+            }
+            self._take(0, Event.model_construct(t=known.start, action="other", **words))
         for number, event in in_order:
             self._take(number, event)
         self._number = len(events)
@@ -328,42 +317,3 @@ class SessionStream:
             session.page_times.append(event.t)
         session.n_pages += 1
         return True
-
-
-# Histories of a log's visitors, kept beside a scorer only where they are asked for: identifiers and what was bought
-# when, personal data. They stand still at the end of the log; a shop should send its own with every request.
-
-HISTORY_FILE = "history.parquet"
-_KEPT = """
-COPY (SELECT visitor_id, list(device ORDER BY if(pages_before_identified = 0, start_us, end_us), session_id) AS devices,
-        count(first_purchase_us) AS orders, max(first_purchase_us)::BIGINT AS last_purchase, max(end_us) AS last_end_us
-      FROM read_parquet($files) WHERE visitor_id IS NOT NULL GROUP BY visitor_id ORDER BY visitor_id)
-TO '{file}' (FORMAT parquet, COMPRESSION zstd)"""
-_FOUND = (
-    "SELECT devices, orders, last_purchase, last_end_us FROM read_parquet($file) WHERE visitor_id = $visitor"
-)
-
-
-def keep_history(tables: SessionTables, file: Path) -> int:
-    """Write every visitor's history, sessions in the order in which they became the visitor's; return how many."""
-    duckdb = require("duckdb", "commerce", "keeping histories")
-    files = [str(one) for one in tables.files("sessions")]
-    with atomic_path(file) as temporary, duckdb.connect() as base:
-        base.execute(_KEPT.format(file=str(temporary).replace("'", "''")), {"files": files})
-        return int(
-            base.execute("SELECT count(*) FROM read_parquet($file)", {"file": str(temporary)}).fetchone()[0]
-        )
-
-
-def kept_history(file: Path, visitor: str) -> tuple[History, int] | None:
-    """Return a visitor's history, and when the last of its sessions ended; None of a visitor who is not in it."""
-    duckdb = require("duckdb", "commerce", "reading histories")
-    try:
-        with duckdb.connect() as base:
-            found = base.execute(_FOUND, {"file": str(file), "visitor": visitor}).fetchone()
-    except duckdb.Error as error:
-        raise StorageError(f"{file} cannot be read: {error}", "train again with --keep-history") from None
-    if found is None:
-        return None
-    devices, orders, bought, end_us = found
-    return History.model_construct(devices=devices, orders=orders, last_purchase=bought), end_us

@@ -7,7 +7,6 @@
       model_card.md        the same for people
       example.json         a made-up session to try it with
       units/SETTING-STEP/  a model with its calibration, thresholds and scikit-learn pipeline (model/model.skops)
-      history.parquet      what visitors did before, only where it was asked for
 
 A session that runs just now and a million sessions of a table go through the same view, features and model.
 """
@@ -18,7 +17,7 @@ import json
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -26,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines
+from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, pages_text, step_text
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
@@ -41,12 +41,10 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.request import (
-    HISTORY_FILE,
     Columns,
     History,
     SessionSoFar,
     SessionStream,
-    kept_history,
     shown,
 )
 from diptych.core.artifact import Artifact
@@ -65,77 +63,68 @@ _LONGEST = 60  # characters of a value that are shown
 _WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-@dataclass(frozen=True)
-class Reason:
-    """What one feature does to the odds of a purchase in this session."""
+class Reason(BaseModel):
+    """The effect of one feature on the odds of a purchase in this session."""
 
-    feature: str  # its name
-    label: str  # as people call it
-    value: str  # in this session, as text
-    typical: str  # its middle or most frequent value among training sessions, as text
-    effect: float  # log-odds less their mean with the feature's values of training sessions in its place
-    text: str  # all of it in a sentence
+    model_config = ConfigDict(frozen=True)
+    feature: str = Field(description="its name")
+    label: str = Field(description="as people call it")
+    value: str = Field(description="in this session, as text")
+    typical: str = Field(description="its middle or most frequent value among training sessions, as text")
+    effect: float = Field(
+        description="log-odds less their mean with the feature's values of training sessions"
+    )
+    text: str = Field(description="all of it in a sentence")
 
     def __str__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(BaseModel):
     """The probability that a session ends in a purchase, as far as it is known."""
 
-    p: float  # calibrated; 1 of a session in which something was bought already
-    step: int  # how many pages it rests on, -1 of a whole session
-    setting: str  # anonymous, identified or all
-    base_rate: float  # share of purchases among the sessions that the model learned from
-    threshold: float  # from which on it is taken for a purchase, chosen for the best F1
-    cost_threshold: float | None = (
-        None  # from which on acting costs least, where costs were given in training
+    model_config = ConfigDict(frozen=True)
+    p: float = Field(description="calibrated; 1 of a session in which something was bought already")
+    step: int = Field(description="how many pages it rests on, -1 of a whole session")
+    setting: str = Field(description="anonymous, identified or all")
+    base_rate: float = Field(description="share of purchases among the sessions that the model learned from")
+    lift: float = Field(description="p as a multiple of the base rate")
+    threshold: float = Field(description="the probability with the best F1")
+    likely: bool = Field(description="whether p is at least the threshold")
+    cost_threshold: float | None = Field(
+        None, description="from which on acting costs least, where costs are known"
     )
-    reasons: tuple[Reason, ...] = ()  # features with the greatest effects, greatest first
-    notes: tuple[str, ...] = ()  # what was odd, or assumed, each a sentence
-    bought: bool = False  # whether something was bought already: nothing is left to predict
-
-    @property
-    def lift(self) -> float:
-        """How many times as likely as of any such session."""
-        return self.p / self.base_rate
-
-    @property
-    def is_likely(self) -> bool:
-        """Whether it is taken for a purchase."""
-        return self.p >= self.threshold
-
-    @property
-    def is_worth_acting(self) -> bool | None:
-        """Whether acting costs less than not acting; None where no costs were given in training."""
-        return None if self.cost_threshold is None else self.p >= self.cost_threshold
+    worth_acting: bool | None = Field(None, description="whether p is at least the threshold by cost")
+    reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
+    notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
+    bought: bool = Field(False, description="whether something was bought already")
 
     def line(self) -> str:
         """Return one line."""
-        after = "of the whole session" if self.step < 0 else f"after {self.step} page{'s' * (self.step != 1)}"
+        when = "of the whole session" if self.step < 0 else pages_text(self.step)
         p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
-        worth, least = ("", "not ")[not self.is_worth_acting], self.cost_threshold
-        cost = "" if least is None else f"; by cost {worth}worth acting (from {least:.3f} on)"
+        worth = "" if self.worth_acting else "not "
+        cost = (
+            f"; by cost {worth}worth acting (from {self.cost_threshold:.3f} on)"
+            if self.cost_threshold
+            else ""
+        )
         return (
-            f"p {p} {after}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
-            f"{'above' if self.is_likely else 'below'} the threshold of {self.threshold:.3f}{cost}"
+            f"p {p} {when}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
+            f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}{cost}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
-        more = {"lift": self.lift, "likely": self.is_likely, "worth_acting": self.is_worth_acting}
-        return {
-            **asdict(self),
-            **more,
-            "notes": list(self.notes),
-            "reasons": [asdict(one) for one in self.reasons],
-        }
+
+class Refusal(BaseModel):
+    """The answer to a document that cannot be scored."""
+
+    error: str = Field(description="what is wrong")
+    fix: str = Field(description="what to do")
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What became of x, the log-odds or decisions of a model, on sessions that it was not fitted on.
+    """Map log-odds or decisions of a model to probabilities.
 
     Attributes:
         platt: the sigmoid; it also is the scale on which features have effects, whatever gives the probability.
@@ -152,7 +141,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
-    """What scores the sessions of one setting at one step."""
+    """Score the sessions of one setting at one step."""
 
     setting: str  # anonymous, identified or all
     step: int  # pages that are open, -1 for whole sessions
@@ -183,24 +172,29 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         """Return (n,) calibrated, of a view cut at the step."""
         return self.calibration.probabilities(self.log_odds(self.features.matrix(view)))
 
-    def score(self, view: SessionsView, reasons: int, notes: tuple[str, ...] = ()) -> Score:
+    def answer(self, p: float, **more: Any) -> Score:
+        """Return a score of this model."""
+        least = self.cost_threshold
+        numbers = {"base_rate": self.base_rate, "lift": p / self.base_rate, "threshold": self.threshold}
+        costs = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
+        where = {"step": self.step, "setting": self.setting, "likely": p >= self.threshold}
+        return Score(p=p, **where, **numbers, **costs, **more)
+
+    def score(self, view: SessionsView, reasons: int, notes: Sequence[str] = ()) -> Score:
         """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
-        foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))[
-            :reasons
-        ]
+        foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))
+        why = tuple(self._reason(name, view, row, found[name]) for name in foremost[:reasons])
         p = float(self.calibration.probabilities(x[:1])[0])
-        why = tuple(self._reason(name, view, row, found[name]) for name in foremost)
-        numbers = (self.base_rate, self.threshold, self.cost_threshold)
-        return Score(p, self.step, self.setting, *numbers, reasons=why, notes=notes)
+        return self.answer(p, reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Return log-odds, the session's first, and feature → effect in calibrated log-odds, of one call of the model.
 
         A feature's columns are replaced by those of background sessions, everything else stays: f(x) less the mean of
         f(x with these columns of b). Of a linear model this is coefficient × (value − mean), times the calibration's
-        slope; of others what this feature alone changes. An account of the model, not of causes; ours.
+        slope; of others what this feature changes with all others as they are. An account of the model, not of causes.
 
         Args:
             row: (columns,) feature values.
@@ -228,7 +222,8 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         times = f"more than {_MOST_FACTOR:.0f}×" if factor > _MOST_FACTOR else f"{factor:.3g}×"
         usual = "as is typical" if value == typical else f"typically {typical}"
         text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {times}"
-        return Reason(name, feature.label, value, typical, effect, text)
+        words = {"label": feature.label, "value": value, "typical": typical, "text": text}
+        return Reason(feature=name, effect=effect, **words)
 
 
 def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
@@ -266,40 +261,12 @@ def view_of(
     times = np.zeros((1, pages), dtype=np.int64)
     opened = session.page_times[:pages]
     times[0, : len(opened)] = opened
-    return SessionsView(
-        columns, encode_pages([session.page_types], vocabulary, pages), times, tuple(vocabulary)
-    )
-
-
-def choose_place(places: Sequence[tuple[str, int]], session: SessionSoFar) -> tuple[str, int, list[str]]:
-    """Return setting and step of the model for a session, and what has to be noted about the choice."""
-    notes, setting = [], "identified" if session.is_identified else "anonymous"
-    opened = f"{session.n_pages:,} page{'s' * (session.n_pages != 1)}"
-
-    def reached(setting: str) -> list[int]:
-        return [step for of, step in places if of == setting and step <= session.n_pages]
-
-    if setting == "identified" and not reached(setting):
-        setting = "anonymous"
-        notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
-    elif setting == "anonymous" and session.visitor_id is not None:
-        notes.append("the visitor logged in after the last page: known from the next page on")
-    if not reached(setting):
-        raise UsageError(
-            f"the scorer has no model for {setting} sessions with {opened}",
-            "its model card lists those that it has, and why",
-        )
-    step = max(reached(setting))
-    if session.n_pages > step:
-        which = "the last" if step == max(of for _, of in places) else "the nearest before"
-        looks = f"looks at the first {step}" if step else "looks at none of them"
-        verb = "is" if session.n_pages == 1 else "are"
-        notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
-    return setting, step, notes
+    types = encode_pages([session.page_types], vocabulary, pages)
+    return SessionsView(columns, types, times, tuple(vocabulary))
 
 
 @dataclass(frozen=True, eq=False)
-class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
+class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
     about: dict[str, Any]  # of what it was made and how, its models, what was measured
@@ -307,7 +274,7 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it scores whole sessions of a table, and none that still run."""
+        """True of a scorer of whole sessions of a table, which scores none that still run."""
         return bool(self.about["kind"] == "whole")
 
     @property
@@ -318,10 +285,8 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
     def model(self, setting: str, step: int) -> StepModel:
         """Return one model with all that belongs to it; read once."""
         if (setting, step) not in self.places:
-            raise UsageError(
-                f"the scorer has no model of the setting {setting} at step {step}",
-                "its model card lists those that it has, and why",
-            )
+            wrong = f"the scorer has no model of the setting {setting} at step {step}"
+            raise UsageError(wrong, "its model card lists those that it has, and why")
         if (setting, step) not in self._models:
             self._models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
         return self._models[setting, step]
@@ -329,18 +294,6 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
     @cached_property
     def _models(self) -> dict[tuple[str, int], StepModel]:
         return {}
-
-    @cached_property
-    def _reading(self) -> tuple[int | None, int]:
-        """Idle microseconds after which a session has ended, None for never; and how many first pages are looked at."""
-        if self.is_whole:
-            raise UsageError(
-                "this scorer is of whole sessions, whose columns are known when they are over",
-                "score a table like the one it was trained on; for sessions that still run train on a log's features",
-            )
-        options = self.about["session_options"]
-        gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
-        return gap_us, max(0, *(step for _, step in self.places))
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
@@ -351,17 +304,25 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
         return self._stream(known, reasons)
 
     def _stream(self, known: Any, reasons: int) -> SessionStream:
-        return SessionStream(lambda now, given: self._score(now, given, reasons), *self._reading, known)
+        if self.is_whole:
+            raise UsageError(
+                "this scorer is of whole sessions, whose columns are known when they are over",
+                "score a table like the one it was trained on; for sessions that still run train on a log's features",
+            )
+        options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
+        gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
+        return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
-        """Score a session so far given as JSON; of one that cannot be scored the answer is ``error`` and ``fix``."""
+        """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
         given: Any = None
         try:
             given = parsed(session)
-            found = self.score(given, reasons=reasons).to_dict()
+            found: BaseModel = self.score(given, reasons=reasons)
         except (DataError, UsageError) as error:
-            found = {"error": error.message, "fix": error.fix}
-        return ({"id": given["id"]} if isinstance(given, dict) and "id" in given else {}) | found
+            found = Refusal(error=error.message, fix=error.fix or "")
+        known = {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
+        return known | found.model_dump(mode="json")
 
     def answers(
         self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
@@ -371,76 +332,83 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
         In a ``stream`` a line is an event with a ``client_id``, and the answer is of the client's session, after every
         event that opens a page. The clients that were active last are held, 50,000 at most.
         """
-        self._reading  # noqa: B018 (refuses lines for a scorer of tables)
+        self._stream({}, reasons)  # refuses lines for a scorer of tables
         running: OrderedDict[str, SessionStream] = OrderedDict()
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            found = self._step(line, running, reasons) if stream else self.answer(line, reasons=reasons)
+            found = self._event(line, running, reasons) if stream else self.answer(line, reasons=reasons)
             if found is not None:
                 yield {"line": number, **found}
 
-    def _step(
+    def _event(
         self, line: str, running: OrderedDict[str, SessionStream], reasons: int
     ) -> dict[str, Any] | None:
         """Return the answer to one event of a stream; None where it opens no page."""
-        answer = {}
+        known = {}
         try:
             given = parsed(line)
             client = given.get("client_id") if isinstance(given, dict) else None
             if not isinstance(client, str | int) or isinstance(client, bool):
                 wrong = f"an event has the client_id {shown(client)}"
                 raise DataError(wrong, "every event of a stream names its client")
-            answer["client_id"] = client
+            known["client_id"] = client
             key = str(client)
             if key not in running and len(running) >= _MOST_RUNNING:
                 running.popitem(last=False)
             running[key] = running.pop(key) if key in running else self.stream(reasons=reasons)
             score = running[key].add(given)
-            return None if score is None else answer | score.to_dict()
+            return None if score is None else known | score.model_dump(mode="json")
         except (DataError, UsageError) as error:
-            return answer | {"error": error.message, "fix": error.fix}
+            return known | Refusal(error=error.message, fix=error.fix or "").model_dump()
 
     def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
-        setting, step, notes = choose_place(self.places, session)
+        setting, step, notes = self._place(session)
         model, notes = self.model(setting, step), [*session.notes, *notes]
         if session.bought_at is not None:
-            notes.append(
-                f"something was bought with event {session.bought_at}: there is nothing left to predict"
-            )
-            numbers = (model.base_rate, model.threshold, model.cost_threshold)
-            return Score(1.0, step, setting, *numbers, notes=tuple(notes), bought=True)
+            bought = f"something was bought with event {session.bought_at}: there is nothing left to predict"
+            return model.answer(1.0, notes=(*notes, bought), bought=True)
         history, more = self._history(session, setting, given)
         vocabulary, zone = self.about["vocabulary"], self.about["zone"]
         view = view_of(session, history, vocabulary=vocabulary, pages=step, zone=zone)
-        return model.score(view, reasons, (*notes, *more, *self._unknown_words(session, step)))
+        return model.score(view, reasons, [*notes, *more, *self._unknown_words(session, step)])
+
+    def _place(self, session: SessionSoFar) -> tuple[str, int, list[str]]:
+        """Return setting and step of the model for a session, and what has to be noted about the choice."""
+        notes, setting = [], "identified" if session.is_identified else "anonymous"
+        reached = {
+            of: step for of, step in sorted(self.places) if step <= session.n_pages
+        }  # the last of each
+        if setting == "identified" and setting not in reached:
+            setting = "anonymous"
+            notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
+        elif setting == "anonymous" and session.visitor_id is not None:
+            notes.append("the visitor logged in after the last page: known from the next page on")
+        opened = f"{session.n_pages:,} page{'s' * (session.n_pages != 1)}"
+        if setting not in reached:
+            wrong = f"the scorer has no model for {setting} sessions with {opened}"
+            raise UsageError(wrong, "its model card lists those that it has, and why")
+        step, last = reached[setting], max(step for _, step in self.places)
+        if session.n_pages > step:
+            which = "the last" if step == last else "the nearest before"
+            looks = f"looks at the first {step}" if step else "looks at none of them"
+            verb = "is" if session.n_pages == 1 else "are"
+            notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
+        return setting, step, notes
 
     def _history(
         self, session: SessionSoFar, setting: str, given: History | None
     ) -> tuple[Columns | None, list[str]]:
         """Return the history columns, None for an anonymous session, and what has to be noted about them."""
-        since, at = self.about["since_us"], (session.start_us, session.device)
         if setting != "identified":
             why = "" if session.is_identified else "the visitor is not known yet: "
             return None, [] if given is None else [f"{why}the history is not looked at"]
-        if given is not None or not self.about["history"]:
-            columns, missing = (given or History()).columns(*at, None if given is None else since)
-            note = f"the history does not say: {', '.join(missing)}; taken as missing"
-            return columns, [note] * bool(missing)
-        found = kept_history(self.folder / HISTORY_FILE, str(session.visitor_id))
-        if found is None:
-            new = History(sessions=0).columns(*at, since)[0]
-            return new, ["the visitor is not in the kept history: taken as new"]
-        if found[1] >= session.start_us:
-            raise DataError(
-                "the kept history of this visitor goes beyond the session's start",
-                "give the history with the session: the kept one is for sessions after the log",
-            )
-        columns = found[0].columns(*at, since)[0]
-        return columns, ["the history is that of the log the scorer was trained on"]
+        since = None if given is None else self.about["since_us"]
+        columns, missing = (given or History()).columns(session.start_us, session.device, since)
+        note = f"the history does not say: {', '.join(missing)}; taken as missing"
+        return columns, [note] * bool(missing)
 
     def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
-        """Return notes of words that training has not seen."""
         known = self.about["known"]
         notes = [
             f"the {name} {shown(value)} was not seen in training: it counts as another"
@@ -462,10 +430,8 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
         for name in ("kind", "zone", "session_options", "columns"):
             mine, theirs = self.about[name], features.about.get(name)
             if mine != theirs:
-                raise MismatchError(
-                    f"the scorer was trained on features with {name} {mine}, these have {theirs}",
-                    "make the features in the same way, or train on these",
-                )
+                wrong = f"the scorer was trained on features with {name} {mine}, these have {theirs}"
+                raise MismatchError(wrong, "make the features in the same way, or train on these")
         for setting, step in self.places:
             if setting in (settings or [setting]) and step in (steps or [step]):
                 model, rows = self.model(setting, step), features.population(setting, step)
@@ -475,17 +441,14 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
 
     def lines(self) -> list[str]:
         """Return what a reader of its numbers has to know."""
-        about, slices = self.about, self.about["slices"]
+        about, sizes = self.about, self.about["slices"]["sizes"]
         lines = [
             f"{one['setting']}, step {one['step']}: {note}" for one in about["cells"] for note in one["notes"]
         ]
         lines += left_out_lines(about["not_trained"], "not trained")
-        sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in slices["sizes"].items())
-        lines.append(
-            f"{slices['note']}: {sizes}; {slices['left_out']:,} run across the end and are in neither part"
-        )
-        if about["history"]:
-            lines.append(f"the scorer holds the histories of {about['history']:,} visitors: personal data")
+        parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items())
+        left = f"{about['slices']['left_out']:,} run across the end and are in neither part"
+        lines.append(f"{about['slices']['note']}: {parts}; {left}")
         return lines
 
     def describe(self) -> str:
@@ -497,7 +460,7 @@ class Scorer(Artifact, kind="scorer", version=2, recreate=_TRAIN):
 
 def unit_key(setting: str, step: int) -> str:
     """Return the name of a model's folder."""
-    return f"{setting}-{'whole' if step < 0 else step}"
+    return f"{setting}-{step_text(step)}"
 
 
 def parsed(text: str | bytes) -> Any:

@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, FittedModel, fit_model
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.card import (
     CARD,
@@ -31,7 +30,6 @@ from diptych.commerce.purchase_intent.scoring.card import (
     measured_table,
     model_card,
 )
-from diptych.commerce.purchase_intent.scoring.request import HISTORY_FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import (
     Calibration,
     Scorer,
@@ -39,10 +37,11 @@ from diptych.commerce.purchase_intent.scoring.scorer import (
     in_words,
     unit_key,
 )
+from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core import files
 from diptych.core.artifact import Artifact
-from diptych.core.context import check_stop, track
-from diptych.core.draws import Draws, draw_below, draw_uniform
+from diptych.core.context import track
+from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
@@ -50,9 +49,6 @@ from diptych.core.job import Job
 from diptych.core.locking import exclusive_folder
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.sessions import SessionTables
 
 FEWEST_FOR_STEPS = 1000
 """Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
@@ -69,7 +65,7 @@ class Slices(NamedTuple):
     fit: np.ndarray  # of the sessions that the measured model learns from
     holdout: np.ndarray  # of those that it is measured on
     split: str  # time or grouped
-    note: str  # how they were told apart
+    note: str  # how they were divided
 
 
 def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0) -> Slices:
@@ -78,35 +74,35 @@ def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0
     ``time``: the last ones are measured on; others have to end before these begin. ``grouped``: all sessions of a
     person are in one part, drawn at random; this happens, and is noted, where all sessions begin at one time.
     """
-    starts, persons = features.start_us, features.persons
+    starts, note = features.start_us, "all sessions of a person are in one part, drawn at random"
     if split == "time" and len(starts) and starts.min() < starts.max():
         end = np.sort(starts)[min(round(len(starts) * (1 - holdout)), len(starts) - 1)]
-        note = "the last sessions are measured on, by a model of those that ended before"
-        return Slices(features.end_us < end, starts >= end, "time", note)
-    note = "all sessions of a person are in one part, drawn at random"
+        last = "the last sessions are measured on, by a model of those that ended before"
+        return Slices(features.end_us < end, starts >= end, "time", last)
     if split == "time":
-        note = f"the sessions have no times to be told apart by, so that {note}"
-    last = draw_uniform(seed, persons) >= 1 - holdout
-    return Slices(~last, last, "grouped", note)
+        note = f"the sessions have no times to be divided by, so that {note}"
+    drawn = draw_uniform(seed, features.persons) >= 1 - holdout
+    return Slices(~drawn, drawn, "grouped", note)
+
+
+def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> list[Fold]:
+    """Return the folds of ``rows`` that a calibration is cross-fitted on: all sessions of a person are in one."""
+    folds = SPLITS.get("grouped").folds(SplitInput.of(features, rows), options.folds, options.seed)
+    return [Fold(rows[fold.train], rows[fold.test]) for fold in folds]
 
 
 def why_not(features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions) -> str:
     """Return why there can be no model of a setting and step; nothing where there can."""
-    population = features.population(setting, step)
+    population, labels = features.population(setting, step), features.labels
     rows = population[slices.fit[population]]
-    bought, fold = features.labels[rows], fold_of(features.persons[rows], options)
-    outside = [one.sum() - np.bincount(fold[one], minlength=options.folds).max() for one in (bought, ~bought)]
-    if min(outside) >= FEWEST:
-        return ""
-    return (
-        f"{int(bought.sum()):,} purchases among the {len(rows):,} sessions before the last part: outside of each of "
-        f"{options.folds} folds at least {FEWEST} of either class are needed"
-    )
-
-
-def fold_of(persons: np.ndarray, options: TrainOptions) -> np.ndarray:
-    """Return (n,) the fold of every session, the same for all sessions of a person."""
-    return draw_below(options.folds, Draws(options.seed, "folds").below(1 << 31), persons)
+    part = f"{int(labels[rows].sum()):,} purchases among the {len(rows):,} sessions before the last part"
+    needed = f"{part}: outside of each of {options.folds} folds at least {FEWEST} of either class are needed"
+    try:
+        folds = person_folds(features, rows, options)
+    except DataError:
+        return needed
+    outside = (labels[fold.train] for fold in folds)
+    return "" if min(min(one.sum(), (~one).sum()) for one in outside) >= FEWEST else needed
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, str]:
@@ -125,72 +121,53 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
     return Calibration(platt, steps), "; ".join(notes)
 
 
-def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
-    """Return the probability from which on acting costs least in all; 1 where never acting does."""
-    curve = measures.Ranking.of(p).curve(labels)
-    costs = false_alarm * (curve.predicted - curve.hits) + missed * (curve.hits[-1] - curve.hits)
-    best = int(np.argmin(costs))
-    return float(curve.thresholds[best]) if costs[best] < missed * curve.hits[-1] else 1.0
-
-
 def fit_rows(
     features: FeatureTable, setting: str, step: int, rows: np.ndarray, options: TrainOptions
 ) -> StepModel:
     """Fit features and model on ``rows``; calibration and thresholds on predictions of models without each fold."""
-    chosen = features.features(setting, features.sets[0] if features.is_whole else options.feature_set, step)
-    labels, fold = features.labels[rows], fold_of(features.persons[rows], options)
-
-    def fitted(some: np.ndarray) -> tuple[SessionsView, FittedFeatures, np.ndarray, FittedModel]:
-        view = features.at(rows[some], step)
-        columns = fit_features(chosen, view)
-        matrix = columns.matrix(view)
-        model = fit_model(options.model, matrix, labels[some], balanced=options.balanced, seed=options.seed)
-        return view, columns, matrix, model
-
-    x = np.empty(len(rows))
-    for one in range(options.folds):
-        check_stop("stopped: every finished model is kept")
-        held = fold == one
-        _, columns, _, model = fitted(~held)
-        x[held] = measures.log_odds(model.scores(columns.matrix(features.at(rows[held], step))), model.model)
+    chosen = features.sets[0] if features.is_whole else options.feature_set
+    place = Fitting(features, setting, chosen, step, options.model, options.balanced, options.seed)
+    held, x = place.cross_fit(person_folds(features, rows, options))
+    labels = features.labels[held]
     calibration, note = fit_calibration(options.calibrate, x, labels)
-    p, (view, columns, matrix, model) = calibration.probabilities(x), fitted(np.ones(len(rows), dtype=bool))
+    p, (fitted, model) = calibration.probabilities(x), place.fit(rows)
     draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
-    owners, few = np.array(columns.owners), np.arange(len(rows))[:: max(1, len(rows) // _TYPICAL)]
-    sample = view.take(few)
+    drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
+    owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
+    matrix = fitted.matrix(sample)
     return StepModel(
         setting=setting,
         step=step,
-        features=columns,
+        features=fitted,
         model=model,
         calibration=calibration,
         threshold=measures.best_threshold(p, labels),
-        cost_threshold=options.costs and least_cost_threshold(p, labels, *options.costs),
+        cost_threshold=options.costs and measures.least_cost_threshold(p, labels, *options.costs),
         base_rate=float(labels.mean()),
-        background=matrix[np.sort(np.argsort(draws, kind="stable")[: options.background])],
-        typical={one.name: in_words(one, sample, matrix[few][:, owners == one.name]) for one in chosen},
+        background=fitted.matrix(features.at(drawn, step)),
+        typical={one.name: in_words(one, sample, matrix[:, owners == one.name]) for one in fitted.features},
         about={
             "weighting": model.weighting,
-            "columns": list(columns.names),
+            "columns": list(fitted.names),
             "notes": [one for one in (note, model.reason, *model.warnings) if one],
         },
     )
 
 
-def fit_step(
-    features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions
-) -> StepModel:
+def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
-    rows = features.population(setting, step)
+    (features, slices, options), (setting, step) = given, place
+    rows, labels = features.population(setting, step), features.labels
     parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
     before = fit_rows(features, setting, step, parts["without_holdout"], options)
-    final, last = fit_rows(features, setting, step, rows, options), parts["holdout"]
+    last = parts["holdout"]
     p = before.probabilities(features.at(last, step)) if len(last) else np.zeros(0)
     about = {
         "sessions": {name: len(some) for name, some in parts.items()},
-        "purchases": {name: int(features.labels[some].sum()) for name, some in parts.items()},
-        "holdout": measure(before, p, features.labels[last], features.persons[last], options),
+        "purchases": {name: int(labels[some].sum()) for name, some in parts.items()},
+        "holdout": measure(before, p, labels[last], features.persons[last], options),
     }
+    final = fit_rows(features, setting, step, rows, options)
     return replace(final, about=final.about | about)
 
 
@@ -200,39 +177,21 @@ def measure(
     """Return measures of (n,) probabilities with intervals over persons, and reliability; None without both classes."""
     if not len(labels) or labels.all() or not labels.any():
         return None
-    rate, ones = float(labels.mean()), np.ones(len(labels))
-    found: dict[str, Any] = {
-        "sessions": len(labels),
-        "purchases": int(labels.sum()),
-        "base_rate": rate,
-        "mean_p": float(p.mean()),
-        "always_buy_f1": measures.always_buy_f1(rate),
-        "brier": measures.brier(p, labels),
-        "brier_base_rate": rate * (1 - rate),
-        "threshold": model.threshold,
-        "cost_threshold": model.cost_threshold,
-    }
+    found = measures.measure(p, labels, model.threshold) | measures.of_probabilities(p, labels)
+    found |= {"mean_p": float(p.mean()), "threshold": model.threshold, "cost_threshold": model.cost_threshold}
     if options.costs and model.cost_threshold is not None:
-        false_alarm, missed = options.costs
-        acted = p >= model.cost_threshold
+        (false_alarm, missed), acted = options.costs, p >= model.cost_threshold
         found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
-        found["cost_without"] = min(false_alarm * (1 - rate), missed * rate)
-    resampled: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "average_precision": lambda weights: measures.average_precision(p, labels, weights),
-        "roc_auc": lambda weights: measures.roc_auc(p, labels, weights),
-        "f1": lambda weights: measures.f1(p >= model.threshold, labels, weights),
-    }
-    drawn = measures.Persons.of(persons, Bootstrap(options.samples, options.confidence, options.seed))
-    samples = drawn.resamples(np.arange(len(labels)), resampled)
-    for name, measured in resampled.items():
-        low, high = drawn.interval(samples[name])
-        found |= {name: float(measured(ones)), f"{name}_low": low, f"{name}_high": high}
-    return found | {"reliability": measures.reliability(p, labels)}
+        found["cost_without"] = float(min(false_alarm * (~labels).mean(), missed * labels.mean()))
+    drawn = measures.Persons(persons, Bootstrap(options.samples, options.confidence, options.seed))
+    predicted = {"f1": (p >= model.threshold, labels)}
+    samples = drawn.of_scores(np.arange(len(labels)), p, labels, predicted)
+    return found | drawn.ends(samples, *measures.RESAMPLED)
 
 
 @dataclass(frozen=True)
 class TrainedOf(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
-    """What the models of a scorer are trained on, and how."""
+    """The fingerprint of what the models of a scorer are trained on, and how."""
 
     plan: str
 
@@ -244,7 +203,6 @@ def train(
     options: TrainOptions | None = None,
     settings: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
-    history: SessionTables | None = None,
     audit: dict[str, Any] | None = None,
     jobs: int = 1,
 ) -> Scorer:
@@ -252,8 +210,7 @@ def train(
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
     files.check_replaceable(folder, Scorer.marker())
-    kept = None if history is None else history.fingerprint
-    how = (options.model_dump(), [list(one) for one in places], kept, audit)
+    how = (options.model_dump(), [list(one) for one in places], audit)
     plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
     try:
         there = Scorer.open(folder)
@@ -274,22 +231,18 @@ def train(
     job = Job(work, plan, StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
-    job.run(fitting, _fit_unit, processes=jobs, setup=_begin, setup_args=(table, slices, options))
+    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, slices, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
-    weighting = MODELS.get(options.model).weighting if options.balanced else "none"
+    refused = [(*place, reason) for place, reason in reasons.items() if reason]
+    numbers = ("setting", "step", "base_rate", "threshold", "cost_threshold")
     about = {
         "plan": plan.plan,
         **_about_features(features),
         "options": options.model_dump(),
-        "weighting": weighting,
-        "history": 0 if history is None else keep_history(history, work / HISTORY_FILE),
+        "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "slices": _about_slices(features, slices),
-        "cells": [_about_model(one) for one in models],
-        "not_trained": [
-            {"setting": setting, "step": step, "reason": reason}
-            for (setting, step), reason in reasons.items()
-            if reason
-        ],
+        "cells": [{name: getattr(one, name) for name in numbers} | one.about for one in models],
+        "not_trained": [dict(zip(("setting", "step", "reason"), one, strict=True)) for one in refused],
         "audit": audit,
     }
     declared = {one.name: one for model in models for one in model.features.features}
@@ -305,26 +258,24 @@ def _begin(table: FeatureTable | Path, *given: Any) -> tuple[Any, ...]:
     return (open_features(table) if isinstance(table, Path) else table, *given)
 
 
-def _fit_unit(made: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
-    features, slices, options = made
-    return fit_step(features, *place, slices, options)
-
-
 def _places(
     features: FeatureTable, options: TrainOptions, settings: Sequence[str] | None, steps: Sequence[int] | None
 ) -> list[tuple[str, int]]:
-    """Return settings and steps in the table's order; everything that was asked for is there."""
+    """Return settings and steps in the table's order; unknown ones are refused."""
     if features.compat == "published":
         raise UsageError(
-            "features made as published look at what comes later: whether somebody logs in at all",
+            "features made as published look at what comes later: whether the visitor logs in at all",
             "make them without --compat published to train what will be used",
         )
     MODELS.get(options.model)
-    asked = [("setting", settings or (), features.settings), ("step", steps or (), features.steps)]
-    if not features.is_whole:
-        asked.append(("feature set", [options.feature_set], features.sets))
-    for kind, names, known in asked:
-        for name in names:
+    sets = features.sets if features.is_whole else [options.feature_set]
+    given = (
+        ("setting", settings, features.settings),
+        ("step", steps, features.steps),
+        ("feature set", sets, features.sets),
+    )
+    for kind, names, known in given:
+        for name in names or ():
             if name not in known:
                 raise UnknownNameError(kind, str(name), map(str, known))
     return [
@@ -337,19 +288,20 @@ def _places(
 
 def _about_features(features: FeatureTable) -> dict[str, Any]:
     """Return what serving has to know of a table, and what a model card has of it."""
-    about, days = features.about, "times unknown"
+    about, days, words = features.about, "times unknown", {}
     if features.has_times and len(features):
+        ends = (int(one) // SECOND for one in (features.start_us.min(), features.start_us.max()))
         zone = ZoneInfo(about["zone"])
-        ends = (features.start_us.min(), features.start_us.max())
-        days = " to ".join(
-            datetime.fromtimestamp(int(one) // SECOND, zone).date().isoformat() for one in ends
-        )
+        days = " to ".join(datetime.fromtimestamp(one, zone).date().isoformat() for one in ends)
+    for name in () if features.is_whole else ("device", "channel"):
+        seen = [word for word, _ in Counter(sorted(features.view.columns[name].tolist())).most_common()]
+        words[name] = None if len(seen) > _MOST_WORDS else seen
     keys = ("name", "kind", "zone", "since_us", "session_options", "columns", "counts")
     return {
         **{key: about.get(key) for key in keys},
         "fingerprint": features.fingerprint,
         "vocabulary": list(features.view.vocabulary),
-        "known": {name: _words(features, name) for name in ("device", "channel") if not features.is_whole},
+        "known": words,
         "left_out": about.get("left_out", []),
         "kept_leaking": about.get("kept_leaking", []),
         "days": days,
@@ -357,29 +309,15 @@ def _about_features(features: FeatureTable) -> dict[str, Any]:
     }
 
 
-def _words(features: FeatureTable, column: str) -> list[str] | None:
-    """Return the words of a column, the most frequent first; None of very many."""
-    counts = Counter(features.view.columns[column].tolist())
-    return None if len(counts) > _MOST_WORDS else sorted(counts, key=lambda word: (-counts[word], word))
-
-
 def _about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
     parts = {"all": slices.fit | True, "without_holdout": slices.fit, "holdout": slices.holdout}
-    rates = {
-        name: float(features.labels[part].mean()) if part.any() else None for name, part in parts.items()
-    }
-    sizes = {name: int(part.sum()) for name, part in parts.items()}
-    about = {
-        "split": slices.split,
-        "note": slices.note,
+    labels = {name: features.labels[part] for name, part in parts.items()}
+    return {
+        **{"split": slices.split, "note": slices.note},
         "left_out": int((~(slices.fit | slices.holdout)).sum()),
+        "sizes": {name: len(part) for name, part in labels.items()},
+        "rates": {name: float(part.mean()) if len(part) else None for name, part in labels.items()},
     }
-    return about | {"sizes": sizes, "rates": rates}
-
-
-def _about_model(model: StepModel) -> dict[str, Any]:
-    names = ("setting", "step", "base_rate", "threshold", "cost_threshold")
-    return {name: getattr(model, name) for name in names} | model.about
 
 
 @dataclass(frozen=True)
@@ -403,7 +341,7 @@ def score_table(
     folder: Path | str,
     *,
     given: EvaluateOptions | None = None,
-    page: Callable[[ScoredTable, Path], object] | None = None,
+    page: Callable[[ScoredTable, Path], object] = lambda scores, inside: None,
 ) -> ScoredTable:
     """Score every session of a table and measure the scores at the scorer's threshold; write the folder.
 
@@ -425,26 +363,23 @@ def score_table(
             for session, one, label in zip(features.session_ids[rows], p, labels, strict=True):
                 likely = int(one >= model.threshold)
                 yield session, model.setting, model.step, repr(float(one)), likely, int(label)
-            found = model.about["holdout"]
-            if not own:
-                found = measure(model, p, labels, features.persons[rows], options)
+            found = (
+                model.about["holdout"] if own else measure(model, p, labels, features.persons[rows], options)
+            )
             kept = {name: getattr(model, name) for name in ("setting", "step", "threshold", "cost_threshold")}
             cells.append({**kept, "scored": len(rows), "measures": found})
 
     with files.atomic_folder(folder, ScoredTable.marker()) as inside:
         files.write_csv(inside / SCORES, _HEAD, lines())
-        made = ScoredTable(
-            {
-                "scorer": scorer.describe(),
-                "features": features.describe(),
-                "features_fingerprint": features.fingerprint,
-                "measured": "the last part, by models fitted without it" if own else "all sessions",
-                "kind": scorer.about["kind"],
-                "options": options.model_dump(),
-                "cells": cells,
-            }
-        )
-        if page is not None:
-            page(made, inside)
+        about = {
+            "scorer": scorer.describe(),
+            "features": features.describe(),
+            "features_fingerprint": features.fingerprint,
+            "measured": "the last part, by models fitted without it" if own else "all sessions",
+            "kind": scorer.about["kind"],
+            "options": options.model_dump(),
+            "cells": cells,
+        }
+        page(made := ScoredTable(about), inside)
         made.save(inside / ScoredTable.marker())
     return made
