@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
@@ -26,7 +27,7 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import Discretion, percent
+from diptych.commerce.purchase_intent.shown import percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
@@ -244,12 +245,12 @@ class FeatureTable:
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""
         if self.is_whole:
             return []
-        discretion, lines = Discretion.current(), {step: [Cell(str(step))] for step in self.steps}
+        control, lines = DisclosureControl.current(), {step: [Cell(str(step))] for step in self.steps}
         for row in sorted(self.about["populations"], key=lambda one: self.settings.index(one["setting"])):
             sessions, buys = row["sessions"], row["purchases"]
-            hidden = not sessions or discretion.small(buys, sessions - buys)
+            hidden = not sessions or control.small(buys, sessions - buys)
             rate = Cell(percent(None if hidden else buys / sessions))
-            counts = map(discretion.count, (sessions, row["bought_too_early"]))
+            counts = map(control.count, (sessions, row["bought_too_early"]))
             lines[row["step"]] += [next(counts), rate, next(counts)]
         after = (
             "left out: something was bought before two pages more were open"
