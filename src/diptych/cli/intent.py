@@ -17,6 +17,8 @@ from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
+from diptych.commerce.purchase_intent.described import Description, choose_statistics
+from diptych.commerce.purchase_intent.described import describe as describe_sessions
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
 from diptych.commerce.purchase_intent.features import open_features
@@ -36,8 +38,6 @@ from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
 from diptych.commerce.purchase_intent.scoring.training import SCORES, score_table
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
-from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.described import tables_of
+from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, Description
+from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.table import Table

@@ -206,7 +206,8 @@ def compare(study: Study, results: Results) -> Comparison:
 def _explained(judgement: Judgement, left_out: Mapping[str, str]) -> Judgement:
     """Return a judgement that says why the first row it lacks was left out, where that is known."""
     rows = (re.search(rf" of {re.escape(row)}\b", judgement.figure) and why for row, why in left_out.items())
-    why = next(filter(None, rows), "") if judgement.status == "not tested" else ""
+    only = next(iter(left_out.values()), "") if len({*left_out.values()}) == 1 else ""
+    why = only or next(filter(None, rows), "") if judgement.status == "not tested" else ""
     return replace(judgement, why=why)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from diptych.commerce.logs import Log
 from diptych.commerce.logs.schema import THESIS_DEVICES
-from diptych.commerce.purchase_intent.described import WEEK_DAYS
+from diptych.commerce.purchase_intent.described import WEEK_DAYS, Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
@@ -24,7 +24,7 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
 from diptych.commerce.purchase_intent.features import FEATURES
 from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
-from diptych.commerce.purchase_intent.statistics import STATISTICS, Description
+from diptych.commerce.purchase_intent.statistics import STATISTICS
 from diptych.commerce.purchase_intent.whole_sessions import FEATURES as COLUMNS
 from diptych.core.chart import Chart
 from diptych.core.options import command_line
@@ -72,9 +72,10 @@ class Counted(Measuring):
         """Count one row; nothing where the log has nothing of it, or cannot tell."""
         row: LogRow = subject.run
         shop, description = row.shop, row.shop.description
-        if self.statistic == "hours" and shop.limits.get("hours"):
+        if shop.cannot.get(self.statistic):
             return ()
-        about, values = description.about, self.counted(description.rows).get(row.name, {})
+        about, ddof = description.about, description.options.ddof
+        values = self.counted(description.rows, ddof).get(row.name, {})
         how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
         on = {"sessions": about["counts"]["sessions"], "protocol": shop.protocol}
         command = ""
@@ -83,7 +84,7 @@ class Counted(Measuring):
             command = command_line(words, *how)
         return row.measured(values, description, command, split="all", **on)
 
-    def counted(self, of: Statistics) -> Values:
+    def counted(self, of: Statistics, ddof: int = 0) -> Values:
         """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
         values: Values = {}
         rows = [row for row in self._rows(of(self.statistic)) if row.get("to_device", "tv") in THESIS_DEVICES]
@@ -94,7 +95,7 @@ class Counted(Measuring):
                 ends = (row.get("low"), row.get("high")) if key == with_ends else ()
                 scale = 100.0 if key.endswith(("share", "rate")) else 1.0
                 columns |= numbers(column.format(**row), row.get(key), *ends, scale=scale)
-        self._derive(values, rows, of)
+        self._derive(values, rows, of, ddof)
         for columns in values.values():
             if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
                 columns.clear()
@@ -116,7 +117,7 @@ class Counted(Measuring):
             found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
         return found
 
-    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
+    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics, ddof: int) -> None:
         """Add what follows from several rows, as far as all of them are disclosed."""
         match self.statistic:
             case "overview":  # of what a log does not record it has none
@@ -134,8 +135,11 @@ class Counted(Measuring):
                     }
                 if self.statistic == "week-days":
                     self._derive_days(values, of)
+            case "queries":
+                if not any(row["queries"] for row in rows):
+                    values.clear()
             case "channels":  # the thesis divides by n − 1
-                by = math.sqrt((len(rows) - 1) / len(rows)) if rows else 1.0
+                by = 1.0 if ddof or not rows else math.sqrt((len(rows) - 1) / len(rows))
                 for row in rows:
                     columns = values[row["row"]]
                     if "standardised" in columns:

@@ -16,15 +16,17 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.logs import Log, ingest
+from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
+from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics import Description
 from diptych.commerce.purchase_intent.whole_sessions import (
+    CANNOT,
     LIMITS,
     RETURNING,
     is_session_table,
@@ -48,7 +50,30 @@ T = TypeVar("T")
 FOREST = "random-forest"  # the model whose importances there are
 _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
 _KEY = 8  # characters of a fingerprint that tell folders apart
-_NO_ZONE = "no time zone of the log is known: its hours would be those of UTC"
+_LACKS = {
+    "devices": "the log tells no device",
+    "channels": "the log tells no channel",
+    "visitors": "the log knows no visitor",
+    "queries": "the log has no queries",
+    "purchases": "the log has no purchase",
+    "zone": "no time zone of the log is known: its hours would be those of UTC",
+    "days": "the log is shorter than a week",
+}
+_NEEDS = {  # statistic, or what is predicted → what of these it needs
+    "overview": ("visitors", "queries"),
+    "session-length-quantiles": ("devices", "purchases"),
+    "week-days": ("days", "purchases"),
+    "hours": ("zone",),
+    "channels": ("channels", "purchases"),
+    "devices": ("devices", "purchases"),
+    "devices-per-visitor": ("visitors", "devices"),
+    "device-transitions": ("visitors", "devices", "purchases"),
+    "queries": ("queries", "devices", "purchases"),
+    "unique-queries": ("queries", "devices", "purchases"),
+    "predictions": ("purchases",),
+    "importance": ("purchases",),
+}
+_NO_CHANNEL = "no channel is known"
 _OTHERS = {"predicted": "predictions", "importance": "importance"}  # kind of measure → its name among limits
 _IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
 
@@ -97,10 +122,27 @@ class ShopLog:
         """Return one line."""
         return self.log.describe()
 
-    @property
+    @cached_property
     def limits(self) -> Mapping[str, str]:
-        """Return what it cannot tell: statistic → why."""
-        return {} if self.log.hours_known else {"hours": _NO_ZONE}
+        """What it tells in part, or not at all: statistic → why."""
+        about = self.log.about
+        lacks = {
+            "devices": {*about.get("devices", {"?": 1})} <= {UNKNOWN},
+            "channels": _NO_CHANNEL in about.get("notes", ()),
+            "visitors": not about.get("visitors", 1),
+            "queries": "query" not in about.get("by_action", {"query": 1}),
+            "purchases": not about.get("purchases", 1),
+            "zone": not self.log.hours_known,
+            "days": len(about.get("events_by_day") or range(7)) < 7,
+        }
+        found = {name: [_LACKS[one] for one in needs if lacks[one]] for name, needs in _NEEDS.items()}
+        return {name: "; ".join(why) for name, why in found.items() if why}
+
+    @property
+    def cannot(self) -> Mapping[str, bool]:
+        """Return whether a statistic is not measured, though there is something to count."""
+        short = _LACKS["days"] in self.limits.get("week-days", "")
+        return {"hours": "hours" in self.limits, "week-days": short}
 
     @property
     def protocol(self) -> str:
@@ -168,6 +210,7 @@ class ShopSessions(ShopLog):
     log: FeatureTable  # type: ignore[assignment]
     protocol = "rows of a table; returning visitors count as known"  # type: ignore[assignment]
     limits = LIMITS  # type: ignore[assignment]
+    cannot = dict.fromkeys(CANNOT, True)  # type: ignore[assignment]
 
     @property
     def name(self) -> str:

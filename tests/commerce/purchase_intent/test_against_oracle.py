@@ -15,10 +15,11 @@ from odd_logs import ODD_QUERIES, events_of_shops, random_events
 from session_oracle import pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, describe
+from diptych.commerce.purchase_intent.statistics import STATISTICS
 
 Row = dict[str, Any]
 

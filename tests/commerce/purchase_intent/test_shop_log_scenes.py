@@ -10,9 +10,10 @@ from statistics_oracle import check_rows, statistics_of
 
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, Description, describe
+from diptych.commerce.purchase_intent.statistics import ORDER
 from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, Calendar, make_shop_log
 from diptych.commerce.scenes.visits import World
 

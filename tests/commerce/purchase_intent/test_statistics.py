@@ -11,17 +11,11 @@ from events import write_log
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import (
-    ORDER,
-    Description,
-    describe,
-    link,
-    standardise,
-    wilson,
-)
+from diptych.commerce.purchase_intent.statistics import ORDER, link, standardise, wilson
 from diptych.core.errors import UnknownNameError, UsageError
 
 
@@ -56,7 +50,9 @@ def test_a_log_without_events(tmp_path: Path, engine: Engine) -> None:
 
 def test_a_log_without_purchases_and_visitors(tmp_path: Path, engine: Engine) -> None:
     found = described(tmp_path, engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
-    values = [(row["rate"], row["purchase_share"], row["standardised"]) for row in found.unprotected["devices"]]
+    values = [
+        (row["rate"], row["purchase_share"], row["standardised"]) for row in found.unprotected["devices"]
+    ]
     assert values == [(0.0, None, None)] * 2
     assert {(row["purchase"], row["share"]) for row in found.unprotected["queries"]} == {(False, None)}
     assert found.unprotected["devices-per-visitor"] == found.unprotected["device-transitions"] == []

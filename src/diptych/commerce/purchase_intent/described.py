@@ -1,14 +1,32 @@
-"""A description as tables and charts (thesis section 6.4), of the rows that :meth:`Description.rows` discloses."""
+"""A description of a log: its statistics as tables, charts and CSV files (thesis section 6.4).
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
+      tables/overview.csv      the statistics as they may be shown, for spreadsheets
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.shown import Column, Row, interval, number, percent, signed
-from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, Description
+from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
+from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
+from diptych.core.context import track
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
 
 WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -55,6 +73,147 @@ _BY_CLASS: Mapping[str, tuple[str, Sequence[Column]]] = {
     "devices-per-visitor": ("Devices per visitor", (Column("% of visitors", "share", 1, 100.0, ends=""),)),
     "weekend": ("Weekends", (_SESSIONS, Column("% per day", "per_day", 1, 100.0))),
 }
+
+
+@dataclass(frozen=True)
+class Description(
+    Artifact, kind="description", version=2, recreate="diptych intent describe LOG --out FOLDER"
+):
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``, ``notes``. JSON-able.
+        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
+            may read them.
+    """
+
+    about: Mapping[str, Any]
+    unprotected: Mapping[str, Sequence[Row]]
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
+
+    @property
+    def name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    @property
+    def statistics(self) -> list[str]:
+        """Return the names of its statistics."""
+        return list(self.unprotected)
+
+    @property
+    def options(self) -> DescribeOptions:
+        """Return how it was computed."""
+        return DescribeOptions(**self.about["options"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader has to know, as far as it may be shown."""
+        return DisclosureControl.current().notes(self.about["notes"])
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of one statistic as they may be shown."""
+        if name not in self.unprotected:
+            raise UnknownNameError("statistic of this description", name, self.unprotected)
+        statistic = STATISTICS.get(name)
+        return DisclosureControl.current().rows(self.unprotected[name], statistic.cells, statistic.whole)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
+        shown = (
+            {row["what"]: row["total"] for row in self.rows("overview")}
+            if "overview" in self.unprotected
+            else {}
+        )
+        for one in ("purchase", "anonymous"):
+            part, of = shown.get(f"{one} sessions"), shown.get("sessions")
+            if isinstance(part, int) and isinstance(of, int):
+                shown[f"{one} rate"] = DisclosureControl.current().share(part, of)
+        return shown
+
+    def tables(self, name: str | None = None) -> list[Table]:
+        """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
+        names = [name] if name else [one for one in self.unprotected if one != "session-length"]
+        each = (tables_of(self, one) or [chart.table() for chart in charts_of(self, one)] for one in names)
+        return [table for tables in each for table in tables]
+
+    def charts(self, name: str) -> list[Chart]:
+        """Return the charts of one statistic."""
+        return charts_of(self, name)
+
+    def line(self) -> str:
+        """Everything the numbers depend on, in one line."""
+        about = self.about
+        how, sessions = about["options"], SessionOptions(**about["session_options"])
+        return (
+            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
+            f"{sessions.words}; hours and days of {about['zone']}; "
+            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
+            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
+        )
+
+    def write_files(self, folder: Path) -> None:
+        """Write the statistics for spreadsheets, as far as they may be shown."""
+        (folder / "tables").mkdir()
+        for name in self.unprotected:
+            columns = STATISTICS.get(name).columns.split()
+            cells = ([row.get(column, "") for column in columns] for row in self.rows(name))
+            write_csv(folder / "tables" / f"{name}.csv", columns, cells)
+
+
+def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
+    """Return the statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    chosen = set(ORDER if names is None else (STATISTICS.get(name).name for name in names))
+    if not chosen:
+        raise UsageError("no statistic is named", f"for example {', '.join(ORDER[:2])}")
+    return [STATISTICS.get(name) for name in ORDER if name in chosen]
+
+
+def describe(
+    tables: SessionTables,
+    *,
+    engine: Engine | None = None,
+    options: DescribeOptions | None = None,
+    names: Iterable[str] | None = None,
+) -> Description:
+    """Count on the engine, and compute shares, intervals and rates from the counts."""
+    options, chosen = options or DescribeOptions(), choose_statistics(names)
+    with ExitStack() as stack:
+        runs = stack.enter_context(open_engine()) if engine is None else engine
+        counts = stack.enter_context(Counts(runs, tables, options))
+        each = track(chosen, "statistics", unit="statistics")
+        found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
+        about = {
+            "log": tables.log_name,
+            "zone": tables.zone,
+            "log_fingerprint": tables.about["log_fingerprint"],
+            "sessions_fingerprint": tables.fingerprint,
+            "session_options": tables.about["options"],
+            "options": options.model_dump(),
+            "engine": runs.name,
+            "counts": tables.about["counts"],
+            "notes": _notes(tables),
+        }
+    return Description(about, found)
+
+
+def _notes(tables: SessionTables) -> list[str]:
+    """Return what a reader has to know."""
+    counts, by = tables.about["counts"], tables.about["options"]["by"]
+    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
+    if not sessions:
+        return ["the log has no events: there is nothing to describe"]
+    notes = {
+        "no session has a purchase: its class is empty, and all conversion rates are 0": not purchases,
+        "every session has a purchase: there is nothing to compare them with": purchases == sessions,
+        "no visitor is known anywhere: nothing can be said of devices per visitor and of switches": not counts[
+            "identified"
+        ],
+        f"{several:,} sessions have several visitors; each counts for the first of them": several,
+        "sessions are by visitor: what a client did before logging in is another session": by == "visitor",
+    }
+    return [note for note, is_so in notes.items() if is_so] + list(tables.about.get("notes", ()))
 
 
 def tables_of(description: Description, name: str) -> list[Table]:
@@ -129,7 +288,7 @@ def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> T
 
 def _head(key: str, name: Any) -> str:
     if key == "weekend":
-        return "Saturday, Sunday" if name else "Monday to Friday"
+        return "Saturday, Sunday" if name else "Monday–Friday"
     head = "all devices" if name == ALL else _name(name)
     return f"{head} {'device' if name == '1' else 'devices'}" if key == "devices" else head
 

@@ -4,12 +4,6 @@ The sessions are counted once into small tables; an expression takes integers an
 intervals and standardised rates are computed from them in plain Python, so that engines cannot differ in them.
 Intervals take sessions as independent of each other. Those of one visitor are not quite, so that with many sessions
 per visitor the truth lies outside more often than stated.
-
-::
-
-    FOLDER/
-      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
-      tables/overview.csv      the statistics as they may be shown, for spreadsheets
 """
 
 from __future__ import annotations
@@ -18,28 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from itertools import accumulate, groupby
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.engine import Engine
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.core.artifact import Artifact
-from diptych.core.context import track
-from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import write_csv
 from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-
-    from diptych.core.chart import Chart
-    from diptych.core.table import Table
 
 Row = dict[str, Any]
 Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]  # from counted rows to finished ones
@@ -120,15 +105,15 @@ class Counts:
             parts.append(part.select("purchase", "device", "unique", "queries"))
         return self._hold(ibis.union(*parts))
 
-    def sums(self, table: ir.Table, keys: Sequence[str], *names: str) -> ir.Table:
-        """Return the sums of columns by keys."""
-        return table.group_by(list(keys)).aggregate(
-            **{name: table[name].sum().cast("int64") for name in names}
-        )
+    def sums(self, keys: Sequence[str], *names: str) -> ir.Table:
+        """Return the sums of columns of the cube by keys."""
+        sums = {name: self.cube[name].sum().cast("int64") for name in names}
+        return self.cube.group_by(list(keys)).aggregate(**sums)
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """Run an expression whose result is small."""
-        return self._engine.to_arrow(expression).to_pylist()
+        found: list[Row] = self._engine.to_arrow(expression).to_pylist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -150,153 +135,6 @@ class Statistic:
 
 
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
-ORDER: list[str] = []  # of their names: as the thesis has them
-
-
-@dataclass(frozen=True)
-class Description(
-    Artifact, kind="description", version=2, recreate="diptych intent describe LOG --out FOLDER"
-):
-    """The statistics of a log.
-
-    Attributes:
-        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
-            ``engine``, ``counts``; ``notes``; ``limits``, statistic → why the log cannot tell it. JSON-able.
-        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
-            may read them.
-    """
-
-    about: Mapping[str, Any]
-    unprotected: Mapping[str, Sequence[Row]]
-    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
-
-    @property
-    def name(self) -> str:
-        """Of the log."""
-        return str(self.about["log"])
-
-    @property
-    def statistics(self) -> list[str]:
-        """Return the names of its statistics."""
-        return list(self.unprotected)
-
-    @property
-    def options(self) -> DescribeOptions:
-        """Return how it was computed."""
-        return DescribeOptions(**self.about["options"])
-
-    @property
-    def notes(self) -> list[str]:
-        """Return what a reader has to know, as far as it may be shown."""
-        return DisclosureControl.current().notes(self.about["notes"])
-
-    def rows(self, name: str) -> list[Row]:
-        """Return the rows of one statistic as they may be shown."""
-        if name not in self.unprotected:
-            raise UnknownNameError("statistic of this description", name, self.unprotected)
-        statistic = STATISTICS.get(name)
-        return DisclosureControl.current().rows(self.unprotected[name], statistic.cells, statistic.whole)
-
-    def totals(self) -> Row:
-        """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
-        shown = (
-            {row["what"]: row["total"] for row in self.rows("overview")}
-            if "overview" in self.unprotected
-            else {}
-        )
-        for one in ("purchase", "anonymous"):
-            part, of = shown.get(f"{one} sessions"), shown.get("sessions")
-            if isinstance(part, int) and isinstance(of, int):
-                shown[f"{one} rate"] = DisclosureControl.current().share(part, of)
-        return shown
-
-    def tables(self, name: str | None = None) -> list[Table]:
-        """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
-        from diptych.commerce.purchase_intent.described import tables_of
-
-        names = [name] if name else [one for one in self.unprotected if one != "session-length"]
-        each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
-        return [table for tables in each for table in tables]
-
-    def charts(self, name: str) -> list[Chart]:
-        """Return the charts of one statistic."""
-        from diptych.commerce.purchase_intent.described import charts_of
-
-        return charts_of(self, name)
-
-    def line(self) -> str:
-        """Everything the numbers depend on, in one line."""
-        about = self.about
-        how, sessions = about["options"], SessionOptions(**about["session_options"])
-        return (
-            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
-            f"{sessions.words}; hours and days of {about['zone']}; "
-            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
-            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
-        )
-
-    def write_files(self, folder: Path) -> None:
-        """Write the statistics for spreadsheets, as far as they may be shown."""
-        (folder / "tables").mkdir()
-        for name in self.unprotected:
-            columns = STATISTICS.get(name).columns.split()
-            cells = ([row.get(column, "") for column in columns] for row in self.rows(name))
-            write_csv(folder / "tables" / f"{name}.csv", columns, cells)
-
-
-def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
-    """Return the statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
-    chosen = set(ORDER if names is None else (STATISTICS.get(name).name for name in names))
-    if not chosen:
-        raise UsageError("no statistic is named", f"for example {', '.join(ORDER[:2])}")
-    return [STATISTICS.get(name) for name in ORDER if name in chosen]
-
-
-def describe(
-    tables: SessionTables,
-    *,
-    engine: Engine | None = None,
-    options: DescribeOptions | None = None,
-    names: Iterable[str] | None = None,
-) -> Description:
-    """Count on the engine, and compute shares, intervals and rates from the counts."""
-    options, chosen = options or DescribeOptions(), choose_statistics(names)
-    with ExitStack() as stack:
-        runs = stack.enter_context(open_engine()) if engine is None else engine
-        counts = stack.enter_context(Counts(runs, tables, options))
-        each = track(chosen, "statistics", unit="statistics")
-        found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
-        about = {
-            "log": tables.log_name,
-            "zone": tables.zone,
-            "log_fingerprint": tables.about["log_fingerprint"],
-            "sessions_fingerprint": tables.fingerprint,
-            "session_options": tables.about["options"],
-            "options": options.model_dump(),
-            "engine": runs.name,
-            "counts": tables.about["counts"],
-            "notes": _notes(tables),
-            "limits": dict(tables.about.get("limits", {})),
-        }
-    return Description(about, found)
-
-
-def _notes(tables: SessionTables) -> list[str]:
-    """Return what a reader has to know."""
-    counts, by = tables.about["counts"], tables.about["options"]["by"]
-    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
-    if not sessions:
-        return ["the log has no events: there is nothing to describe"]
-    notes = {
-        "no session has a purchase: its class is empty, and all conversion rates are 0": not purchases,
-        "every session has a purchase: there is nothing to compare them with": purchases == sessions,
-        "no visitor is known anywhere: nothing can be said of devices per visitor and of switches": not counts[
-            "identified"
-        ],
-        f"{several:,} sessions have several visitors; each counts for the first of them": several,
-        "sessions are by visitor: what a client did before logging in is another session": by == "visitor",
-    }
-    return [note for note, is_so in notes.items() if is_so] + list(tables.about.get("notes", ()))
 
 
 def share(part: int, of: int) -> float | None:
@@ -399,27 +237,8 @@ def _shares(rows: Sequence[Row], count: str, by: str, options: DescribeOptions) 
     return [row | _proportion(row[count], whole[row[by]], options) for row in rows]
 
 
-def _declared(
-    name: str,
-    columns: str,
-    source: str,
-    description: str,
-    expression: Callable[[Counts], ir.Table],
-    **cells: str,
-) -> Callable[[Finish], Finish]:
-    """Register a statistic that the decorated function finishes."""
-
-    def declare(finish: Finish) -> Finish:
-        ORDER.append(
-            STATISTICS.add(Statistic(name, description, source, columns, expression, finish, **cells)).name
-        )
-        return finish
-
-    return declare
-
-
 def _of_cube(*keys: str) -> Callable[[Counts], ir.Table]:
-    return lambda counts: counts.sums(counts.cube, keys, "sessions")
+    return lambda counts: counts.sums(keys, "sessions")
 
 
 def _count_overview(counts: Counts) -> ir.Table:
@@ -439,11 +258,6 @@ def _count_overview(counts: Counts) -> ir.Table:
     return reduce(lambda one, other: one.cross_join(other), parts, of_queries)
 
 
-@_declared(
-    *("overview", "what total", "thesis Table 6.1"),
-    "how many events, sessions, clients, visitors and queries there are",
-    _count_overview,
-)
 def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     counted = {name: int(total or 0) for name, total in rows[0].items()}
     totals = {
@@ -463,11 +277,6 @@ def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return [{"what": what, "total": total} for what, total in totals.items()]
 
 
-@_declared(
-    *("session-length", "device purchase length sessions at_least share low high", "thesis Figure 6.2"),
-    "share of sessions with at least so many actions, by device and class",
-    lambda counts: counts.lengths,
-)
 def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = []
     for group in _by_length(rows):
@@ -478,14 +287,6 @@ def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-@_declared(
-    "session-length-quantiles",
-    *("device purchase sessions mean p50 p90 p99 middle max", "thesis section 6.4.1"),
-    "mean and quantiles of session length, and the mean from P50 to P90 (middle), by device and class",
-    lambda counts: counts.lengths,
-    cells="sessions",
-    whole="purchase",
-)
 def _quantiles(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = []
     for group in _by_length(rows):
@@ -510,35 +311,10 @@ def _by_time(
     return _shares(found, "sessions", "purchase", options)
 
 
-_declared(
-    *("week-days", "purchase week_day sessions share low high", "thesis Figure 6.3"),
-    "sessions by the local week day of the first event; 0 is Monday",
-    _of_cube("purchase", "start_dow"),
-    cells="sessions",
-    whole="purchase",
-)(partial(_by_time, "week_day", "start_dow", range(7)))
-
-
-@_declared(
-    *("weekend", "purchase weekend sessions share low high per_day", "thesis Figure 6.3"),
-    "sessions on Saturdays and Sundays, and on other days; per_day is the share divided by 2 or 5",
-    _of_cube("purchase", "weekend"),
-    cells="sessions",
-    whole="purchase",
-)
 def _weekend(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = _by_time("weekend", "weekend", (False, True), rows, options)
     days = {True: 2, False: 5}
     return [row | {"per_day": row["share"] and row["share"] / days[row["weekend"]]} for row in found]
-
-
-_declared(
-    *("hours", "purchase hour sessions share low high", "thesis Figure 6.4"),
-    "sessions by the local hour of the first event",
-    _of_cube("purchase", "start_hour"),
-    cells="sessions",
-    whole="purchase",
-)(partial(_by_time, "hour", "start_hour", range(24)))
 
 
 def _conversion(column: str, rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
@@ -554,28 +330,6 @@ def _conversion(column: str, rows: Sequence[Row], options: DescribeOptions) -> l
     return [row | {"standardised": value} for row, value in zip(found, relative, strict=True)]
 
 
-def _declare_conversion(name: str, column: str, source: str) -> None:
-    _declared(
-        name,
-        f"{column} sessions purchase_sessions purchase_share other_share rate low high standardised",
-        source,
-        f"sessions, purchase sessions and conversion rates by {column} of the first event",
-        _of_cube(column, "purchase"),
-        cells="purchase_sessions",
-    )(partial(_conversion, column))
-
-
-_declare_conversion("channels", "channel", "thesis Table 6.2")
-
-
-@_declared(
-    *("devices-per-visitor", "purchaser devices visitors share low high"),
-    "thesis Table 6.3, which says per session and means per visitor",
-    "how many different devices the sessions of a known visitor began on",
-    lambda counts: counts.visitors,
-    cells="visitors",
-    whole="purchaser",
-)
 def _devices_per_visitor(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = [{**row, "devices": str(row["devices"])} for row in _ordered(rows, "devices")]
     found = _shares(found, "visitors", "purchaser", options)
@@ -586,9 +340,6 @@ def _devices_per_visitor(rows: Sequence[Row], options: DescribeOptions) -> list[
             more = _proportion(several, sum(row["visitors"] for row in mine), options)
             found.insert(0, {"purchaser": one, "devices": "> 1", "visitors": several, **more})
     return _ordered(found, "purchaser")
-
-
-_declare_conversion("devices", "device", "thesis Table 6.4")
 
 
 def _count_transitions(counts: Counts) -> ir.Table:
@@ -609,13 +360,6 @@ def _count_transitions(counts: Counts) -> ir.Table:
     return pairs.group_by(["from_device", "to_device"]).aggregate(transitions=pairs.count())
 
 
-@_declared(
-    *("device-transitions", "from_device to_device transitions share low high link", "thesis Figure 6.5"),
-    "devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
-    _count_transitions,
-    cells="transitions",
-    whole="from_device",
-)
 def _transitions(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = _shares(_ordered(rows, "from_device", "to_device"), "transitions", "from_device", options)
     there = {(row["from_device"], row["to_device"]): row["share"] for row in found}
@@ -627,13 +371,6 @@ def _transitions(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-@_declared(
-    *("queries", "purchase device sessions queries per_session low high share", "thesis Table 6.5"),
-    "queries per session, by class and device",
-    lambda counts: counts.sums(counts.cube, ["purchase", "device"], "sessions", "queries", "squares"),
-    cells="sessions",
-    whole="purchase",
-)
 def _queries(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = _ordered(_together(rows, "sessions", "queries", "squares"), "purchase", "device")
     whole = {row["purchase"]: row["queries"] for row in found if row["device"] == ALL}
@@ -648,13 +385,6 @@ def _queries(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-@_declared(
-    *("unique-queries", "purchase device unique queries share unique_share", "thesis Table 6.6"),
-    "different queries, by class and device; in lower case, blanks made one",
-    lambda counts: counts.unique.filter(counts.unique.purchase.notnull()),
-    cells="queries",
-    whole="purchase",
-)
 def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found, over_devices = _ordered(rows, "purchase", "device"), Counter[bool]()
     for row in found:
@@ -663,3 +393,55 @@ def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
         row["share"] = share(row["unique"], over_devices[row["purchase"]])
         row["unique_share"] = share(row["unique"], row["queries"])
     return found
+
+
+_DECLARED = """
+overview | what total | | | Table 6.1
+how many events, sessions, clients, visitors and queries there are
+session-length | device purchase length sessions at_least share low high | | | Figure 6.2
+share of sessions with at least so many actions, by device and class
+session-length-quantiles | device purchase sessions mean p50 p90 p99 middle max | sessions | purchase | section 6.4.1
+mean and quantiles of session length, and the mean from P50 to P90 (middle), by device and class
+week-days | purchase week_day sessions share low high | sessions | purchase | Figure 6.3
+sessions by the local week day of the first event; 0 is Monday
+weekend | purchase weekend sessions share low high per_day | sessions | purchase | Figure 6.3
+sessions on Saturdays and Sundays, and on other days; per_day is the share divided by 2 or 5
+hours | purchase hour sessions share low high | sessions | purchase | Figure 6.4
+sessions by the local hour of the first event
+channels | channel {rates} | purchase_sessions | | Table 6.2
+sessions, purchase sessions and conversion rates by channel of the first event
+devices-per-visitor | purchaser devices visitors share low high | visitors | purchaser | Table 6.3, "per session"
+how many different devices the sessions of a known visitor began on
+devices | device {rates} | purchase_sessions | | Table 6.4
+sessions, purchase sessions and conversion rates by device of the first event
+device-transitions | from_device to_device transitions share low high link | transitions | from_device | Figure 6.5
+devices of a known visitor's consecutive sessions, of which the later one is a purchase session
+queries | purchase device sessions queries per_session low high share | sessions | purchase | Table 6.5
+queries per session, by class and device
+unique-queries | purchase device unique queries share unique_share | queries | purchase | Table 6.6
+different queries, by class and device; in lower case, blanks made one
+"""
+"""Name, columns, cells, whole and source in the thesis; below, the description."""
+_RATES = "sessions purchase_sessions purchase_share other_share rate low high standardised"
+_COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
+    "overview": (_count_overview, _overview),
+    "session-length": (lambda counts: counts.lengths, _lengths),
+    "session-length-quantiles": (lambda counts: counts.lengths, _quantiles),
+    "week-days": (_of_cube("purchase", "start_dow"), partial(_by_time, "week_day", "start_dow", range(7))),
+    "weekend": (_of_cube("purchase", "weekend"), _weekend),
+    "hours": (_of_cube("purchase", "start_hour"), partial(_by_time, "hour", "start_hour", range(24))),
+    "channels": (_of_cube("channel", "purchase"), partial(_conversion, "channel")),
+    "devices-per-visitor": (lambda counts: counts.visitors, _devices_per_visitor),
+    "devices": (_of_cube("device", "purchase"), partial(_conversion, "device")),
+    "device-transitions": (_count_transitions, _transitions),
+    "queries": (
+        lambda counts: counts.sums(("purchase", "device"), "sessions", "queries", "squares"),
+        _queries,
+    ),
+    "unique-queries": (lambda counts: counts.unique.filter(counts.unique.purchase.notnull()), _unique),
+}
+ORDER = tuple(_COUNTED)  # as the thesis has them
+_LINES = _DECLARED.format(rates=_RATES).strip().splitlines()
+for _head, _text in zip(_LINES[::2], _LINES[1::2], strict=True):
+    _name, _columns, _cells, _whole, _source = (part.strip() for part in _head.split("|"))
+    STATISTICS.add(Statistic(_name, _text, f"thesis {_source}", _columns, *_COUNTED[_name], _cells, _whole))

@@ -33,23 +33,26 @@ FEATURES = {
 }
 """Feature of thesis Table 6.7 → the columns that stand for it: a flag, two codes, counts, and all time on pages."""
 
-_NOT_LOGGED = "a table of whole sessions does not have"
-LIMITS = {
-    "session-length": "lengths are pages alone; the table has operating systems for devices, as numbers",
-    "session-length-quantiles": "lengths are pages alone; the table has operating systems for devices, as numbers",
+_LENGTHS = "lengths are pages alone; the table has operating systems for devices, as numbers"
+_ABSENT = "a table of whole sessions does not have "
+CANNOT = {
+    "hours": f"{_ABSENT}hours",
+    **dict.fromkeys(
+        ("devices-per-visitor", "device-transitions"), f"{_ABSENT}more than one session of a visitor"
+    ),
+    **dict.fromkeys(("queries", "unique-queries"), f"{_ABSENT}queries"),
+}
+"""Statistic → why such a table cannot tell it."""
+LIMITS = CANNOT | {
+    **dict.fromkeys(("session-length", "session-length-quantiles"), _LENGTHS),
     "week-days": "the table has whether a session was at the weekend, and no days",
-    "hours": f"{_NOT_LOGGED} hours",
     "channels": "what its numbers of traffic types mean was not published",
     "devices": "the table has operating systems for devices, as numbers whose meaning was not published",
-    "devices-per-visitor": f"{_NOT_LOGGED} more than one session of a visitor",
-    "device-transitions": f"{_NOT_LOGGED} more than one session of a visitor",
-    "queries": f"{_NOT_LOGGED} queries",
-    "unique-queries": f"{_NOT_LOGGED} queries",
     "predictions": "whole sessions have no steps: they are predicted from all their columns but PageValues",
-    "importance": "the week end stands for the week day, numbers of traffic types and operating systems for channel "
+    "importance": "the weekend stands for the week day, numbers of traffic types and operating systems for channel "
     "and device, all time on pages for dwell time; there are no steps",
 }
-"""Statistic → what is not, or only partly, told by such a table."""
+"""Statistic → what such a table does not tell, or in part."""
 
 _NOTES = (
     "sessions are rows of a table: lengths are pages, hours and days are not there",
@@ -128,6 +131,5 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
             "counts": counts,
             "fingerprint": fingerprint("whole sessions", table.fingerprint),
             "notes": list(_NOTES),
-            "limits": LIMITS,
         }
     ).save(folder / SessionTables.marker())
