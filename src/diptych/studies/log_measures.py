@@ -190,6 +190,8 @@ class Predicted(Measuring):
         row: LogRow = subject.run
         model, feature_set, setting = row.name.rsplit("-", 2)
         evaluation = row.shop.evaluation(model, setting)
+        if evaluation is None:
+            return ()
         folds, split = evaluation.protocol.folds, evaluation.protocol.split
         how = f"{folds}-fold cross-validation" if folds > 1 else "one split"
         how += "" if split == "random" else f" by {split}"
@@ -220,7 +222,10 @@ class Importance(Measuring):
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one feature, or all static ones; nothing where no model had it."""
         row: LogRow = subject.run
-        each = {setting: row.shop.evaluation(FOREST, setting) for setting in SETTINGS}
+        made = {setting: row.shop.evaluation(FOREST, setting) for setting in SETTINGS}
+        each = {setting: one for setting, one in made.items() if one is not None}
+        if not each:
+            return ()
         found = importances(
             [{**one, "setting": who} for who, of in each.items() for one in of_setting(of, who)]
         )

@@ -56,13 +56,14 @@ _LACKS = {
     "visitors": "the log knows no visitor",
     "queries": "the log has no queries",
     "purchases": "the log has no purchase",
+    "others": "every event of the log is a purchase",
     "zone": "no time zone of the log is known: its hours would be those of UTC",
     "days": "the log is shorter than a week",
 }
 _NEEDS = {  # statistic, or what is predicted → what of these it needs
     "overview": ("visitors", "queries"),
-    "session-length-quantiles": ("devices", "purchases"),
-    "week-days": ("days", "purchases"),
+    "session-length-quantiles": ("devices", "purchases", "others"),
+    "week-days": ("days", "purchases", "others"),
     "hours": ("zone",),
     "channels": ("channels", "purchases"),
     "devices": ("devices", "purchases"),
@@ -70,8 +71,6 @@ _NEEDS = {  # statistic, or what is predicted → what of these it needs
     "device-transitions": ("visitors", "devices", "purchases"),
     "queries": ("queries", "devices", "purchases"),
     "unique-queries": ("queries", "devices", "purchases"),
-    "predictions": ("purchases",),
-    "importance": ("purchases",),
 }
 _NO_CHANNEL = "no channel is known"
 _OTHERS = {"predicted": "predictions", "importance": "importance"}  # kind of measure → its name among limits
@@ -112,6 +111,7 @@ class ShopLog:
     folder: Path
     log: Log
     options: LogOptions
+    refused: str = field(default="", init=False)  # why no model could be evaluated
     _evaluations: dict[Path, Evaluation] = field(default_factory=dict)
 
     @property
@@ -132,6 +132,7 @@ class ShopLog:
             "visitors": not about.get("visitors", 1),
             "queries": "query" not in about.get("by_action", {"query": 1}),
             "purchases": not about.get("purchases", 1),
+            "others": about.get("purchases") == about.get("events", 0),
             "zone": not self.log.hours_known,
             "days": len(about.get("events_by_day") or range(7)) < 7,
         }
@@ -180,8 +181,15 @@ class ShopLog:
         how |= {"folds": 1} if self.options.split == "time" else {}
         return intent.EvaluateOptions(**how)
 
-    def evaluation(self, model: str, setting: str = "") -> Evaluation:
-        """Return one model on all steps, settings and feature sets; what was fitted before is not fitted again."""
+    def evaluation(self, model: str, setting: str = "") -> Evaluation | None:
+        """Return one model on all steps, settings and feature sets, fitted once; None where there is too little."""
+        try:
+            return self._evaluated(model, setting)
+        except DataError as error:
+            self.refused = error.message
+            return None
+
+    def _evaluated(self, model: str, setting: str) -> Evaluation:
         how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
         folder = self._folder(model, sample.fingerprint, how)
         if folder not in self._evaluations:
@@ -312,6 +320,8 @@ class LogRows(Captions):
     def limit(self) -> str:  # type: ignore[override]
         if self.study is None or self.shop is None:
             return ""
+        if self.shop.refused:
+            return self.shop.refused
         measure = self.study.measure
         return self.shop.limits.get(measure.get("statistic", _OTHERS.get(measure["kind"], "")), "")
 
