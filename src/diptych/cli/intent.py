@@ -100,7 +100,7 @@ def describe(
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
 
-    Everything is by class: sessions with a purchase, and others. Sessions are kept with the log; the CSV files hide
+    Everything is by class: XX
     nothing.
 
     Examples:
