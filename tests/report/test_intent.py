@@ -156,7 +156,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert devices["fridge"] == ["50", "–", *["–"] * 4]
     assert shown("devices-per-visitor")["> 1 devices"] == ["–", "–"]
     moves = shown("device-transitions")
-    assert moves["pc"] == ["–", "60.0 (50.2 to 69.1; one-sided)", "–"]  # of one alone subtraction would tell
+    assert moves["pc"] == ["60.0 (50.2 to 69.1; one-sided)", "–", "–"]  # of one alone subtraction would tell
     assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
     (hours,) = charts_of(description(tables), "hours")
     assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]

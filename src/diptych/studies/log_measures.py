@@ -129,10 +129,9 @@ class Counted(Measuring):
                 times = dict.fromkeys(row["time"] for row in rows)
                 sums = {one: _total([row for row in rows if row["time"] == one], "sessions") for one in times}
                 known = [n for n in sums.values() if n is not None]
-                if len(known) == len(sums) and sum(known):
-                    values["either"] = {
-                        time: 100 * n / sum(known) for time, n in zip(sums, known, strict=True)
-                    }
+                total = math.fsum(known)
+                if len(known) == len(sums) and total:
+                    values["either"] = {one: 100 * n / total for one, n in zip(sums, known, strict=True)}
                 if self.statistic == "week-days":
                     self._derive_days(values, of)
             case "queries":
@@ -149,13 +148,16 @@ class Counted(Measuring):
                     mine = [row for row in rows if row["row"] == name]
                     left = {row["to_device"] for row in mine}
                     columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in left}
-                    known = [row["transitions"] for row in mine if isinstance(row["transitions"], int)]
-                    columns["transitions"] = float(sum(known))
+                    counts = [row["transitions"] for row in mine if isinstance(row["transitions"], int)]
+                    columns["transitions"] = float(sum(counts))
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
                     of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
-                    if total := _total(of_kind, "unique"):
-                        values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
+                    if different := _total(of_kind, "unique"):
+                        values["all"] |= {
+                            f"{non}purchase %": 100.0,
+                            f"{non}purchase count{PUBLISHED}": different,
+                        }
 
     def _derive_days(self, values: Values, of: Statistics) -> None:
         for row in self._rows(of("weekend")):

@@ -216,9 +216,9 @@ class ShopSessions(ShopLog):
     """A table of whole sessions, and what is made of it; returning visitors are the identified ones."""
 
     log: FeatureTable  # type: ignore[assignment]
-    protocol = "rows of a table; returning visitors count as known"  # type: ignore[assignment]
-    limits = LIMITS  # type: ignore[assignment]
-    cannot = dict.fromkeys(CANNOT, True)  # type: ignore[assignment]
+    protocol = "rows of a table; returning visitors count as known"
+    limits = LIMITS
+    cannot = dict.fromkeys(CANNOT, True)
 
     @property
     def name(self) -> str:
@@ -233,7 +233,7 @@ class ShopSessions(ShopLog):
         return cached(self._folder("sessions", self.log.fingerprint), SessionTables.open, make)
 
     @property
-    def features(self) -> FeatureTable:  # type: ignore[override]
+    def features(self) -> FeatureTable:
         return self.log
 
     def sample(self, setting: str = "") -> FeatureTable:

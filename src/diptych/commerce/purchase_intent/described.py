@@ -37,7 +37,7 @@ _LINKS = {  # between devices: colour and meaning
 }
 _MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; the CSV file has all
 _LONG = 60  # characters of a name from a log
-_LOOKS: Mapping[bool, Mapping[str, str]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
+_LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
 _NAMES = {True: "purchase", False: "no purchase"}
 _GROUPS = (
     Column("Sessions", "sessions"),
