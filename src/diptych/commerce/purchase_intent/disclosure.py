@@ -61,7 +61,7 @@ class DisclosureControl(Options):
         suppressed = {place for place, row in enumerate(rows) if self._is_small(row)} if count else set()
         parts: dict[Any, list[int]] = {}
         for place, row in enumerate(rows if count else ()):
-            if row[count] and row.get("device") != "all" and row.get("devices") != "> 1":
+            if row.get(count) and row.get("device") != "all" and row.get("devices") != "> 1":
                 parts.setdefault(row.get(whole), []).append(place)
         for places in parts.values():
             others = sorted(set(places) - suppressed, key=lambda place: rows[place][count])
