@@ -154,7 +154,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert devices["tv"] == ["< 5", "< 5", *["–"] * 4]
     assert devices["tablet"] == ["96", "< 5", *["–"] * 4]  # the share of the 93 others would give the 3 away
     assert devices["fridge"] == ["50", "–", *["–"] * 4]
-    assert shown("devices-per-visitor")["> 1 devices"] == ["–", "–"]
+    assert shown("devices-per-visitor")["> 1 device"] == ["–", "–"]
     moves = shown("device-transitions")
     assert moves["pc"] == ["60.0 (50.2 to 69.1; one-sided)", "–", "–"]  # of one alone subtraction would tell
     assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]

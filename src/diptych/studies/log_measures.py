@@ -153,11 +153,11 @@ class Counted(Measuring):
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
                     of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
-                    if different := _total(of_kind, "unique"):
-                        values["all"] |= {
-                            f"{non}purchase %": 100.0,
-                            f"{non}purchase count{PUBLISHED}": different,
-                        }
+                    if of_kind:
+                        values["all"][f"{non}purchase %"] = 100.0
+                        values["all"] |= numbers(
+                            f"{non}purchase count{PUBLISHED}", _total(of_kind, "unique"), scale=1.0
+                        )
 
     def _derive_days(self, values: Values, of: Statistics) -> None:
         for row in self._rows(of("weekend")):

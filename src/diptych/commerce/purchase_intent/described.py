@@ -290,7 +290,7 @@ def _head(key: str, name: Any) -> str:
     if key == "weekend":
         return "Saturday, Sunday" if name else "Monday–Friday"
     head = "all devices" if name == ALL else _name(name)
-    return f"{head} {'device' if name == '1' else 'devices'}" if key == "devices" else head
+    return f"{head} {'device' if name in ('1', '> 1') else 'devices'}" if key == "devices" else head
 
 
 def _groups(key: str, rows: Sequence[Row], ddof: int) -> Table:
