@@ -19,7 +19,7 @@ _SHORT = 40  # rows of a table that is stored whole
 def describe(world: World) -> Any:
     """What is dropped, and every statistic of the sessions."""
     out = world.folder / "description"
-    diptych("intent", "describe", str(world.log), f"--out={out}")
+    diptych("intent", "describe", str(world.log), f"--out={out}", "--least-count=1")  # every number
     tables = {
         name: rows if len(rows) <= _SHORT else short(rows) for name, rows in adapters.tables_of(out).items()
     }

@@ -27,6 +27,7 @@ from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
+from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
 from diptych.commerce.purchase_intent.evaluation.result import (
     Evaluation,
@@ -46,7 +47,6 @@ from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags

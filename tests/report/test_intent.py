@@ -28,7 +28,8 @@ from intent_rows import (
 from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.described import charts_of, description_tables, tables_of
+from diptych.commerce.purchase_intent.described import Description, charts_of, tables_of
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import (
@@ -43,8 +44,7 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.card import odds
-from diptych.commerce.purchase_intent.shown import Discretion, number, showing
-from diptych.commerce.purchase_intent.statistics import Description
+from diptych.commerce.purchase_intent.shown import number
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
 from diptych.report.document import Page
@@ -112,7 +112,7 @@ def test_a_description_has_every_number() -> None:
     assert page.commands[0].endswith("--gap 20 --by visitor --ddof 1 --journey journey")
     assert "No visitor is known anywhere." in said
     assert "3 sessions have" not in said  # so few may be known people
-    assert {table.caption for table in description_tables(description(tables))} >= {"Hour of the start"}
+    assert {table.caption for table in description(tables).tables()} >= {"Hour of the start"}
 
 
 def test_names_of_a_log_stay_words() -> None:
@@ -156,7 +156,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert devices["fridge"] == ["50", "–", *["–"] * 4]
     assert shown("devices-per-visitor")["> 1 device"] == ["–", "–"]
     moves = shown("device-transitions")
-    assert moves["pc"] == ["–", "60.0 (50.2 to 69.1; one-sided)", "–"]  # of one alone subtraction would tell
+    assert moves["pc"] == ["60.0 (50.2 to 69.1; one-sided)", "–", "–"]  # of one alone subtraction would tell
     assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
     (hours,) = charts_of(description(tables), "hours")
     assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]
@@ -169,16 +169,16 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert not any(
         cell.value for table in tables_of(description(tables), "devices") for cell in table.rows[3][1:]
     )
-    with showing(Discretion(least=1)):
+    with disclosing(DisclosureControl(least=1)):
         assert shown("devices")["tv"][:2] == ["4", "1"]
         assert "2.0 (0.6 to 7.0; one-sided)" in shown("device-transitions")["pc"]
         assert "3 sessions have several visitors." in description_page(description(tables)).notes
-        assert Discretion.current().lines() == []
+        assert DisclosureControl.current().lines() == []
 
 
 def test_without_rates_nothing_is_counted_by_class() -> None:
     tables = described()
-    with showing(Discretion(hide_rates=True)):
+    with disclosing(DisclosureControl(hide_rates=True)):
         page = description_page(description(tables))
         found = texts(page)
         (standardised,) = charts_of(description(tables), "channels")[1:]
@@ -200,7 +200,7 @@ def test_without_rates_nothing_is_counted_by_class() -> None:
 
 def test_a_curve_is_the_share_that_is_at_least_so_long() -> None:
     rows, quantiles = lengths({("pc", True): {2: 5, 4: 3, 9: 2}, ("pc", False): {0: 40, 1: 60}})
-    with showing(Discretion(least=3)):
+    with disclosing(DisclosureControl(least=3)):
         found = description({"session-length": rows, "session-length-quantiles": quantiles})
         (chart,) = charts_of(found, "session-length")
         (table,) = tables_of(found, "session-length-quantiles")

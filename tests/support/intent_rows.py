@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
+from diptych.commerce.purchase_intent.statistics import mean_between
+
 Row = dict[str, Any]
 
 LENGTHS: Mapping[tuple[str, bool], Mapping[int, int]] = {
@@ -48,7 +50,10 @@ def lengths(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> t
                 if total - left >= level * total:
                     found.setdefault(name, length)
         mean = sum(length * count for length, count in of_length.items()) / total
-        quantiles.append({**key, "sessions": total, "mean": mean, **found, "max": max(of_length)})
+        middle = mean_between(of_length, 0.5, 0.9)
+        quantiles.append(
+            {**key, "sessions": total, "mean": mean, **found, "middle": middle, "max": max(of_length)}
+        )
     return rows, quantiles
 
 
@@ -86,6 +91,20 @@ def times(key: str, buy: Sequence[int], other: Sequence[int]) -> list[Row]:
         if sum(counts)
         for place, count in enumerate(counts)
     ]
+
+
+def weekend(days: Sequence[Row]) -> list[Row]:
+    """Rows of ``weekend`` from those of ``week-days``."""
+    found = []
+    for purchase in (True, False):
+        mine = [row for row in days if row["purchase"] is purchase]
+        total = sum(row["sessions"] for row in mine)
+        for is_so, n in ((False, 5), (True, 2)):
+            count = sum(row["sessions"] for row in mine if (row["week_day"] > 4) is is_so)
+            ends = _ends(count, total)
+            key = {"purchase": purchase, "weekend": is_so, "sessions": count}
+            found.append({**key, **ends, "per_day": ends["share"] / n})
+    return found
 
 
 def transitions(counts: Mapping[tuple[str, str], tuple[int, str]]) -> list[Row]:
@@ -133,6 +152,7 @@ def described(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) ->
                     "share": count / (400 if purchase else 1500),
                 }
             )
+    week = times("week_day", (28, 32, 30, 36, 26, 24, 24), (450, 420, 480, 440, 400, 380, 430))
     return {
         "overview": [
             {"what": what, "total": total}
@@ -153,7 +173,8 @@ def described(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) ->
         ],
         "session-length": rows,
         "session-length-quantiles": quantiles,
-        "week-days": times("week_day", (28, 32, 30, 36, 26, 24, 24), (450, 420, 480, 440, 400, 380, 430)),
+        "week-days": week,
+        "weekend": weekend(week),
         "hours": times("hour", [4] * 6 + [8] * 12 + [16] * 5 + [0], [60] * 6 + [150] * 12 + [160] * 5 + [40]),
         "channels": groups("channel", {"direct": (2000, 90), "paid": (900, 80), "organic": (300, 30)}),
         "devices": devices,

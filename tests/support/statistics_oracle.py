@@ -112,9 +112,11 @@ def _quantiles(sessions: Sequence[Row], queries: Sequence[Row], options: Row) ->
             "p50": quantile(lengths, 50),
             "p90": quantile(lengths, 90),
             "p99": quantile(lengths, 99),
+            "middle": statistics.fmean(repeated[len(repeated) // 2 : len(repeated) * 9 // 10]),
             "max": max(lengths),
         }
         for device, purchase, lengths in _lengths(sessions)
+        for repeated in [[one for one in lengths for _ in range(10)]]  # the mean from P50 to P90
     ]
 
 
@@ -136,6 +138,17 @@ def _over_time(column: str, of: str, places: int) -> Callable[..., list[Row]]:
         return rows
 
     return make
+
+
+def _weekend(sessions: Sequence[Row], queries: Sequence[Row], options: Row) -> list[Row]:
+    rows = []
+    for purchase in CLASSES:
+        own = [row["start_dow"] > 4 for row in sessions if row["purchase"] is purchase]
+        for weekend, days in ((False, 5), (True, 2)):
+            n, of = own.count(weekend), len(own)
+            row = {"purchase": purchase, "weekend": weekend, "sessions": n, "share": _share(n, of)}
+            rows.append({**row, **_interval(n, of, options), "per_day": n / of / days if of else None})
+    return rows
 
 
 def _conversion(column: str) -> Callable[..., list[Row]]:
@@ -296,6 +309,7 @@ ORACLE: dict[str, Callable[..., list[Row]]] = {
     "session-length": _session_length,
     "session-length-quantiles": _quantiles,
     "week-days": _over_time("week_day", "start_dow", 7),
+    "weekend": _weekend,
     "hours": _over_time("hour", "start_hour", 24),
     "channels": _conversion("channel"),
     "devices": _conversion("device"),

@@ -19,7 +19,9 @@ from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
-from diptych.commerce.purchase_intent.described import description_tables
+from diptych.commerce.purchase_intent.described import Description, choose_statistics
+from diptych.commerce.purchase_intent.described import describe as describe_sessions
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.drift import drift as compare
 from diptych.commerce.purchase_intent.drift import opened
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
@@ -30,9 +32,6 @@ from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
 from diptych.commerce.purchase_intent.scoring.training import SCORES, ScoredTable, score_table
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.shown import Discretion, showing
-from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
-from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
@@ -92,11 +91,11 @@ def describe(
     sessions: given.SessionOptions,
     options: given.DescribeOptions,
     engine: given.EngineOptions,
-    discretion: Discretion,
+    control: DisclosureControl,
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
 
-    Everything is by class: sessions with a purchase, and others. Sessions are kept with the log; the CSV files hide
+    Everything is by class: XX
     nothing.
 
     Examples:
@@ -110,10 +109,10 @@ def describe(
     with engine.open() as runs:
         tables = sessionise(opened, sessions, engine=runs)
         found = describe_sessions(tables, engine=runs, options=options, names=names)
-    with showing(discretion):
+    with disclosing(control):
         page = description_page(found, opened)
         found.save(out, also=lambda inside: page.save(inside / PAGE))
-        show(*description_tables(found), *found.notes, found.line())
+        show(*found.tables(), *found.notes, found.line())
     show(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / PAGE}")
     next_step([*_INTENT, "features", log, "--out", out.with_name("features")])
 
@@ -381,7 +380,7 @@ class ReportOptions(OutOption):
 def report(
     folder: Annotated[Path, _argument("FOLDER", "A description, an evaluation or a scorer.")],
     options: ReportOptions,
-    discretion: Discretion,
+    control: DisclosureControl,
 ) -> None:
     """Write a page with figures, tables and the protocol: one HTML file that needs no other.
 
@@ -392,7 +391,7 @@ def report(
         diptych intent report description --hide-rates --out for-others.html
         diptych intent report evaluation
     """
-    with showing(discretion):
+    with disclosing(control):
         page = page_of(folder, options.log).save(options.out or folder / PAGE)
     show(f"report in {page} ({page.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(["open", page])

@@ -12,7 +12,7 @@ from pydantic import field_validator, model_validator
 from diptych.cli.console import messages, next_step, stop_on_signal
 from diptych.cli.console import show as say
 from diptych.cli.verbs import completion
-from diptych.commerce.purchase_intent.shown import Discretion, showing
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.core.errors import DiptychError, Interrupted, UsageError
 from diptych.core.files import write_json
 from diptych.core.options import Options, command_line, parameter, parse_values
@@ -127,7 +127,7 @@ def run(
     data: StudyData,
     out: OutOption,
     options: RunOptions,
-    discretion: Discretion,
+    control: DisclosureControl,
     name: Annotated[str | None, _SOME] = None,
 ) -> None:
     """Train and measure a study's rows; finished ones are used as they are, interrupted ones resume.
@@ -146,12 +146,12 @@ def run(
             raise UsageError(wrong, "name a study of diptych study list, or give --all alone")
         if data.data or not (options.quick or options.setting == "quick") or options.rows:
             raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
-        _run_all(data, out.out or Path("studies"), options, discretion)
+        _run_all(data, out.out or Path("studies"), options, control)
         return
     folder = out.out or Path("studies") / name
-    with stop_on_signal(), messages():
+    with stop_on_signal(), messages(), disclosing(control):
         results = run_chosen(STUDIES.get(name), folder, data, options)
-    _, page = _report(results, folder, folder / "report.html", discretion)
+    _, page = _report(results, folder, folder / "report.html", control)
     next_step(["diptych", "study", "verdict", folder], ["open", page])
 
 
@@ -187,16 +187,16 @@ def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions)
     )
 
 
-def _run_all(data: StudyData, folder: Path, options: RunOptions, discretion: Discretion) -> None:
+def _run_all(data: StudyData, folder: Path, options: RunOptions, control: DisclosureControl) -> None:
     compared: list[tuple[Comparison, Path]] = []
     failed: dict[str, str] = {}
-    with stop_on_signal(), messages():
+    with stop_on_signal(), messages(), disclosing(control):
         for study in STUDIES:
             own = folder / study.name
             say(f"{study.name}: {study.topic}")
             try:
                 results = run_chosen(study, own, data, options)
-                compared.append(_report(results, own, own / "report.html", discretion, quiet=True))
+                compared.append(_report(results, own, own / "report.html", control, quiet=True))
             except Interrupted:
                 raise
             except DiptychError as error:
@@ -206,7 +206,7 @@ def _run_all(data: StudyData, folder: Path, options: RunOptions, discretion: Dis
         raise UsageError(f"{len(failed)} studies failed: {', '.join(failed)}", "run each alone to see why")
 
 
-def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Discretion) -> None:
+def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: DisclosureControl) -> None:
     """Compare what studies measured with what the papers print, cell by cell and claim by claim.
 
     The report is report.html in the first folder, or --out; of several studies --out is the page over all.
@@ -229,7 +229,7 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
         page = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
         if matrix is None:
             page = out.out or page
-        compared.append(_report(results, folder, page, discretion, quiet=matrix is not None))
+        compared.append(_report(results, folder, page, control, quiet=matrix is not None))
         if matrix is None:
             next_step(["open", page])
     if matrix is not None:
@@ -247,11 +247,11 @@ def _matrix(reports: list[tuple[Comparison, Path]], failed: dict[str, str], page
 
 
 def _report(
-    results: Results, folder: Path | None, page: Path, discretion: Discretion, quiet: bool = False
+    results: Results, folder: Path | None, page: Path, control: DisclosureControl, quiet: bool = False
 ) -> tuple[Comparison, Path]:
     """Print a study's comparison, and write it: its page, with the command that its folder was begun with, and JSON."""
     command = "" if folder is None else StudyFolder.open(folder / StudyFolder.marker()).command
-    with showing(discretion):
+    with disclosing(control):
         comparison = compare(STUDIES.get(results.study), results)
         if not quiet:
             say(*comparison_shown(comparison))

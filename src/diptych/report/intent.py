@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.described import charts_of, tables_of
+from diptych.commerce.purchase_intent.described import Description, tables_of
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.result import Protocol
@@ -17,8 +18,8 @@ from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
-from diptych.commerce.purchase_intent.shown import Discretion, number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, Description
+from diptych.commerce.purchase_intent.shown import number, percent
+from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.table import Table
@@ -29,51 +30,39 @@ _RATE = (
     "A conversion rate is the share of a group's sessions that have a purchase; standardised: less the mean of the "
     "groups' rates, each group counting once, in their standard deviations."
 )
-_SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "Overview",
-        ("overview",),
-        "A session with a known visitor in it, even if only at its end, is identified; others are anonymous.",
-    ),
-    (
-        "Session length",
-        ("session-length", "session-length-quantiles"),
-        "Length is the number of actions: pages, queries, and items put into and taken out of the basket. Lines are "
-        "the share of sessions that are at least so long. P50 and P90 are the smallest length that half and 90 % of "
-        "sessions do not exceed. Thesis Figure 6.2.",
-    ),
-    (
-        "Week days and hours",
-        ("week-days", "hours"),
-        "By a session's first event, in the log's time zone. A log that does not hold every week day equally often "
-        "leans to those it has. Thesis Figures 6.3 and 6.4.",
-    ),
-    ("Channels", ("channels",), f"{_RATE} Thesis Table 6.2."),
-    (
-        "Devices",
-        ("devices", "devices-per-visitor"),
-        f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have bought "
-        "at least once in it. Thesis Tables 6.3 and 6.4.",
-    ),
-    (
-        "From device to device",
-        ("device-transitions",),
-        "Devices of consecutive sessions of one known visitor, {journey}; of all transitions from a device, staying "
-        "among them. Likely is {likely:g} % or more, hardly ever less than {never:g} % (ours). Thesis Figure 6.5.",
-    ),
-    (
-        "Queries",
-        ("queries", "unique-queries"),
-        "Queries in lower case, with blanks made one. Different ones are counted anew for each device and class: in % "
-        "of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
-    ),
-)
+_SECTIONS = {
+    "Overview": "A session with a known visitor in it, even if only at its end, is identified; others are anonymous.",
+    "Session length": "Length is the number of actions: pages, queries, and items put into and taken out of the "
+    "basket. Lines are the share of sessions that are at least so long. P50 and P90 are the smallest length that half "
+    "and 90 % of sessions do not exceed. Thesis Figure 6.2.",
+    "Week days and hours": "By a session's first event, in the log's time zone. A log that does not hold every week "
+    "day equally often leans to those it has. Thesis Figures 6.3 and 6.4.",
+    "Channels": f"{_RATE} Thesis Table 6.2.",
+    "Devices": f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have "
+    "bought at least once in it. Thesis Tables 6.3 and 6.4.",
+    "From device to device": "Devices of consecutive sessions of one known visitor, {journey}; of all transitions "
+    "from a device, staying among them. Likely is {likely:g} % or more, hardly ever less than {never:g} % (ours). "
+    "Thesis Figure 6.5.",
+    "Queries": "Queries in lower case, with blanks made one. Different ones are counted anew for each device and "
+    "class: in % of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
+}
+_STATISTICS = {
+    **dict.fromkeys(("session-length", "session-length-quantiles"), "Session length"),
+    **dict.fromkeys(("week-days", "weekend", "hours"), "Week days and hours"),
+    **dict.fromkeys(("devices", "devices-per-visitor"), "Devices"),
+    **dict.fromkeys(("queries", "unique-queries"), "Queries"),
+    "overview": "Overview",
+    "channels": "Channels",
+    "device-transitions": "From device to device",
+}
+"""Statistic → the section it stands in."""
 PAGE = "report.html"
 
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
-    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer, ScoredTable)}
+    pages: Mapping[Any, Any] = {Protocol: evaluation_page, Scorer: scorer_page, ScoredTable: scores_page}
+    makers = {one.marker(): one.RECREATE for one in (Description, *pages)}
     found = next((marker for marker in makers if (folder / marker).is_file()), None)
     if found is None:
         raise DataError(
@@ -82,23 +71,14 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
         )
     if found == Description.marker():
         return description_page(Description.open(folder), None if log is None else Log.open(log))
-    if log is not None or Discretion.current() != Discretion():
+    if log is not None or DisclosureControl.current() != DisclosureControl():
         raise UsageError(
             f"--log, --hide-rates and --least-count are of descriptions, {folder} has {found}",
             "leave them out: the page is about models and their rates",
         )
-    if found == Scorer.marker():
-        return scorer_page(Scorer.open(folder))
-    if found == ScoredTable.marker():
-        return scores_page(ScoredTable.open(folder))
-    return evaluation_page(Evaluation.open(folder))
-
-
-_KEYS = {
-    "client": "of one client",
-    "visitor": "of one visitor where known, else of one client",
-    "given": "as the log gives them, whatever the gaps",
-}
+    kind = next(one for one in pages if one.marker() == found)
+    page: Page = pages[kind]((Evaluation if kind is Protocol else kind).open(folder))
+    return page
 
 
 def description_page(description: Description, log: Log | None = None) -> Page:
@@ -109,20 +89,20 @@ def description_page(description: Description, log: Log | None = None) -> Page:
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    journey, likely, never = JOURNEYS[options.journey], 100 * options.likely, 100 * options.near_zero
+    words = {"journey": JOURNEYS[options.journey]}
+    words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}  # type: ignore[dict-item]
     sections = []
-    for title, names, text in _SECTIONS:
-        there = [name for name in names if name in description.tables]
-        blocks: list[Block] = [chart for name in there for chart in charts_of(description, name)]
-        blocks += [table for name in there for table in tables_of(description, name)]
-        if blocks:
-            sections.append(Section(title, blocks, text.format(journey=journey, likely=likely, never=never)))
+    for title, text in _SECTIONS.items():
+        names = [name for name in description.statistics if _STATISTICS[name] == title]
+        blocks: list[Block] = [chart for name in names for chart in description.charts(name)]
+        blocks += [table for name in names for table in tables_of(description, name)]
+        sections += [Section(title, blocks, text.format(**words))] if blocks else []
     days = ""
     if log is not None:
         read = f"{number(log.n_events)} of {number(log.about['rows_read'])} rows are events of the log."
         text = f"{read} Read as {shorten(str(log.about['importer']), 80)}."
-        blocks, notes = [*log.charts(), *log.tables()], _sentences(log.about["notes"])
-        sections.append(Section("Import", blocks, text, notes))
+        notes = _sentences(log.about["notes"])
+        sections.append(Section("Import", [*log.charts(), *log.tables()], text, notes))
         if log.about["first"]:
             days = f" from {log.about['first'][:10]} to {log.about['last'][:10]}"
     return Page(
@@ -131,7 +111,7 @@ def description_page(description: Description, log: Log | None = None) -> Page:
         headlines=_totals(description.totals()),
         sections=sections,
         protocol=_facts(description),
-        notes=[*_sentences(description.notes), *Discretion.current().lines()],
+        notes=[*_sentences(description.notes), *DisclosureControl.current().lines()],
         commands=[_describe_command(description)],
     )
 
@@ -140,27 +120,20 @@ def _totals(totals: Mapping[str, Any]) -> list[Headline]:
     """Return the log in a few numbers."""
     if not totals.get("sessions"):
         return []
-    found = [Headline("sessions", _count(totals["sessions"]), f"of {_count(totals['events'])} events")]
+    count = {name: one if isinstance(one, str) else number(one) for name, one in totals.items()}
+    found = [Headline("sessions", count["sessions"], f"of {count['events']} events")]
     for title, name, decimals in (("have a purchase", "purchase", 2), ("are anonymous", "anonymous", 1)):
         if (share := totals.get(f"{name} rate")) is not None:
-            note = f"{_count(totals[f'{name} sessions'])} sessions"
+            note = f"{count[f'{name} sessions']} sessions"
             found.append(Headline(title, f"{percent(share, decimals)} %", note))
-    return [*found, Headline("visitors are known", _count(totals["identified visitors"]))]
-
-
-def _count(count: int | str) -> str:
-    return count if isinstance(count, str) else number(count)
+    return [*found, Headline("visitors are known", count["identified visitors"])]
 
 
 def _facts(description: Description) -> dict[str, str]:
     about, options = description.about, description.options
-    of = about["session_options"]
-    ended = (
-        "" if of["by"] == "given" else f", ended by more than {of['gap_minutes']:g} minutes without an event"
-    )
     return {
         "log": f"{shorten(description.name, 80)}, fingerprint {about['log_fingerprint']}",
-        "sessions": f"{_KEYS.get(of['by'], of['by'])}{ended}; fingerprint {about['sessions_fingerprint']}",
+        "sessions": f"{SessionOptions(**about['session_options']).words}; fingerprint {about['sessions_fingerprint']}",
         "hours and days": f"of {about['zone']}, by a session's first event",
         "class": "a session with a purchase anywhere in it, or another",
         "device, channel": "of a session's first event",
@@ -168,15 +141,14 @@ def _facts(description: Description) -> dict[str, str]:
         "taken as independent, which those of one visitor are not quite",
         "standardised": f"ddof {options.ddof}, over groups, each counting once",
         "engine": str(about["engine"]),
-        "numbers": "all of them, unhidden, are in the description's tables/*.csv",
     }
 
 
 def _describe_command(description: Description) -> str:
     """Return the description's command; what is as by default is left out."""
     words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
-    if set(description.tables) != set(ORDER):
-        words += [word for name in description.tables for word in ("--statistic", name)]
+    if set(description.statistics) != set(ORDER):
+        words += [word for name in description.statistics for word in ("--statistic", name)]
     return command_line(words, SessionOptions(**description.about["session_options"]), description.options)
 
 

@@ -206,6 +206,7 @@ class Judgement:
 
     status: Status
     findings: tuple[Finding, ...]  # all comparisons
+    why: str = ""  # what it needs is not there
 
     def count(self, status: Status) -> int:
         """Return how many comparisons have a status."""
@@ -214,6 +215,9 @@ class Judgement:
     @property
     def figure(self) -> str:
         """The numbers that decide: the first that fails or is open, or the tightest that holds."""
+        if self.why:
+            held = self.count("holds")
+            return self.why + (f"; {held} of {len(self.findings)} comparisons hold" if held else "")
         tightest = min(self.findings, key=lambda one: one.margin)
         if len(self.findings) == 1:
             return str(tightest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -142,7 +143,8 @@ class Comparison:
         """What the numbers are and are not, in one sentence."""
         study, entries = self.study, self.results.entries
         if not entries:
-            return "Nothing has been run."
+            why = next(iter(self.results.left_out.values()), "")
+            return f"Nothing can be measured: {why}." if why else "Nothing has been run."
         setting = study.settings[entries[0].setting]
         if study.of == "nothing":
             return f"Held against the paper: {setting.description}."
@@ -194,11 +196,19 @@ def compare(study: Study, results: Results) -> Comparison:
             figures, fixed = {**quoted, **figures}, fixed | frozenset(quoted)
         evidence = replace(evidence, figures=figures, fixed=fixed, beside=beside)
     claims = tuple(
-        (claim, judge(claim, evidence, list(results.stand_ins), keys), in_paper)
+        (claim, _explained(judge(claim, evidence, list(results.stand_ins), keys), results.left_out), in_paper)
         for claim, in_paper in judged_in_the_paper(study)
     )
     further = resolve_name(study.further)(study, evidence) if study.further else Further()
     return Comparison(study, results, blocks, claims, further)
+
+
+def _explained(judgement: Judgement, left_out: Mapping[str, str]) -> Judgement:
+    """Return a judgement that says why the first row it lacks was left out, where that is known."""
+    rows = (re.search(rf" of {re.escape(row)}\b", judgement.figure) and why for row, why in left_out.items())
+    only = next(iter(left_out.values()), "") if len({*left_out.values()}) == 1 else ""
+    why = only or next(filter(None, rows), "") if judgement.status == "not tested" else ""
+    return replace(judgement, why=why)
 
 
 def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:

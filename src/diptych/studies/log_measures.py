@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-from collections import Counter
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from diptych.commerce.logs import Log
 from diptych.commerce.logs.schema import THESIS_DEVICES
-from diptych.commerce.purchase_intent.described import WEEK_DAYS, statistic_shown
+from diptych.commerce.purchase_intent.described import WEEK_DAYS, Description
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
@@ -20,10 +22,10 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
     step_charts,
 )
 from diptych.commerce.purchase_intent.features import FEATURES
-from diptych.commerce.purchase_intent.features.table import SETTINGS
+from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
-from diptych.commerce.purchase_intent.shown import Discretion
-from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, mean_between, standardise
+from diptych.commerce.purchase_intent.statistics import STATISTICS
+from diptych.commerce.purchase_intent.whole_sessions import FEATURES as COLUMNS
 from diptych.core.chart import Chart
 from diptych.core.options import command_line
 from diptych.core.table import Table
@@ -39,24 +41,23 @@ Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows 
 Made = TypeVar("Made", Description, Evaluation)
 
 _DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
-_LENGTHS = "session-length"
 _WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
-_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
+_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing
 _NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
 _MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
 
 
 def numbers(column: str, *values: Any, scale: float = 100.0) -> dict[str, float]:
-    """Return a number and the two ends of its interval, as far as they are there and not withheld."""
+    """Return a number and the two ends of its interval, as far as they are there and disclosed."""
     names = (column, column + LOW, column + HIGH)
     given = zip(names, values, strict=False)
     return {name: scale * value for name, value in given if isinstance(value, int | float)}
 
 
-def _count(row: Mapping[str, Any], name: str) -> int:
-    """Return a count; one that is withheld stands for the fewest that say anything."""
-    count = row.get(name, 0)
-    return count if isinstance(count, int) else _FEWEST
+def _total(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Return the sum of counts; None where one is suppressed."""
+    counts = [row[name] for row in rows]
+    return float(sum(counts)) if counts and all(isinstance(count, int) for count in counts) else None
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,22 @@ class Counted(Measuring):
     columns: Mapping[str, str]  # what a column is called → the statistic's column
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Count one row; nothing where the log has nothing of it."""
+        """Count one row; nothing where the log has nothing of it, or cannot tell."""
         row: LogRow = subject.run
         shop, description = row.shop, row.shop.description
-        about, values = description.about, self.counted(description.tables.__getitem__).get(row.name, {})
+        if shop.cannot.get(self.statistic):
+            return ()
+        about, ddof = description.about, description.options.ddof
+        values = self.counted(description.rows, ddof).get(row.name, {})
         how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
-        words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
-        on = {"sessions": about["counts"]["sessions"], "protocol": shop.options.protocol}
-        return row.measured(values, description, command_line(words, *how), split="all", **on)
+        on = {"sessions": about["counts"]["sessions"], "protocol": shop.protocol}
+        command = ""
+        if isinstance(shop.log, Log):
+            words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
+            command = command_line(words, *how)
+        return row.measured(values, description, command, split="all", **on)
 
-    def counted(self, of: Statistics) -> Values:
+    def counted(self, of: Statistics, ddof: int = 0) -> Values:
         """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
         values: Values = {}
         rows = [row for row in self._rows(of(self.statistic)) if row.get("to_device", "tv") in THESIS_DEVICES]
@@ -88,7 +95,7 @@ class Counted(Measuring):
                 ends = (row.get("low"), row.get("high")) if key == with_ends else ()
                 scale = 100.0 if key.endswith(("share", "rate")) else 1.0
                 columns |= numbers(column.format(**row), row.get(key), *ends, scale=scale)
-        self._derive(values, rows, of)
+        self._derive(values, rows, of, ddof)
         for columns in values.values():
             if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
                 columns.clear()
@@ -110,43 +117,60 @@ class Counted(Measuring):
             found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
         return found
 
-    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
-        """Add what follows from several rows."""
+    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics, ddof: int) -> None:
+        """Add what follows from several rows, as far as all of them are disclosed."""
         match self.statistic:
-            case "session-length-quantiles":
-                lengths: dict[str, dict[int, int]] = {}
-                for row in self._rows(of(_LENGTHS)):
-                    lengths.setdefault(row["row"], {})[row["length"]] = _count(row, "sessions") or 1
-                for name in [name for name, columns in values.items() if "mean" in columns]:
-                    values[name]["P50 to P90"] = mean_between(lengths[name], 0.5, 0.9)
+            case "overview":  # of what a log does not record it has none
+                for name in [name for name, columns in values.items() if not columns.get("total")]:
+                    del values[name]
+                if "identified-sessions" not in values:
+                    values.pop("anonymous-sessions", None)
             case "week-days" | "hours":
-                sessions = Counter[str]()
-                for row in rows:
-                    sessions[row["time"]] += _count(row, "sessions")
-                if sessions.total():
-                    values["either"] = {time: 100 * n / sessions.total() for time, n in sessions.items()}
-                for shares in filter(None, values.values() if self.statistic == "week-days" else ()):
-                    days = sorted((shares.get(day, 0.0) for day in WEEK_DAYS), reverse=True)
-                    most, least = sum(days[:3]), sum(days[3:])
-                    shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
+                times = dict.fromkeys(row["time"] for row in rows)
+                sums = {one: _total([row for row in rows if row["time"] == one], "sessions") for one in times}
+                known = [n for n in sums.values() if n is not None]
+                total = math.fsum(known)
+                if len(known) == len(sums) and total:
+                    values["either"] = {one: 100 * n / total for one, n in zip(sums, known, strict=True)}
+                if self.statistic == "week-days":
+                    self._derive_days(values, of)
+            case "queries":
+                if not any(row["queries"] for row in rows):
+                    values.clear()
             case "channels":  # the thesis divides by n − 1
-                relative = standardise([row.get("rate") for row in rows], ddof=1)
-                for row, value in zip(rows, relative, strict=True):
-                    values[row["row"]] |= numbers(f"standardised{PUBLISHED}", value, scale=1.0)
+                by = 1.0 if ddof or not rows else math.sqrt((len(rows) - 1) / len(rows))
+                for row in rows:
+                    columns = values[row["row"]]
+                    if "standardised" in columns:
+                        columns[f"standardised{PUBLISHED}"] = columns["standardised"] * by
             case "device-transitions":
                 for name, columns in values.items():
                     mine = [row for row in rows if row["row"] == name]
-                    from_it = {row["to_device"]: _count(row, "transitions") for row in mine}
-                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in from_it}
-                    columns["transitions"] = float(sum(from_it.values()))
+                    left = {row["to_device"] for row in mine}
+                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in left}
+                    counts = [row["transitions"] for row in mine if isinstance(row["transitions"], int)]
+                    columns["transitions"] = float(sum(counts))
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
                     of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
-                    if total := float(sum(_count(row, "unique") for row in of_kind)):
-                        values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
+                    if of_kind:
+                        values["all"][f"{non}purchase %"] = 100.0
+                        values["all"] |= numbers(
+                            f"{non}purchase count{PUBLISHED}", _total(of_kind, "unique"), scale=1.0
+                        )
+
+    def _derive_days(self, values: Values, of: Statistics) -> None:
+        for row in self._rows(of("weekend")):
+            column = f"day of {'the weekend' if row['weekend'] else 'the week'}"
+            values.setdefault(row["row"], {}).update(numbers(column, row["per_day"]))
+        for shares in values.values():
+            days = sorted((shares[day] for day in WEEK_DAYS if day in shares), reverse=True)
+            if len(days) == len(WEEK_DAYS):
+                most, least = sum(days[:3]), sum(days[3:])
+                shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
 
     def withhold(self, results: Results) -> Results:
-        """Return the numbers that follow from rows as they may be shown."""
+        """Return the numbers of a stored study as far as the control in force discloses them."""
         found = opened(results.evidence(), Description)
         if not found:
             return results
@@ -167,18 +191,25 @@ class Predicted(Measuring):
         """Evaluate a model for all of its rows; nothing where a setting has too few sessions of either kind."""
         row: LogRow = subject.run
         model, feature_set, setting = row.name.rsplit("-", 2)
-        evaluation = row.shop.evaluation(model)
+        evaluation = row.shop.evaluation(model, setting)
+        if evaluation is None:
+            return ()
         folds, split = evaluation.protocol.folds, evaluation.protocol.split
         how = f"{folds}-fold cross-validation" if folds > 1 else "one split"
         how += "" if split == "random" else f" by {split}"
         values: dict[str, float] = {}
         for cell in evaluation.cells:
-            if (cell["set"], cell["setting"]) == (feature_set, setting):
+            whole = (cell["set"], feature_set) == (
+                "all",
+                "extended",
+            )  # sessions have all columns, and no steps
+            if whole or (cell["set"], cell["setting"]) == (feature_set, setting):
+                step = "whole" if whole else cell["step"]
                 for measure, prefix in _MEASURES.items():
                     ends = cell[f"{measure}_low"], cell[f"{measure}_high"]
-                    values |= numbers(f"{prefix}{cell['step']}", cell[measure], *ends)
-                values[f"base rate {cell['step']}"] = 100.0 * cell["base_rate"]
-                values[f"always buy {cell['step']}"] = 100.0 * cell["always_buy_f1"]
+                    values |= numbers(f"{prefix}{step}", cell[measure], *ends)
+                values[f"base rate {step}"] = 100.0 * cell["base_rate"]
+                values[f"always buy {step}"] = 100.0 * cell["always_buy_f1"]
         for gain in evaluation.gains if feature_set == "extended" else ():
             if gain["setting"] == setting and gain["measure"] in _MEASURES:
                 column = f"gain {_MEASURES[gain['measure']]}{gain['step']}"
@@ -192,19 +223,44 @@ class Importance(Measuring):
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one feature, or all static ones; nothing where no model had it."""
-        evaluation = subject.run.shop.evaluation(FOREST)
-        values = importances(evaluation.importance).get(subject.run.name, {})
-        return _evaluated(subject.run, evaluation, values, "importance by impurity of a random forest")
+        row: LogRow = subject.run
+        made = {setting: row.shop.evaluation(FOREST, setting) for setting in SETTINGS}
+        each = {setting: one for setting, one in made.items() if one is not None}
+        if not each:
+            return ()
+        found = importances(
+            [{**one, "setting": who} for who, of in each.items() for one in of_setting(of, who)]
+        )
+        values, (evaluation, *_) = found.get(row.name, {}), each.values()
+        return _evaluated(row, evaluation, values, "importance by impurity of a random forest")
+
+
+def of_setting(evaluation: Evaluation, setting: str) -> list[Mapping[str, Any]]:
+    """Return the importances in a setting; of whole sessions those of the features that columns stand for."""
+    rows = evaluation.importance
+    if rows and rows[0]["set"] != "all":
+        return [row for row in rows if row["setting"] == setting]
+    found: list[Mapping[str, Any]] = []
+    for feature, columns in COLUMNS.items():
+        mine = [row for row in rows if row["feature"] in columns]
+        sums = {kind: sum(row[kind] or 0.0 for row in mine) for kind in ("impurity", "permutation")}
+        found += (
+            [{**mine[0], **sums, "feature": feature, "set": "extended", "step": WHOLE_SESSION}]
+            if mine
+            else []
+        )
+    return found
 
 
 def _evaluated(
     row: LogRow, evaluation: Evaluation, values: Mapping[str, float], protocol: str, setting: str = ""
 ) -> tuple[Measurement, ...]:
     shop, cells = row.shop, [cell for cell in evaluation.cells if setting in ("", cell["setting"])]
+    cells = cells or list(evaluation.cells)
     first = min((cell["step"] for cell in cells), default=0)
     sessions = {cell["setting"]: int(cell["sessions"]) for cell in cells if cell["step"] == first}
     command = ""
-    if shop.sample is shop.features:  # a sample cannot be drawn by hand
+    if shop.sample(setting) is shop.features:  # a sample cannot be drawn by hand
         words = ("diptych", "intent", "evaluate", shop.features.folder, "--out", "evaluation")
         command = command_line(words, shop.evaluating(evaluation.protocol.models[0]), left_out=["jobs"])
     on = {"split": f"{setting} sessions of 12 pages and more".lstrip(), "sessions": sum(sessions.values())}
@@ -216,12 +272,12 @@ def importances(rows: Sequence[Mapping[str, Any]]) -> Values:
     values: Values = {}
     for setting in SETTINGS:
         mine = [row for row in rows if (row["setting"], row["set"]) == (setting, "extended")]
-        later = [row for row in mine if row["step"] > 0]
+        later = [row for row in mine if row["step"] != 0]
         for kind, column in (("impurity", setting), ("permutation", f"{setting}, permutation")):
             for feature, worth in mean_importance(later, kind).items():
                 values.setdefault(feature, {})[column] = 100.0 * worth
         if setting == SETTINGS[0]:
-            shares = static_shares(mine, "impurity")
+            shares = static_shares([row for row in mine if row["step"] >= 0], "impurity")
             values["static"] = {f"at step {step}": 100.0 * share for step, share in shares.items()}
     return values
 
@@ -265,8 +321,8 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
     """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
-    tables, charts = statistic_shown(description, name.removesuffix("-quantiles"))
-    least = Discretion.current().least
+    shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
+    tables, charts = description.tables(shown), description.charts(shown)
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
     return [_plain(table, note) for table in tables if name not in _NOT_LISTED], charts

@@ -16,29 +16,64 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.logs import Log, ingest
+from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
+from diptych.commerce.purchase_intent.described import Description
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics import Description
+from diptych.commerce.purchase_intent.whole_sessions import (
+    CANNOT,
+    LIMITS,
+    RETURNING,
+    is_session_table,
+    part_of,
+    sessions_of_table,
+)
 from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.core.files import safe_name
-from diptych.core.fingerprint import fingerprint
+from diptych.core.files import atomic_folder, safe_name
+from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.locking import cached, taking_turns
 from diptych.core.options import Options
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for
 from diptych.studies.sources import Captions, Subject, logger
-from diptych.studies.study import Row
+from diptych.studies.study import Row, Study
 
 T = TypeVar("T")
 
 FOREST = "random-forest"  # the model whose importances there are
 _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
 _KEY = 8  # characters of a fingerprint that tell folders apart
+_LACKS = {
+    "devices": "the log tells no device",
+    "channels": "the log tells no channel",
+    "visitors": "the log knows no visitor",
+    "queries": "the log has no queries",
+    "purchases": "the log has no purchase",
+    "others": "every event of the log is a purchase",
+    "zone": "no time zone of the log is known: its hours would be those of UTC",
+    "days": "the log is shorter than a week",
+}
+_NEEDS = {  # statistic, or what is predicted → what of these it needs
+    "overview": ("visitors", "queries"),
+    "session-length-quantiles": ("devices", "purchases", "others"),
+    "week-days": ("days", "purchases", "others"),
+    "hours": ("zone",),
+    "channels": ("channels", "purchases"),
+    "devices": ("devices", "purchases"),
+    "devices-per-visitor": ("visitors", "devices"),
+    "device-transitions": ("visitors", "devices", "purchases"),
+    "queries": ("queries", "devices", "purchases"),
+    "unique-queries": ("queries", "devices", "purchases"),
+}
+_NO_CHANNEL = "no channel is known"
+_OTHERS = {"predicted": "predictions", "importance": "importance"}  # kind of measure → its name among limits
 _IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
 
 
@@ -76,7 +111,45 @@ class ShopLog:
     folder: Path
     log: Log
     options: LogOptions
-    _evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    refused: str = field(default="", init=False)  # why no model could be evaluated
+    _evaluations: dict[Path, Evaluation] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.log.name
+
+    def describe(self) -> str:
+        """Return one line."""
+        return self.log.describe()
+
+    @cached_property
+    def limits(self) -> Mapping[str, str]:
+        """What it tells in part, or not at all: statistic → why."""
+        about = self.log.about
+        lacks = {
+            "devices": {*about.get("devices", {"?": 1})} <= {UNKNOWN},
+            "channels": _NO_CHANNEL in about.get("notes", ()),
+            "visitors": not about.get("visitors", 1),
+            "queries": "query" not in about.get("by_action", {"query": 1}),
+            "purchases": not about.get("purchases", 1),
+            "others": about.get("purchases") == about.get("events", 0),
+            "zone": not self.log.hours_known,
+            "days": len(about.get("events_by_day") or range(7)) < 7,
+        }
+        found = {name: [_LACKS[one] for one in needs if lacks[one]] for name, needs in _NEEDS.items()}
+        return {name: "; ".join(why) for name, why in found.items() if why}
+
+    @property
+    def cannot(self) -> Mapping[str, bool]:
+        """Return whether a statistic is not measured, though there is something to count."""
+        short = _LACKS["days"] in self.limits.get("week-days", "")
+        return {"hours": "hours" in self.limits, "week-days": short}
+
+    @property
+    def protocol(self) -> str:
+        """Return what a session is, and what had to be assumed of its times, in the words of printed numbers."""
+        assumed = "" if self.log.hours_known else f"; days of {self.log.zone}: the log's zone is not known"
+        return self.options.protocol + assumed
 
     @cached_property
     def sessions(self) -> SessionTables:
@@ -85,7 +158,7 @@ class ShopLog:
 
     @cached_property
     def description(self) -> Description:
-        """Its statistics."""
+        """Its statistics, as far as they may be shown where this is called."""
         how = intent.DescribeOptions(**self.options.only("ddof", "journey"))
         make = partial(describe, self.sessions, options=how)
         return self._made("description", how, Description.open, lambda folder: make().save(folder))
@@ -97,9 +170,8 @@ class ShopLog:
         make = partial(make_features, self.sessions, options=how)
         return self._made("features", how, open_features, lambda folder: make(folder=folder))
 
-    @cached_property
-    def sample(self) -> FeatureTable:
-        """The features of as many sessions as are predicted on."""
+    def sample(self, setting: str = "") -> FeatureTable:
+        """Return the features of as many sessions as are predicted on."""
         return self.features.sample(self.options.sessions, self.options.seed)
 
     def evaluating(self, model: str) -> intent.EvaluateOptions:
@@ -109,20 +181,27 @@ class ShopLog:
         how |= {"folds": 1} if self.options.split == "time" else {}
         return intent.EvaluateOptions(**how)
 
-    def evaluation(self, model: str) -> Evaluation:
-        """Return one model on all steps, settings and feature sets; what was fitted before is not fitted again."""
-        if model not in self._evaluations:
-            how = self.options.only("split", "folds", "steps", "seed")
-            folder = self._folder(model, self.sample.fingerprint, how)
+    def evaluation(self, model: str, setting: str = "") -> Evaluation | None:
+        """Return one model on all steps, settings and feature sets, fitted once; None where there is too little."""
+        try:
+            return self._evaluated(model, setting)
+        except DataError as error:
+            self.refused = error.message
+            return None
+
+    def _evaluated(self, model: str, setting: str) -> Evaluation:
+        how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
+        folder = self._folder(model, sample.fingerprint, how)
+        if folder not in self._evaluations:
             if not (folder / RESULTS).is_file():
-                logger.info(f"{self.sample.describe()}: {model}")
+                logger.info(f"{sample.describe()}: {model}")
             with taking_turns(folder):
-                self._evaluations[model] = evaluate(self.sample, folder, **dict(self.evaluating(model)))
-        return self._evaluations[model]
+                self._evaluations[folder] = evaluate(sample, folder, **dict(self.evaluating(model)))
+        return self._evaluations[folder]
 
     def _made(self, name: str, how: Options, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
         def write(folder: Path) -> None:
-            logger.info(f"{self.log.name}: {name}")
+            logger.info(f"{self.name}: {name}")
             make(folder)
 
         given = how.model_dump(mode="json", exclude_unset=True)
@@ -130,6 +209,50 @@ class ShopLog:
 
     def _folder(self, name: str, *depends_on: Any) -> Path:
         return self.folder / f"{name}-{fingerprint(*depends_on)[:_KEY]}"
+
+
+@dataclass
+class ShopSessions(ShopLog):
+    """A table of whole sessions, and what is made of it; returning visitors are the identified ones."""
+
+    log: FeatureTable  # type: ignore[assignment]
+    protocol = "rows of a table; returning visitors count as known"
+    limits = LIMITS
+    cannot = dict.fromkeys(CANNOT, True)
+
+    @property
+    def name(self) -> str:
+        return str(self.log.about["name"])
+
+    @cached_property
+    def sessions(self) -> SessionTables:
+        def make(folder: Path) -> None:
+            with atomic_folder(folder, SessionTables.marker()) as inside:
+                sessions_of_table(self.log, inside)
+
+        return cached(self._folder("sessions", self.log.fingerprint), SessionTables.open, make)
+
+    @property
+    def features(self) -> FeatureTable:
+        return self.log
+
+    def sample(self, setting: str = "") -> FeatureTable:
+        """Return the sessions of new visitors, or of returning ones, which stand for identified ones."""
+        returning = self.log.view.columns["VisitorType"] == RETURNING
+        return part_of(self.log, returning if setting == "identified" else ~returning, setting)
+
+
+def open_shop(
+    beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any], how: LogOptions
+) -> ShopLog:
+    """Return a log, or a table of whole sessions, with the folder for what is made of it."""
+    path = Path((given or {}).get("path") or "")
+    if given is not None and path.is_file() and is_session_table(path):
+        folder = beside / f"{safe_name(path.name.partition('.')[0])}-{fingerprint_file(path)[:_KEY]}"
+        make = partial(make_whole_features, path)
+        table = cached(folder / "features", open_features, lambda target: make(folder=target))
+        return ShopSessions(folder, table, how)
+    return ShopLog(*open_log(beside, given, generated), how)
 
 
 def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
@@ -178,21 +301,36 @@ class LogRow:
         """Return numbers with what they were read from, which can be moved together with the row; nothing of none."""
         commands = (command.replace("{", "{{").replace("}", "}}"),) if command else ()
         beside = os.path.relpath(of.folder.resolve(), self.folder.resolve())
-        measured = Measurement(values, Measured(self.shop.log.name, **on), of.line(), commands, kept=beside)
+        measured = Measurement(values, Measured(self.shop.name, **on), of.line(), commands, kept=beside)
         return (measured,) if values else ()
 
 
 class LogRows(Captions):
     """Rows of a log, each measured once; of a study of nothing, rows of what this package declares."""
 
-    nothing = "the log has nothing of it, or too little"
     shop: ShopLog | None = None
+    study: Study | None = None
+
+    @property
+    def nothing(self) -> str:  # type: ignore[override]
+        """Return why a row has no numbers: what such a log cannot tell."""
+        return self.limit or "the log has nothing of it, or too little"
+
+    @property
+    def limit(self) -> str:  # type: ignore[override]
+        if self.study is None or self.shop is None:
+            return ""
+        if self.shop.refused:
+            return self.shop.refused
+        measure = self.study.measure
+        return self.shop.limits.get(measure.get("statistic", _OTHERS.get(measure["kind"], "")), "")
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open the log and choose the setting: the paper's log is recognised by its name."""
         study, given, chosen = plan.study, plan.choices.data, plan.measuring()
         self.check(plan, rows[0])
         LogOptions.read(chosen, MEASURE)  # before a long import
+        self.study = study
         if study.of == "nothing":
             plan.name = "paper"
             return {}
@@ -200,10 +338,10 @@ class LogRows(Captions):
         if given is None and generated is None:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
         beside = plan.folder.resolve().parent / f"{study.paper.key}.logs"
-        folder, log = open_log(beside, given, generated or {})
+        shop = open_shop(beside, given, generated or {}, LogOptions())
         if given is not None:
-            plan.name = setting_for(study, log.name, plan.choices.setting)
-        self.shop = ShopLog(folder, log, LogOptions.read({**plan.setting.measure, **chosen}, MEASURE))
+            plan.name = setting_for(study, shop.name, plan.choices.setting)
+        self.shop = replace(shop, options=LogOptions.read({**plan.setting.measure, **chosen}, MEASURE))
         return {}
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
@@ -217,10 +355,11 @@ class LogRows(Captions):
         if shop is None:
             return replace(subject, again=True)
         how = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
+        control = DisclosureControl.current().model_dump()
         run = LogRow(row.name, plan.target(row, seed), shop)
-        return replace(subject, run=run, state=(shop.log.fingerprint, how))
+        return replace(subject, run=run, state=(shop.log.fingerprint, how, control))
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""
-        data = "what is declared" if self.shop is None else self.shop.log.describe()
+        data = "what is declared" if self.shop is None else self.shop.describe()
         return data, "diptych intent describe LOG shows what a log has"

@@ -92,7 +92,7 @@ def run_study(
             if entry.key not in states:
                 entry_file(Path(entry.run), study.name).unlink(missing_ok=True)
         found = [entry for entry in found if entry.key in states]
-        if not found:
+        if not found and not any(source.limit for source in sources.values()):
             data, fix = sources[usable[0].kind].hint()
             raise DataError(f"{data}: nothing of {study.name} can be measured ({study.asks})", fix)
     results = Results(study.name, tuple(found), left_out, study.several)

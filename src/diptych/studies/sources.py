@@ -55,6 +55,7 @@ class Source:
     """A kind of row. There is one per call of a study, which may keep what its rows share."""
 
     nothing = ""  # why a row without any measurement is left out; empty where it is not left out
+    limit = ""  # why no row may have any: a study of nothing is then a result, not an error
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open what the rows share; return those that cannot be made, and why."""

@@ -15,10 +15,11 @@ from odd_logs import ODD_QUERIES, events_of_shops, random_events
 from session_oracle import pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, describe
+from diptych.commerce.purchase_intent.statistics import STATISTICS
 
 Row = dict[str, Any]
 
@@ -40,9 +41,9 @@ def check_tables(tables: SessionTables, events: list[Row], **how: Any) -> None:
 
 def check_statistics(description: Description, events: list[Row], how: Row, **options: Any) -> None:
     expected = statistics_of(sessions_of(events, **how), queries_of(events, **how), **options)
-    assert list(description.tables) == sorted(expected, key=list(description.tables).index)
+    assert list(description.unprotected) == sorted(expected, key=list(description.unprotected).index)
     for name, rows in expected.items():
-        found = description.tables[name]
+        found = description.unprotected[name]
         check_rows(found, rows)
         assert {tuple(row) for row in found} <= {tuple(STATISTICS.get(name).columns.split())}
 
@@ -74,7 +75,7 @@ def test_a_larger_log(tmp_path: Path, engine: Engine, by: Any) -> None:
     check_tables(tables, canonical(events), by=by)
     found = describe(tables, engine=engine)
     check_statistics(found, canonical(events), {"by": by})
-    assert all(found.tables[name] for name in ORACLE)
+    assert all(found.unprotected[name] for name in ORACLE)
     assert read(tables, "pages")
 
 
@@ -95,4 +96,4 @@ def test_spark_is_duckdb(tmp_path: Path, engine: Engine, spark: Engine) -> None:
     check_tables(theirs, canonical(events))
     # Of Spark's own tables, so that both read and write are compared.
     described = describe(theirs, engine=spark, options=options)
-    assert described.tables == describe(tables, engine=engine, options=options).tables
+    assert described.unprotected == describe(tables, engine=engine, options=options).unprotected

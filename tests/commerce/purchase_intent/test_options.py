@@ -8,6 +8,7 @@ import pytest
 
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ImportOptions
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -16,7 +17,6 @@ from diptych.commerce.purchase_intent.options import (
     SessionOptions,
     TrainOptions,
 )
-from diptych.commerce.purchase_intent.shown import Discretion
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 
@@ -30,7 +30,7 @@ WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (DescribeOptions, {"ddof": 2}, "ddof"),
     (DescribeOptions, {"journey": "trip"}, "'pair' or 'journey'"),
     (DescribeOptions, {"likely": 0.01, "near_zero": 0.02}, "likely is 0.01"),
-    (Discretion, {"least": 0}, "least"),
+    (DisclosureControl, {"least": 0}, "least"),
     (EvaluateOptions, {"folds": 0}, "folds"),
     (EvaluateOptions, {"sample": 9}, "did you mean 'samples'"),
     (FeatureOptions, {"also": ("channel",)}, "in the extended set anyway"),

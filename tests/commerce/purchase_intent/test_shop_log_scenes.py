@@ -10,9 +10,10 @@ from statistics_oracle import check_rows, statistics_of
 
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, Description, describe
+from diptych.commerce.purchase_intent.statistics import ORDER
 from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, Calendar, make_shop_log
 from diptych.commerce.scenes.visits import World
 
@@ -37,7 +38,7 @@ def test_every_statistic_is_that_of_a_plain_reading(tmp_path: Path) -> None:
     truth, found = statistics_of(sessions, queries), described(shop)
     assert sorted(truth) == sorted(ORDER)
     for name, rows in truth.items():
-        check_rows(found.tables[name], rows)
+        check_rows(found.unprotected[name], rows)
 
 
 def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:
@@ -46,16 +47,16 @@ def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:
     found = described(make_shop_log(tmp_path / "shop", visitors=1_500, effects=independent, seed=2), 0.9999)
     planted = expected(World({**EFFECTS, **independent}, Calendar("Europe/Amsterdam", 28), 2))
     for name in ("channels", "devices"):
-        for row in found.tables[name]:
+        for row in found.unprotected[name]:
             assert row["low"] <= planted[name][row[name.removesuffix("s")]]["rate"] <= row["high"]
     for name, column, key in (("week-days", "week_day", "week_days"), ("hours", "hour", "hours")):
-        for row in found.tables[name]:
+        for row in found.unprotected[name]:
             share = planted[key]["purchase" if row["purchase"] else "other"][row[column]]
             assert row["low"] <= share <= row["high"]
-    for row in found.tables["device-transitions"]:
+    for row in found.unprotected["device-transitions"]:
         share = planted["device_transitions"][row["from_device"]][row["to_device"]]
         assert row["low"] <= share <= row["high"]
-    for row in found.tables["queries"]:
+    for row in found.unprotected["queries"]:
         if row["device"] != "all" and row["sessions"] >= 50:
             queries = planted["queries_per_session"]["purchase" if row["purchase"] else "other"]
             assert row["low"] <= queries[row["device"]] <= row["high"]

@@ -11,17 +11,11 @@ from events import write_log
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import (
-    ORDER,
-    Description,
-    describe,
-    link,
-    standardise,
-    wilson,
-)
+from diptych.commerce.purchase_intent.statistics import ORDER, link, standardise, wilson
 from diptych.core.errors import UnknownNameError, UsageError
 
 
@@ -36,7 +30,7 @@ def test_channels(tmp_path: Path, engine: Engine) -> None:
         for channel, bought, sessions in (("direct", 1, 5), ("paid", 3, 10), ("organic", 4, 8))
         for number in range(sessions)
     ]
-    found = described(tmp_path, engine, events).tables["channels"]
+    found = described(tmp_path, engine, events).unprotected["channels"]
     assert [row["channel"] for row in found] == ["direct", "organic", "paid"]
     # The thesis's worked example.
     assert [row["standardised"] for row in found] == pytest.approx([-1.069, 1.336, -0.267], abs=1e-3)
@@ -44,22 +38,24 @@ def test_channels(tmp_path: Path, engine: Engine) -> None:
 
 def test_a_log_without_events(tmp_path: Path, engine: Engine) -> None:
     found = described(tmp_path, engine, [])
-    assert all(row["total"] == 0 for row in found.tables["overview"])
-    for name in ("week-days", "hours"):
-        assert {(row["sessions"], row["share"], row["low"]) for row in found.tables[name]} == {
+    assert all(row["total"] == 0 for row in found.unprotected["overview"])
+    for name in ("week-days", "weekend", "hours"):
+        assert {(row["sessions"], row["share"], row["low"]) for row in found.unprotected[name]} == {
             (0, None, None)
         }
-    for name in set(ORDER) - {"overview", "week-days", "hours"}:
-        assert found.tables[name] == []
+    for name in set(ORDER) - {"overview", "week-days", "weekend", "hours"}:
+        assert found.unprotected[name] == []
     assert found.about["notes"] == ["the log has no events: there is nothing to describe"]
 
 
 def test_a_log_without_purchases_and_visitors(tmp_path: Path, engine: Engine) -> None:
     found = described(tmp_path, engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
-    values = [(row["rate"], row["purchase_share"], row["standardised"]) for row in found.tables["devices"]]
+    values = [
+        (row["rate"], row["purchase_share"], row["standardised"]) for row in found.unprotected["devices"]
+    ]
     assert values == [(0.0, None, None)] * 2
-    assert {(row["purchase"], row["share"]) for row in found.tables["queries"]} == {(False, None)}
-    assert found.tables["devices-per-visitor"] == found.tables["device-transitions"] == []
+    assert {(row["purchase"], row["share"]) for row in found.unprotected["queries"]} == {(False, None)}
+    assert found.unprotected["devices-per-visitor"] == found.unprotected["device-transitions"] == []
     assert len(found.about["notes"]) == 2
 
 
@@ -75,9 +71,9 @@ def test_a_device_that_is_called_all_is_not_all_of_them(tmp_path: Path, engine: 
         ("queries", "queries", 3),
         ("unique-queries", "unique", 3),
     ):
-        counts = {row["device"]: row[column] for row in found.tables[name]}
+        counts = {row["device"]: row[column] for row in found.unprotected[name]}
         assert counts == {"all": of_both, '"all"': 2, "tv": 1}, name
-    assert {row["device"]: row["share"] for row in found.tables["unique-queries"]}["all"] == 1
+    assert {row["device"]: row["share"] for row in found.unprotected["unique-queries"]}["all"] == 1
 
 
 def test_notes_say_what_is_odd(tmp_path: Path, engine: Engine) -> None:
@@ -95,12 +91,12 @@ def test_notes_say_what_is_odd(tmp_path: Path, engine: Engine) -> None:
 def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
     tables = sessionise(write_log(tmp_path / "log", [{"t": 0}]), engine=engine)
     found = describe(tables, engine=engine, names=["hours", "channels", "hours"])
-    assert list(found.tables) == ["hours", "channels"]
+    assert list(found.unprotected) == ["hours", "channels"]
     with pytest.raises(UnknownNameError, match="unknown statistic of this description 'devices'"):
         found.rows("devices")
     for names, error, match in (
         (["chanels"], UnknownNameError, "unknown statistic 'chanels'.*did you mean 'channels'"),
-        ([], UsageError, "no statistic was asked for"),
+        ([], UsageError, "no statistic is named"),
     ):
         with pytest.raises(error, match=match):
             describe(tables, engine=engine, names=names)

@@ -13,11 +13,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         ".auditing": "audit",
+        ".described": "describe",
         ".evaluation": "Evaluation evaluate",
         ".features": "make_features open_features",
         ".scoring": "Scorer train",
         ".sessions": "sessionise",
-        ".statistics": "describe",
         "diptych.commerce.logs": "Log ingest",
     },
 )
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from diptych.commerce.logs import Log as Log
     from diptych.commerce.logs import ingest as ingest
     from diptych.commerce.purchase_intent.auditing import audit as audit
+    from diptych.commerce.purchase_intent.described import describe as describe
     from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
     from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
     from diptych.commerce.purchase_intent.features import make_features as make_features
@@ -33,4 +34,3 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer as Scorer
     from diptych.commerce.purchase_intent.scoring import train as train
     from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
-    from diptych.commerce.purchase_intent.statistics import describe as describe

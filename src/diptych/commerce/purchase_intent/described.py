@@ -1,30 +1,44 @@
-"""A description as tables and charts (thesis section 6.4), of the rows that :meth:`Description.rows` lets be shown."""
+"""A description of a log: its statistics as tables, charts and CSV files (thesis section 6.4).
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
+      tables/overview.csv      the statistics as they may be shown, for spreadsheets
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.shown import Column, Row, interval, number, percent, signed
-from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, Description
+from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
+from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
+from diptych.core.context import track
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
 
 WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-LINKS: Mapping[str, tuple[str, str]] = {
+_LINKS = {  # between devices: colour and meaning
     "strong": ("blue", "likely both ways"),
     "one-sided": ("orange", "likely there, hardly ever back"),
     "weak": ("olive", "hardly ever, either way"),
 }
-"""Kinds of links between devices: colour and meaning."""
-
-_MOST_ROWS = 20  # of a table; the CSV file has all
-_MOST_GROUPS = 10  # of a chart
-_MOST_CURVES = 6
+_MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; the CSV file has all
 _LONG = 60  # characters of a name from a log
+_LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
 _NAMES = {True: "purchase", False: "no purchase"}
-_COLOURS = {True: "blue", False: "orange"}
 _GROUPS = (
     Column("Sessions", "sessions"),
     Column("Purchase sessions", "purchase_sessions"),
@@ -33,19 +47,16 @@ _GROUPS = (
     Column("Rate, %", "rate", 2, 100.0, ends=""),
     Column("Standardised", "standardised", 2, sign=True),
 )
-_BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
+_SESSIONS, _LENGTHS = Column("Sessions", "sessions"), ("p50", "p90", "p99")
+_BY_CLASS: Mapping[str, tuple[str, Sequence[Column]]] = {
     "session-length-quantiles": (
         "Session length in actions",
-        (
-            Column("Sessions", "sessions"),
-            Column("Mean", "mean", 1),
-            *(Column(name.upper(), name) for name in ("p50", "p90", "p99")),
-        ),
+        (_SESSIONS, Column("Mean", "mean", 1), *(Column(name.upper(), name) for name in _LENGTHS)),
     ),
     "queries": (
         "Queries per session",
         (
-            Column("Sessions", "sessions"),
+            _SESSIONS,
             Column("Queries", "queries"),
             Column("Per session", "per_session", 2, ends=""),
             Column("% of queries", "share", 1, 100.0),
@@ -60,24 +71,155 @@ _BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
         ),
     ),
     "devices-per-visitor": ("Devices per visitor", (Column("% of visitors", "share", 1, 100.0, ends=""),)),
+    "weekend": ("Weekends", (_SESSIONS, Column("% per day", "per_day", 1, 100.0))),
 }
 
 
-def description_tables(description: Description) -> list[Table]:
-    """Return the tables of every statistic, in the order of the thesis; what is drawn alone comes as its values."""
-    names = [name for name in description.tables if name != "session-length"]
-    return [table for name in names for table in statistic_shown(description, name)[0]]
+@dataclass(frozen=True)
+class Description(
+    Artifact, kind="description", version=2, recreate="diptych intent describe LOG --out FOLDER"
+):
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``, ``notes``. JSON-able.
+        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
+            may read them.
+    """
+
+    about: Mapping[str, Any]
+    unprotected: Mapping[str, Sequence[Row]]
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
+
+    @property
+    def name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    @property
+    def statistics(self) -> list[str]:
+        """Return the names of its statistics."""
+        return list(self.unprotected)
+
+    @property
+    def options(self) -> DescribeOptions:
+        """Return how it was computed."""
+        return DescribeOptions(**self.about["options"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader has to know, as far as it may be shown."""
+        return DisclosureControl.current().notes(self.about["notes"])
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of one statistic as they may be shown."""
+        if name not in self.unprotected:
+            raise UnknownNameError("statistic of this description", name, self.unprotected)
+        statistic = STATISTICS.get(name)
+        return DisclosureControl.current().rows(self.unprotected[name], statistic.cells, statistic.whole)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
+        shown = (
+            {row["what"]: row["total"] for row in self.rows("overview")}
+            if "overview" in self.unprotected
+            else {}
+        )
+        for one in ("purchase", "anonymous"):
+            part, of = shown.get(f"{one} sessions"), shown.get("sessions")
+            if isinstance(part, int) and isinstance(of, int):
+                shown[f"{one} rate"] = DisclosureControl.current().share(part, of)
+        return shown
+
+    def tables(self, name: str | None = None) -> list[Table]:
+        """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
+        names = [name] if name else [one for one in self.unprotected if one != "session-length"]
+        each = (tables_of(self, one) or [chart.table() for chart in charts_of(self, one)] for one in names)
+        return [table for tables in each for table in tables]
+
+    def charts(self, name: str) -> list[Chart]:
+        """Return the charts of one statistic."""
+        return charts_of(self, name)
+
+    def line(self) -> str:
+        """Everything the numbers depend on, in one line."""
+        about = self.about
+        how, sessions = about["options"], SessionOptions(**about["session_options"])
+        return (
+            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
+            f"{sessions.words}; hours and days of {about['zone']}; "
+            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
+            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
+        )
+
+    def write_files(self, folder: Path) -> None:
+        """Write the statistics for spreadsheets, as far as they may be shown."""
+        (folder / "tables").mkdir()
+        for name in self.unprotected:
+            columns = STATISTICS.get(name).columns.split()
+            cells = ([row.get(column, "") for column in columns] for row in self.rows(name))
+            write_csv(folder / "tables" / f"{name}.csv", columns, cells)
 
 
-def statistic_shown(description: Description, name: str) -> tuple[list[Table], list[Chart]]:
-    """Return the tables and charts of one statistic; what is drawn alone comes as its values, too."""
-    charts = charts_of(description, name)
-    return tables_of(description, name) or [chart.table() for chart in charts], charts
+def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
+    """Return the statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    chosen = set(ORDER if names is None else (STATISTICS.get(name).name for name in names))
+    if not chosen:
+        raise UsageError("no statistic is named", f"for example {', '.join(ORDER[:2])}")
+    return [STATISTICS.get(name) for name in ORDER if name in chosen]
+
+
+def describe(
+    tables: SessionTables,
+    *,
+    engine: Engine | None = None,
+    options: DescribeOptions | None = None,
+    names: Iterable[str] | None = None,
+) -> Description:
+    """Count on the engine, and compute shares, intervals and rates from the counts."""
+    options, chosen = options or DescribeOptions(), choose_statistics(names)
+    with ExitStack() as stack:
+        runs = stack.enter_context(open_engine()) if engine is None else engine
+        counts = stack.enter_context(Counts(runs, tables, options))
+        each = track(chosen, "statistics", unit="statistics")
+        found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
+        about = {
+            "log": tables.log_name,
+            "zone": tables.zone,
+            "log_fingerprint": tables.about["log_fingerprint"],
+            "sessions_fingerprint": tables.fingerprint,
+            "session_options": tables.about["options"],
+            "options": options.model_dump(),
+            "engine": runs.name,
+            "counts": tables.about["counts"],
+            "notes": _notes(tables),
+        }
+    return Description(about, found)
+
+
+def _notes(tables: SessionTables) -> list[str]:
+    """Return what a reader has to know."""
+    counts, by = tables.about["counts"], tables.about["options"]["by"]
+    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
+    if not sessions:
+        return ["the log has no events: there is nothing to describe"]
+    notes = {
+        "no session has a purchase: its class is empty, and all conversion rates are 0": not purchases,
+        "every session has a purchase: there is nothing to compare them with": purchases == sessions,
+        "no visitor is known anywhere: nothing can be said of devices per visitor and of switches": not counts[
+            "identified"
+        ],
+        f"{several:,} sessions have several visitors; each counts for the first of them": several,
+        "sessions are by visitor: what a client did before logging in is another session": by == "visitor",
+    }
+    return [note for note, is_so in notes.items() if is_so] + list(tables.about.get("notes", ()))
 
 
 def tables_of(description: Description, name: str) -> list[Table]:
     """Return the tables of one statistic."""
-    if name in ("session-length", "week-days", "hours") or not (rows := description.rows(name)):
+    rows = description.rows(name)
+    if name in ("session-length", "week-days", "hours") or not rows:
         return []
     if name in _BY_CLASS:
         return [_by_class(*_BY_CLASS[name], rows)]
@@ -85,7 +227,7 @@ def tables_of(description: Description, name: str) -> list[Table]:
         return [_overview(rows)]
     if name == "device-transitions":
         return [_transitions(rows)]
-    return [_groups(name.removesuffix("s"), rows, description.options.ddof)]
+    return [_groups(name.removesuffix("s"), _largest_first(rows), description.options.ddof)]
 
 
 def charts_of(description: Description, name: str) -> list[Chart]:
@@ -93,15 +235,24 @@ def charts_of(description: Description, name: str) -> list[Chart]:
     rows = description.rows(name)
     match name:
         case "session-length":
-            return _lengths(rows)
+            return _lengths(_largest_first(rows))
         case "week-days":
             days = [day[:3] for day in WEEK_DAYS]
             return _over_time("Week day of the start", "week_day", rows, categories=days)
         case "hours":
             return _over_time("Hour of the start", "hour", rows, x="hour")
         case "channels" | "devices" if rows:
-            return _rates(name.removesuffix("s"), rows, description.totals().get("purchase rate"))
+            of_all = description.totals().get("purchase rate")
+            return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
     return []
+
+
+def _largest_first(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with the groups of most sessions first, where that is disclosed; all devices before any."""
+    key, sizes = next(iter(rows[0]), "") if rows else "", Counter[str]()
+    for row in rows:
+        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
+    return sorted(rows, key=lambda row: (-sizes[row[key]], row[key] != ALL, row[key]))
 
 
 def _overview(rows: Sequence[Row]) -> Table:
@@ -116,27 +267,30 @@ def _overview(rows: Sequence[Row]) -> Table:
 
 
 def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    """Return a line per device or number of them, the sum first, and columns for either class."""
-    key = "devices" if "devices" in rows[0] else "device"
+    """Return a line per device, or other key, the sum first, and columns for either class."""
+    key = next(one for one in ("devices", "weekend", "device") if one in rows[0])
     found = {(row[key], row.get("purchase", row.get("purchaser"))): row for row in rows}
     names = {
-        name: (name not in (ALL, "> 1"), name.zfill(9) if name.isdecimal() else name) for name, _ in found
+        name: (name not in (ALL, "> 1"), name.zfill(9) if str(name).isdecimal() else name)
+        for name, _ in found
     }
     columns = [one for one in columns if any(one.key in row for row in rows)]
     lines = []
     for name in sorted(names, key=names.__getitem__)[: _MOST_ROWS + 1]:
-        head = "all devices" if name == ALL else _name(name)
-        line = [Cell(f"{head} {'device' if name == '1' else 'devices'}" if key == "devices" else head)]
-        for purchase in CLASSES:
-            row = found.get((name, purchase), {"sessions": 0})
-            line += [one.cell(row) for one in columns]
-        lines.append(line)
-    heads = [
-        (one, len(columns)) for one in (_NAMES.values() if key == "device" else ("purchasers", "others"))
-    ]
+        of_class = (found.get((name, one), {"sessions": 0}) for one in CLASSES)
+        lines.append([Cell(_head(key, name)), *(one.cell(row) for row in of_class for one in columns)])
+    classes = ("purchasers", "others") if key == "devices" else tuple(_NAMES.values())
     titles = [one.title for one in columns]
     after = _further(len(names) - len(lines), "devices")
-    return Table(caption, (key.capitalize(), *titles, *titles), lines, [("", 1), *heads], after)
+    heads = (key.capitalize(), *titles, *titles)
+    return Table(caption, heads, lines, [("", 1), *((one, len(columns)) for one in classes)], after)
+
+
+def _head(key: str, name: Any) -> str:
+    if key == "weekend":
+        return "Saturday, Sunday" if name else "Monday–Friday"
+    head = "all devices" if name == ALL else _name(name)
+    return f"{head} {'device' if name in ('1', '> 1') else 'devices'}" if key == "devices" else head
 
 
 def _groups(key: str, rows: Sequence[Row], ddof: int) -> Table:
@@ -157,23 +311,22 @@ def _transitions(rows: Sequence[Row]) -> Table:
     devices = sorted(parts, key=lambda one: (-parts[one], one))[:_MOST_GROUPS]
     found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
     never: Row = {"share": 0.0, "link": ""}
-    lines = [
-        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
-        for one in devices
-    ]
+    cells = {one: [_transition(found.get((one, other), never)) for other in devices] for one in devices}
     kinds = {row["link"] for row in rows if row["share"] is not None}
-    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in LINKS.items() if kind in kinds)
+    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in _LINKS.items() if kind in kinds)
     after = ". ".join(filter(None, (meanings, _further(len(parts) - len(devices), "devices"))))
-    heads = ("From, to", *map(_name, devices))
-    return Table("Probability of the next device, in %", heads, lines, after=after)
+    lines = [[Cell(_name(one)), *row] for one, row in cells.items()]
+    return Table(
+        "Probability of the next device, in %", ("From, to", *map(_name, devices)), lines, after=after
+    )
 
 
 def _transition(row: Row) -> Cell:
-    share, link = row["share"], row["link"] if row["link"] in LINKS else ""
+    share, link = row["share"], row["link"] if row["link"] in _LINKS else ""
     if share is None:
         return Cell("–")
     note = "; ".join(filter(None, (interval(row.get("low"), row.get("high"), 1, 100.0), link)))
-    return Cell(percent(share), note, share, LINKS[link][0] if link else "green", value=100 * share)
+    return Cell(percent(share), note, share, _LINKS[link][0] if link else "green", value=100 * share)
 
 
 def _name(name: str) -> str:
@@ -184,8 +337,8 @@ def _further(n: int, what: str) -> str:
     return f"{n:,} further {what} are in the CSV file." if n > 0 else ""
 
 
-def _scaled(rows: Sequence[Row], name: str) -> list[float | None]:
-    return [None if row.get(name) is None else 100 * row[name] for row in rows]
+def _scaled(rows: Sequence[Row], *names: str) -> list[list[float | None]]:
+    return [[None if row.get(name) is None else 100 * row[name] for row in rows] for name in names]
 
 
 def _lengths(rows: Sequence[Row]) -> list[Chart]:
@@ -196,9 +349,8 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
             curve = curves.setdefault((row["device"], row["purchase"]), {})
             curve.setdefault(1, 100 * row["share"])  # all are at least as long as the shortest
             curve[row["length"]] = 100 * row["share"]
-    devices = [
-        one for one in dict.fromkeys(row["device"] for row in rows) if {(one, True), (one, False)} & {*curves}
-    ]
+    drawn = {device for device, _ in curves}
+    devices = [one for one in dict.fromkeys(row["device"] for row in rows) if one in drawn]
     charts = []
     for device in devices[:1] if len(devices) == 2 else devices[:_MOST_CURVES]:  # one device is all there is
         lines = []
@@ -206,7 +358,7 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
             for purchase in CLASSES:
                 if curve := curves.get((of, purchase), {}):
                     name = _NAMES[purchase] + (", all devices" if of != device else "")
-                    look: dict[str, Any] = {"colour": _COLOURS[purchase], "pale": of != device}
+                    look: dict[str, Any] = {**_LOOKS[purchase], "pale": of != device}
                     lines.append(Series(name, [*curve.values()], [*curve], mark="step", **look))
         lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
         title = "Session length" if device == ALL else f"Session length: {_name(device)}"
@@ -221,12 +373,11 @@ def _over_time(
     lines, places = [], len(categories) or 24
     for purchase in CLASSES:
         found = {row[key]: row for row in rows if row["purchase"] == purchase}
-        ordered = [found.get(place, {}) for place in range(places)]
-        y, low, high = (_scaled(ordered, column) for column in ("share", "low", "high"))
+        y, low, high = _scaled([found.get(place, {}) for place in range(places)], "share", "low", "high")
         if any(value is not None for value in y):
             more: dict[str, Any] = {"mark": "bar"} if categories else {"x": range(places)}
             more |= {"low": low, "high": high} if any(end is not None for end in low) else {}
-            lines.append(Series(_NAMES[purchase], y, colour=_COLOURS[purchase], **more))
+            lines.append(Series(_NAMES[purchase], y, **_LOOKS[purchase], **more))
     lines += [Series("all alike", [100 / places], mark="level")] if lines else []
     return [Chart(title, lines, x, "% of the class's sessions", categories)] if lines else []
 
@@ -236,14 +387,13 @@ def _rates(key: str, rows: Sequence[Row], of_all: float | None) -> list[Chart]:
     rows = rows[:_MOST_GROUPS]
     names, bars = [_name(row[key]) for row in rows], []
     for purchase, column in ((True, "purchase_share"), (False, "other_share")):
-        texts = [percent(row[column]) for row in rows]
-        look: dict[str, Any] = {"colour": _COLOURS[purchase], "texts": texts}
-        bars.append(Series(_NAMES[purchase], _scaled(rows, column), mark="bar", **look))
+        texts, (y,) = [percent(row[column]) for row in rows], _scaled(rows, column)
+        bars.append(Series(_NAMES[purchase], y, mark="bar", texts=texts, **_LOOKS[purchase]))
     title = f"{key.capitalize()}s of both classes"
     charts = [Chart(title, bars, "% of the class's sessions", "", names, across=True)]
     if "rate" in rows[0]:
         title, x = "Conversion rate", "% of the group's sessions"
-        values, low, high = (_scaled(rows, column) for column in ("rate", "low", "high"))
+        values, low, high = _scaled(rows, "rate", "low", "high")
         texts = [number(value, 1) for value in values]
         points = [Series("conversion rate", values, low=low, high=high, mark="point", texts=texts)]
         points += [] if of_all is None else [Series("of all", [100 * of_all], mark="level")]

@@ -1,14 +1,9 @@
 """Statistics of a log's sessions (thesis sections 6.3 and 6.4): one table of Ibis expressions, on any engine.
 
-An expression gives integers and keys; shares, intervals and standardised rates are computed from them in plain
-Python, once, so that engines cannot differ in them. Intervals take sessions as independent of each other. Those of
-one visitor are not quite, so that with many sessions per visitor the truth lies outside more often than stated.
-
-::
-
-    FOLDER/
-      description.json         of which log and sessions, by which options; all tables
-      tables/overview.csv      the same tables, for spreadsheets; every number, nothing is withheld
+The sessions are counted once into small tables; an expression takes integers and keys from these, and shares,
+intervals and standardised rates are computed from them in plain Python, so that engines cannot differ in them.
+Intervals take sessions as independent of each other. Those of one visitor are not quite, so that with many sessions
+per visitor the truth lies outside more often than stated.
 """
 
 from __future__ import annotations
@@ -16,29 +11,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import partial, reduce
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from itertools import accumulate, groupby
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.engine import Engine
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import Discretion
-from diptych.core.artifact import Artifact
-from diptych.core.context import track
-from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import write_csv
 from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Row = dict[str, Any]
-Expression = Callable[["ir.Table", "ir.Table", DescribeOptions], "ir.Table"]  # of sessions and queries
 Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]  # from counted rows to finished ones
 
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
@@ -47,148 +35,106 @@ JOURNEYS = {
     "pair": "from the session before a purchase session to it",
     "journey": "all from the purchase session before, or the visitor's first session, to a purchase session",
 }  # which transitions between devices count
+_CUBE = ("device", "channel", "purchase", "start_dow", "start_hour", "weekend")
+
+
+class Counts:
+    """A log's sessions and queries, and small tables of counts, each counted once when it is first needed."""
+
+    def __init__(self, engine: Engine, tables: SessionTables, options: DescribeOptions) -> None:
+        import ibis
+
+        self.options, self._engine, self._held = options, engine, ExitStack()
+        self.sessions, self.queries = (
+            table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
+            for table in (engine.read(tables.files(name)) for name in ("sessions", "queries"))
+        )
+        if "weekend" not in self.sessions.columns:
+            self.sessions = self.sessions.mutate(weekend=self.sessions.start_dow >= 5)
+
+    def __enter__(self) -> Counts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _hold(self, expression: ir.Table) -> ir.Table:
+        return self._held.enter_context(self._engine.held(expression))
+
+    @cached_property
+    def cube(self) -> ir.Table:
+        """Sessions, and sums over them, by device, channel, class and time."""
+        sessions, n = self.sessions, self.sessions.n_queries
+        sums = {"events": sessions.n_events.sum(), "queries": n.sum(), "squares": (n * n).sum()}
+        counts = {
+            "sessions": sessions.count(),
+            "identified": sessions.visitor_id.count(),
+            "several": sessions.count(where=sessions.n_visitors > 1),
+            **{name: value.cast("int64") for name, value in sums.items()},
+        }
+        return self._hold(sessions.group_by(list(_CUBE)).aggregate(**counts))
+
+    @cached_property
+    def lengths(self) -> ir.Table:
+        """Sessions by device, class and length."""
+        by_length = self.sessions.group_by(["device", "purchase", "length"])
+        return self._hold(by_length.aggregate(sessions=self.sessions.count()))
+
+    @cached_property
+    def visitors(self) -> ir.Table:
+        """Known visitors by whether they bought, and by their number of devices."""
+        known = self.sessions.filter(self.sessions.visitor_id.notnull())
+        used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
+        each = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
+        return self._hold(each.group_by(["purchaser", "devices"]).aggregate(visitors=each.count()))
+
+    @cached_property
+    def unique(self) -> ir.Table:
+        """Different queries by class and device; one that is typed on several, or in both classes, is one of each."""
+        import ibis
+
+        queries = self.queries.filter(self.queries["query"] != "")
+        typed = queries.group_by(["purchase", "device", "query"]).aggregate(n=queries.count())
+        parts = []
+        for keys in (["purchase", "device"], ["purchase"], []):
+            once = typed.group_by([*keys, "query"]).aggregate(n=typed.n.sum())
+            counts = {"unique": once.count(), "queries": once.n.sum().fill_null(0).cast("int64")}
+            part = once.group_by(keys).aggregate(**counts) if keys else once.aggregate(**counts)
+            part = part if "device" in keys else part.mutate(device=ibis.literal(ALL))
+            part = part if keys else part.mutate(purchase=ibis.null("boolean"))
+            parts.append(part.select("purchase", "device", "unique", "queries"))
+        return self._hold(ibis.union(*parts))
+
+    def sums(self, keys: Sequence[str], *names: str) -> ir.Table:
+        """Return the sums of columns of the cube by keys."""
+        sums = {name: self.cube[name].sum().cast("int64") for name in names}
+        return self.cube.group_by(list(keys)).aggregate(**sums)
+
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """Run an expression whose result is small."""
+        found: list[Row] = self._engine.to_arrow(expression).to_pylist()
+        return found
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic: its table or figure of the thesis, columns, what an engine counts, and what follows from it."""
+    """One statistic: its table or figure of the thesis, columns, what an engine counts, and what follows from it.
+
+    Where ``cells`` names a column of counts, its rows are suppressed as wholes, and the counts add up over rows with
+    equal ``whole``: see :meth:`DisclosureControl.rows`.
+    """
 
     name: str
     description: str
     source: str
     columns: str
-    expression: Expression
+    expression: Callable[[Counts], ir.Table]
     finish: Finish
+    cells: str = ""
+    whole: str = ""
 
 
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
-
-
-@dataclass(frozen=True)
-class Description(Artifact, kind="description", recreate="diptych intent describe LOG --out FOLDER"):
-    """The statistics of a log.
-
-    Attributes:
-        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
-            ``engine``, ``counts``; and ``notes``, what a reader has to know. JSON-able.
-        tables: statistic → all its rows, in order, with nothing withheld; :meth:`rows` is what may be shown.
-    """
-
-    about: Mapping[str, Any]
-    tables: Mapping[str, Sequence[Row]]
-    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
-
-    @property
-    def name(self) -> str:
-        """Of the log."""
-        return str(self.about["log"])
-
-    @property
-    def options(self) -> DescribeOptions:
-        """Return how it was computed."""
-        return DescribeOptions(**self.about["options"])
-
-    @property
-    def notes(self) -> list[str]:
-        """Return what a reader has to know, as far as it may be shown."""
-        return Discretion.current().notes(self.about["notes"])
-
-    def rows(self, name: str) -> list[Row]:
-        """Return the rows of one statistic as they may be shown."""
-        if name not in self.tables:
-            raise UnknownNameError("statistic of this description", name, self.tables)
-        return Discretion.current().rows(name, self.tables[name])
-
-    def totals(self) -> dict[str, Any]:
-        """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
-        discretion = Discretion.current()
-        overview = self.tables.get("overview", ())
-        counts = {row["what"]: row["total"] for row in overview}
-        shown = {row["what"]: row["total"] for row in discretion.rows("overview", overview)}
-        for one in {"purchase", "anonymous"} if counts else ():
-            if f"{one} sessions" in shown:
-                shown[f"{one} rate"] = discretion.share(counts[f"{one} sessions"], counts["sessions"])
-        return shown
-
-    def line(self) -> str:
-        """Everything the numbers depend on, in one line."""
-        about = self.about
-        how, sessions = about["options"], SessionOptions(**about["session_options"])
-        return (
-            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
-            f"{sessions.words}; hours and days of {about['zone']}; "
-            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
-            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
-        )
-
-    def write_files(self, folder: Path) -> None:
-        """Write the tables for spreadsheets."""
-        (folder / "tables").mkdir()
-        for name, rows in self.tables.items():
-            columns = STATISTICS.get(name).columns.split()
-            cells = ([row.get(column, "") for column in columns] for row in rows)
-            write_csv(folder / "tables" / f"{name}.csv", columns, cells)
-
-
-def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
-    """Return the statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
-    wanted = set(ORDER if names is None else (STATISTICS.get(name).name for name in names))
-    if not wanted:
-        raise UsageError("no statistic was asked for", f"for example {', '.join(ORDER[:2])}")
-    return [STATISTICS.get(name) for name in ORDER if name in wanted]
-
-
-def describe(
-    tables: SessionTables,
-    *,
-    engine: Engine | None = None,
-    options: DescribeOptions | None = None,
-    names: Iterable[str] | None = None,
-) -> Description:
-    """Count on the engine, and compute shares, intervals and rates from the counts."""
-    import ibis
-
-    options = options or DescribeOptions()
-    chosen = choose_statistics(names)
-    found: dict[str, list[Row]] = {}
-    with open_engine() if engine is None else nullcontext(engine) as runs:
-        sessions, queries = (
-            table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
-            for table in (runs.read(tables.files(name)) for name in ("sessions", "queries"))
-        )
-        for statistic in track(chosen, "statistics", unit="statistics"):
-            counted = runs.to_arrow(statistic.expression(sessions, queries, options)).to_pylist()
-            found[statistic.name] = statistic.finish(counted, options)
-        about = {
-            "log": tables.log_name,
-            "zone": tables.zone,
-            "log_fingerprint": tables.about["log_fingerprint"],
-            "sessions_fingerprint": tables.fingerprint,
-            "session_options": tables.about["options"],
-            "options": options.model_dump(),
-            "engine": runs.name,
-            "counts": tables.about["counts"],
-            "notes": _notes(tables.about["counts"], tables.about["options"]["by"]),
-        }
-    return Description(about, found)
-
-
-def _notes(counts: Mapping[str, int], by: str) -> list[str]:
-    """Return what a reader has to know."""
-    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
-    if not sessions:
-        return ["the log has no events: there is nothing to describe"]
-    notes = (
-        (not purchases, "no session has a purchase: its class is empty, and all conversion rates are 0"),
-        (purchases == sessions, "every session has a purchase: there is nothing to compare them with"),
-        (
-            not counts["identified"],
-            "no visitor is known anywhere: nothing can be said of devices per visitor and of switches",
-        ),
-        (several, f"{several:,} sessions have several visitors; each counts for the first of them"),
-        (by == "visitor", "sessions are by visitor: what a client did before logging in is another session"),
-    )
-    return [note for is_so, note in notes if is_so]
 
 
 def share(part: int, of: int) -> float | None:
@@ -211,19 +157,9 @@ def wilson(part: int, of: int, confidence: float) -> tuple[float | None, float |
     return 0.0 if part == 0 else (centre - half) / whole, 1.0 if part == of else (centre + half) / whole
 
 
-def proportion(part: int, of: int, confidence: float, name: str = "share") -> Row:
-    """Return a share with its interval."""
-    low, high = wilson(part, of, confidence)
+def _proportion(part: int, of: int, options: DescribeOptions, name: str = "share") -> Row:
+    low, high = wilson(part, of, options.confidence)
     return {name: share(part, of), "low": low, "high": high}
-
-
-def mean(total: int, squares: int, of: int, confidence: float, name: str) -> Row:
-    """Return a mean of counts with its normal interval, cut at 0, from their sum and that of their squares."""
-    if of < 2:
-        return {name: total / of, "low": None, "high": None}
-    # In whole numbers up to here: a difference of large floats would be all rounding.
-    half = _normal(confidence) * math.sqrt((squares * of - total * total) / (of * (of - 1)) / of)
-    return {name: total / of, "low": max(0.0, total / of - half), "high": total / of + half}
 
 
 def mean_between(counts: Mapping[int, int], low: float, high: float) -> float:
@@ -276,13 +212,6 @@ def _ordered(rows: Iterable[Row], *keys: str) -> list[Row]:
     return sorted(rows, key=lambda row: [place(row[key]) for key in keys])
 
 
-def _by_length(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Yield the rows of each device, and of all together, and class, by rising length."""
-    ordered = _ordered(_together(rows, "sessions"), "device", "purchase", "length")
-    for _, group in groupby(ordered, lambda row: (row["device"], row["purchase"])):
-        yield list(group)
-
-
 def _together(rows: Sequence[Row], *counts: str) -> list[Row]:
     """Return the rows with those of all devices together."""
     sums: dict[tuple[Any, ...], Row] = {}
@@ -293,20 +222,99 @@ def _together(rows: Sequence[Row], *counts: str) -> list[Row]:
     return [*rows, *sums.values()]
 
 
-def _shares(
-    rows: Sequence[Row], count: str, by: str, options: DescribeOptions, parts: Sequence[Row] = ()
-) -> list[Row]:
-    """Return rows with the share that each has of the rows, or of ``parts``, that are equal in the column ``by``."""
+def _by_length(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Yield the rows of each device, and of all together, and class, by rising length."""
+    ordered = _ordered(_together(rows, "sessions"), "device", "purchase", "length")
+    for _, group in groupby(ordered, lambda row: (row["device"], row["purchase"])):
+        yield list(group)
+
+
+def _shares(rows: Sequence[Row], count: str, by: str, options: DescribeOptions) -> list[Row]:
+    """Return rows with the share that each has of the rows that are equal in the column ``by``."""
     whole = Counter[Any]()
-    for row in parts or rows:
+    for row in rows:
         whole[row[by]] += row[count]
-    return [row | proportion(row[count], whole[row[by]], options.confidence) for row in rows]
+    return [row | _proportion(row[count], whole[row[by]], options) for row in rows]
 
 
-def _count_sessions(*keys: str) -> Expression:
-    return lambda sessions, queries, options: sessions.group_by(list(keys)).aggregate(
-        sessions=sessions.count()
+def _of_cube(*keys: str) -> Callable[[Counts], ir.Table]:
+    return lambda counts: counts.sums(keys, "sessions")
+
+
+def _count_overview(counts: Counts) -> ir.Table:
+    cube, visitors, clients = counts.cube, counts.visitors, counts.sessions.client_id
+    names = ("events", "sessions", "identified", "queries", "several")
+    of_queries = counts.unique.filter(counts.unique.purchase.isnull()).select(distinct="unique")
+    bought = cube.purchase, visitors.purchaser
+    parts = (
+        cube.aggregate(
+            **{name: cube[name].sum() for name in names},
+            purchases=cube.sessions.sum(where=bought[0]),
+            devices=cube.device.nunique(),
+        ),
+        visitors.aggregate(known=visitors.visitors.sum(), buyers=visitors.visitors.sum(where=bought[1])),
+        counts.sessions.aggregate(clients=clients.nunique()),
     )
+    return reduce(lambda one, other: one.cross_join(other), parts, of_queries)
+
+
+def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
+    counted = {name: int(total or 0) for name, total in rows[0].items()}
+    totals = {
+        "events": counted["events"],
+        "sessions": counted["sessions"],
+        "anonymous sessions": counted["sessions"] - counted["identified"],
+        "identified sessions": counted["identified"],
+        "purchase sessions": counted["purchases"],
+        "clients": counted["clients"],
+        "identified visitors": counted["known"],
+        "purchasers": counted["buyers"],
+        "queries": counted["queries"],
+        "distinct queries": counted["distinct"],
+        "device types": counted["devices"],
+        "sessions with several visitors": counted["several"],
+    }
+    return [{"what": what, "total": total} for what, total in totals.items()]
+
+
+def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
+    found = []
+    for group in _by_length(rows):
+        whole = at_least = sum(row["sessions"] for row in group)
+        for row in group:
+            found.append({**row, "at_least": at_least, **_proportion(at_least, whole, options)})
+            at_least -= row["sessions"]
+    return found
+
+
+def _quantiles(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
+    found = []
+    for group in _by_length(rows):
+        counts = {row["length"]: row["sessions"] for row in group}
+        up_to, total = list(accumulate(counts.values())), sum(length * n for length, n in counts.items())
+        row = {name: group[0][name] for name in ("device", "purchase")}
+        row |= {"sessions": up_to[-1], "mean": total / up_to[-1]}
+        for level in (50, 90, 99):
+            row[f"p{level}"] = group[sum(100 * seen < level * up_to[-1] for seen in up_to)]["length"]
+        found.append(row | {"middle": mean_between(counts, 0.5, 0.9), "max": group[-1]["length"]})
+    return found
+
+
+def _by_time(
+    column: str, key: str, places: Sequence[Any], rows: Sequence[Row], options: DescribeOptions
+) -> list[Row]:
+    counts = Counter({(row["purchase"], row[key]): row["sessions"] for row in rows})
+    if counts and all(place is None for _, place in counts):
+        return []  # a table of sessions that has no times
+    grid = [(purchase, place) for purchase in CLASSES for place in places]
+    found = [{"purchase": one, column: place, "sessions": counts[one, place]} for one, place in grid]
+    return _shares(found, "sessions", "purchase", options)
+
+
+def _weekend(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
+    found = _by_time("weekend", "weekend", (False, True), rows, options)
+    days = {True: 2, False: 5}
+    return [row | {"per_day": row["share"] and row["share"] / days[row["weekend"]]} for row in found]
 
 
 def _conversion(column: str, rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
@@ -317,103 +325,38 @@ def _conversion(column: str, rows: Sequence[Row], options: DescribeOptions) -> l
         buys, others = sums[group, True], sums[group, False]
         counts = {"sessions": buys + others, "purchase_sessions": buys}
         shares = {"purchase_share": share(buys, of[True]), "other_share": share(others, of[False])}
-        rate = proportion(buys, buys + others, options.confidence, "rate")
-        found.append({column: group, **counts, **shares, **rate})
+        found.append({column: group, **counts, **shares, **_proportion(buys, buys + others, options, "rate")})
     relative = standardise([row["rate"] for row in found], options.ddof)
     return [row | {"standardised": value} for row, value in zip(found, relative, strict=True)]
 
 
-def _by_time(column: str, key: str, places: int, rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
-    counts = Counter({(row["purchase"], row[key]): row["sessions"] for row in rows})
-    grid = [(purchase, place) for purchase in CLASSES for place in range(places)]
-    found = [{"purchase": one, column: place, "sessions": counts[one, place]} for one, place in grid]
-    return _shares(found, "sessions", "purchase", options)
-
-
-def _count_overview(sessions: ir.Table, queries: ir.Table, options: DescribeOptions) -> ir.Table:
-    visitor, text = sessions.visitor_id, queries["query"]
-    one_pass = {
-        "events": sessions.n_events.sum().fill_null(0),
-        "sessions": sessions.count(),
-        "anonymous sessions": sessions.count() - visitor.count(),
-        "identified sessions": visitor.count(),
-        "purchase sessions": sessions.count(where=sessions.purchase),
-        "queries": sessions.n_queries.sum().fill_null(0),
-        "sessions with several visitors": sessions.count(where=sessions.n_visitors > 1),
-    }
-    distinct = {
-        "clients": sessions.client_id.nunique(),
-        "identified visitors": visitor.nunique(),
-        "purchasers": visitor.nunique(where=sessions.purchase),
-        "device types": sessions.device.nunique(),
-    }
-    each = [sessions.aggregate(**{name: value}) for name, value in distinct.items()]
-    each.append(queries.aggregate(**{"distinct queries": text.nunique(where=text != "")}))
-    return reduce(lambda one, other: one.cross_join(other), each, sessions.aggregate(**one_pass))
-
-
-_TOTALS = """events; sessions; anonymous sessions; identified sessions; purchase sessions; clients; identified visitors;
-purchasers; queries; distinct queries; device types; sessions with several visitors"""
-
-
-def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
-    (row,) = rows
-    return [{"what": what, "total": row[what]} for what in _TOTALS.replace("\n", " ").split("; ")]
-
-
-def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
-    found = []
-    for group in _by_length(rows):
-        whole = at_least = sum(row["sessions"] for row in group)
-        for row in group:
-            found.append({**row, "at_least": at_least, **proportion(at_least, whole, options.confidence)})
-            at_least -= row["sessions"]
-    return found
-
-
-def _quantiles(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
-    found = []
-    for group in _by_length(rows):
-        up_to = list(accumulate(row["sessions"] for row in group))
-        n, total = up_to[-1], sum(row["length"] * row["sessions"] for row in group)
-        row = {name: group[0][name] for name in ("device", "purchase")} | {"sessions": n, "mean": total / n}
-        for level in (50, 90, 99):
-            below = sum(100 * seen < level * n for seen in up_to)
-            row[f"p{level}"] = group[below]["length"]
-        found.append(row | {"max": group[-1]["length"]})
-    return found
-
-
-def _count_devices(sessions: ir.Table, queries: ir.Table, options: DescribeOptions) -> ir.Table:
-    known = sessions.filter(sessions.visitor_id.notnull())
-    used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
-    visitors = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
-    return visitors.group_by(["purchaser", "devices"]).aggregate(visitors=visitors.count())
-
-
 def _devices_per_visitor(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
-    several = Counter[bool]()
-    for row in rows:
-        several[row["purchaser"]] += row["visitors"] * (row["devices"] > 1)
-    counted = [{**row, "devices": str(row["devices"])} for row in _ordered(rows, "devices")]
-    more = [{"purchaser": one, "devices": "> 1", "visitors": n} for one, n in several.items() if n]
-    return _ordered(_shares([*more, *counted], "visitors", "purchaser", options, counted), "purchaser")
+    found = [{**row, "devices": str(row["devices"])} for row in _ordered(rows, "devices")]
+    found = _shares(found, "visitors", "purchaser", options)
+    for one in CLASSES:
+        mine = [row for row in found if row["purchaser"] is one]
+        several = sum(row["visitors"] for row in mine if row["devices"] != "1")
+        if several:
+            more = _proportion(several, sum(row["visitors"] for row in mine), options)
+            found.insert(0, {"purchaser": one, "devices": "> 1", "visitors": several, **more})
+    return _ordered(found, "purchaser")
 
 
-def _count_transitions(sessions: ir.Table, queries: ir.Table, options: DescribeOptions) -> ir.Table:
+def _count_transitions(counts: Counts) -> ir.Table:
     import ibis
 
-    known = sessions.filter(sessions.visitor_id.notnull())
+    known = counts.sessions.filter(counts.sessions.visitor_id.notnull())
     known = known.select("visitor_id", "start_us", "session_id", "device", "purchase")
     # Nothing of visitors that never bought is counted, and they are nearly all.
     purchasers = known.filter(known.purchase).select("visitor_id").distinct()
     theirs = known.semi_join(purchasers, "visitor_id")
     in_turn = {"group_by": "visitor_id", "order_by": ["start_us", "session_id"]}
-    counts = theirs.purchase
-    if options.journey == "journey":
-        counts = theirs.purchase.any().over(ibis.window(**in_turn, rows=(0, None)))
-    pairs = theirs.mutate(counts=counts, from_device=theirs.device.lag().over(ibis.window(**in_turn)))
-    pairs = pairs.filter(pairs.counts & pairs.from_device.notnull()).rename(to_device="device")
+    is_counted = theirs.purchase
+    if counts.options.journey == "journey":
+        is_counted = theirs.purchase.any().over(ibis.window(**in_turn, rows=(0, None)))
+    before = theirs.device.lag().over(ibis.window(**in_turn))
+    pairs = theirs.mutate(is_counted=is_counted, from_device=before)
+    pairs = pairs.filter(pairs.is_counted & pairs.from_device.notnull()).rename(to_device="device")
     return pairs.group_by(["from_device", "to_device"]).aggregate(transitions=pairs.count())
 
 
@@ -428,32 +371,18 @@ def _transitions(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-def _count_queries(sessions: ir.Table, queries: ir.Table, options: DescribeOptions) -> ir.Table:
-    n = sessions.n_queries
-    sums = {"sessions": sessions.count(), "queries": n.sum(), "squares": (n * n).sum()}
-    return sessions.group_by(["purchase", "device"]).aggregate(**sums)
-
-
 def _queries(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     found = _ordered(_together(rows, "sessions", "queries", "squares"), "purchase", "device")
     whole = {row["purchase"]: row["queries"] for row in found if row["device"] == ALL}
     for row in found:
-        n, squares, confidence = row["queries"], row.pop("squares"), options.confidence
-        row |= mean(n, squares, row["sessions"], confidence, "per_session")
-        row["share"] = share(n, whole[row["purchase"]])
+        n, total, squares = row["sessions"], row["queries"], row.pop("squares")
+        row |= {"per_session": total / n, "low": None, "high": None}
+        if n > 1:
+            # In whole numbers up to here: a difference of large floats would be all rounding.
+            half = _normal(options.confidence) * math.sqrt((squares * n - total * total) / (n * (n - 1)) / n)
+            row |= {"low": max(0.0, total / n - half), "high": total / n + half}
+        row["share"] = share(total, whole[row["purchase"]])
     return found
-
-
-def _count_unique(sessions: ir.Table, queries: ir.Table, options: DescribeOptions) -> ir.Table:
-    """Count different queries; one that is asked on several devices or in both classes is one of each."""
-    import ibis
-
-    queries = queries.filter(queries["query"] != "")
-    asked = queries.group_by(["purchase", "device", "query"]).aggregate(n=queries.count())
-    by_device = asked.group_by(["purchase", "device"]).aggregate(unique=asked.count(), queries=asked.n.sum())
-    anywhere = asked.group_by(["purchase", "query"]).aggregate(n=asked.n.sum())
-    together = anywhere.group_by("purchase").aggregate(unique=anywhere.count(), queries=anywhere.n.sum())
-    return by_device.union(together.mutate(device=ibis.literal(ALL)).select(by_device.columns))
 
 
 def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
@@ -466,99 +395,53 @@ def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-_GROUP = "sessions purchase_sessions purchase_share other_share rate low high standardised"
-_RATES = "sessions, purchase sessions and conversion rates by {} of the first event"
-_LENGTH = _count_sessions("device", "purchase", "length")
-_TABLE = (
-    Statistic(
-        "overview",
-        "how many events, sessions, clients, visitors and queries there are",
-        "thesis Table 6.1",
-        "what total",
-        _count_overview,
-        _overview,
-    ),
-    Statistic(
-        "session-length",
-        "share of sessions with at least so many actions, by device and class",
-        "thesis Figure 6.2",
-        "device purchase length sessions at_least share low high",
-        _LENGTH,
-        _lengths,
-    ),
-    Statistic(
-        "session-length-quantiles",
-        "mean and quantiles of session length, by device and class",
-        "thesis section 6.4.1",
-        "device purchase sessions mean p50 p90 p99 max",
-        _LENGTH,
-        _quantiles,
-    ),
-    Statistic(
-        "week-days",
-        "sessions by the local week day of the first event; 0 is Monday",
-        "thesis Figure 6.3",
-        "purchase week_day sessions share low high",
-        _count_sessions("purchase", "start_dow"),
-        partial(_by_time, "week_day", "start_dow", 7),
-    ),
-    Statistic(
-        "hours",
-        "sessions by the local hour of the first event",
-        "thesis Figure 6.4",
-        "purchase hour sessions share low high",
-        _count_sessions("purchase", "start_hour"),
-        partial(_by_time, "hour", "start_hour", 24),
-    ),
-    Statistic(
-        "channels",
-        _RATES.format("channel"),
-        "thesis Table 6.2",
-        f"channel {_GROUP}",
-        _count_sessions("channel", "purchase"),
-        partial(_conversion, "channel"),
-    ),
-    Statistic(
-        "devices-per-visitor",
-        "how many different devices the sessions of a known visitor began on",
-        "thesis Table 6.3, which says per session and means per visitor",
-        "purchaser devices visitors share low high",
-        _count_devices,
-        _devices_per_visitor,
-    ),
-    Statistic(
-        "devices",
-        _RATES.format("device"),
-        "thesis Table 6.4",
-        f"device {_GROUP}",
-        _count_sessions("device", "purchase"),
-        partial(_conversion, "device"),
-    ),
-    Statistic(
-        "device-transitions",
-        "devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
-        "thesis Figure 6.5",
-        "from_device to_device transitions share low high link",
-        _count_transitions,
-        _transitions,
-    ),
-    Statistic(
-        "queries",
-        "queries per session, by class and device",
-        "thesis Table 6.5",
-        "purchase device sessions queries per_session low high share",
-        _count_queries,
+_DECLARED = """
+overview | what total | | | Table 6.1
+how many events, sessions, clients, visitors and queries there are
+session-length | device purchase length sessions at_least share low high | | | Figure 6.2
+share of sessions with at least so many actions, by device and class
+session-length-quantiles | device purchase sessions mean p50 p90 p99 middle max | sessions | purchase | section 6.4.1
+mean and quantiles of session length, and the mean from P50 to P90 (middle), by device and class
+week-days | purchase week_day sessions share low high | sessions | purchase | Figure 6.3
+sessions by the local week day of the first event; 0 is Monday
+weekend | purchase weekend sessions share low high per_day | sessions | purchase | Figure 6.3
+sessions on Saturdays and Sundays, and on other days; per_day is the share divided by 2 or 5
+hours | purchase hour sessions share low high | sessions | purchase | Figure 6.4
+sessions by the local hour of the first event
+channels | channel {rates} | purchase_sessions | | Table 6.2
+sessions, purchase sessions and conversion rates by channel of the first event
+devices-per-visitor | purchaser devices visitors share low high | visitors | purchaser | Table 6.3, "per session"
+how many different devices the sessions of a known visitor began on
+devices | device {rates} | purchase_sessions | | Table 6.4
+sessions, purchase sessions and conversion rates by device of the first event
+device-transitions | from_device to_device transitions share low high link | transitions | from_device | Figure 6.5
+devices of a known visitor's consecutive sessions, of which the later one is a purchase session
+queries | purchase device sessions queries per_session low high share | sessions | purchase | Table 6.5
+queries per session, by class and device
+unique-queries | purchase device unique queries share unique_share | queries | purchase | Table 6.6
+different queries, by class and device; in lower case, blanks made one
+"""
+"""Name, columns, cells, whole and source in the thesis; below, the description."""
+_RATES = "sessions purchase_sessions purchase_share other_share rate low high standardised"
+_COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
+    "overview": (_count_overview, _overview),
+    "session-length": (lambda counts: counts.lengths, _lengths),
+    "session-length-quantiles": (lambda counts: counts.lengths, _quantiles),
+    "week-days": (_of_cube("purchase", "start_dow"), partial(_by_time, "week_day", "start_dow", range(7))),
+    "weekend": (_of_cube("purchase", "weekend"), _weekend),
+    "hours": (_of_cube("purchase", "start_hour"), partial(_by_time, "hour", "start_hour", range(24))),
+    "channels": (_of_cube("channel", "purchase"), partial(_conversion, "channel")),
+    "devices-per-visitor": (lambda counts: counts.visitors, _devices_per_visitor),
+    "devices": (_of_cube("device", "purchase"), partial(_conversion, "device")),
+    "device-transitions": (_count_transitions, _transitions),
+    "queries": (
+        lambda counts: counts.sums(("purchase", "device"), "sessions", "queries", "squares"),
         _queries,
     ),
-    Statistic(
-        "unique-queries",
-        "different queries, by class and device; in lower case, blanks made one",
-        "thesis Table 6.6",
-        "purchase device unique queries share unique_share",
-        _count_unique,
-        _unique,
-    ),
-)
-for _one in _TABLE:
-    STATISTICS.add(_one)
-ORDER = tuple(one.name for one in _TABLE)  # as the thesis has them
+    "unique-queries": (lambda counts: counts.unique.filter(counts.unique.purchase.notnull()), _unique),
+}
+ORDER = tuple(_COUNTED)  # as the thesis has them
+_LINES = _DECLARED.format(rates=_RATES).strip().splitlines()
+for _head, _text in zip(_LINES[::2], _LINES[1::2], strict=True):
+    _name, _columns, _cells, _whole, _source = (part.strip() for part in _head.split("|"))
+    STATISTICS.add(Statistic(_name, _text, f"thesis {_source}", _columns, *_COUNTED[_name], _cells, _whole))

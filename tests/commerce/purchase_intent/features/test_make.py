@@ -15,6 +15,7 @@ from feature_oracle import Session, known_at, log_ratio, sessions_of
 from feature_tables import small_features
 from intent_logs import random_events
 
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.features import (
     FeatureOptions,
@@ -26,7 +27,6 @@ from diptych.commerce.purchase_intent.features import (
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
@@ -124,7 +124,7 @@ def test_populations(made: Made) -> None:
     groups = dict(zip(persons, table.persons.tolist(), strict=True))
     assert table.persons.tolist() == [groups[one] for one in persons]
     assert len(set(groups.values())) == len(groups)
-    with showing(Discretion(least=1)):
+    with disclosing(DisclosureControl(least=1)):
         (shown,) = table.tables()
     for setting, step in product(table.settings, table.steps):
         wanted, early = [], 0

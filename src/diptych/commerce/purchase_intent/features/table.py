@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of, page_names
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
@@ -30,7 +31,7 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
-from diptych.commerce.purchase_intent.shown import Discretion, percent
+from diptych.commerce.purchase_intent.shown import percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
@@ -268,12 +269,12 @@ class FeatureTable(
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""
         if self.is_whole:
             return []
-        discretion, lines = Discretion.current(), {step: [Cell(str(step))] for step in self.steps}
+        control, lines = DisclosureControl.current(), {step: [Cell(str(step))] for step in self.steps}
         for setting, step in product(self.settings, self.steps):
             rows = self.population(setting, step)
             early = int((self.identified(step) == (setting == "identified")).sum()) - len(rows)
-            rate = percent(discretion.share(int(self.labels[rows].sum()), len(rows)))
-            lines[step] += [discretion.count(len(rows)), Cell(rate), discretion.count(early)]
+            rate = Cell(percent(control.share(int(self.labels[rows].sum()), len(rows))))
+            lines[step] += [control.count(len(rows)), rate, control.count(early)]
         after = (
             "left out: something was bought before two pages more were open"
             if self.compat == "none"

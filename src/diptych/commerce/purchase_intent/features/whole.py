@@ -34,9 +34,8 @@ SESSION_TABLES = {
 }
 
 
-def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
-    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
-    file = Path(file)
+def recognise_session_table(file: Path) -> tuple[str, list[str]]:
+    """Return the name of a known table of whole sessions, and its columns in their order."""
     with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
         header = [name.strip() for name in next(csv.reader(text), [])]
     given = set(header)
@@ -46,7 +45,14 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
             f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
             f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
         )
-    known = SESSION_TABLES[fitting[0]]
+    return fitting[0], header
+
+
+def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
+    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
+    file = Path(file)
+    table, header = recognise_session_table(file)
+    known = SESSION_TABLES[table]
     left_out = {} if keep_leaking else known.leaking
     kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
     columns = {name: kind for name, kind in kinds.items() if name not in left_out}
@@ -55,7 +61,7 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
     n = len(labels)
     about = {
         "kind": "whole",
-        "name": fitting[0],
+        "name": table,
         "zone": None,
         "has_times": False,
         "since_us": None,
@@ -67,7 +73,7 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         "kept_leaking": [name for name in known.leaking if name in columns],
         "notes": known.notes,
         "counts": {"sessions": n, "too_short": 0, "population": n},
-        "fingerprint": fingerprint("whole", fitting[0], fingerprint_file(file), keep_leaking),
+        "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
     }
     numbers, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
     pages = np.zeros((n, 0), dtype=np.int64)
