@@ -346,7 +346,7 @@ def test_judgements_with_a_bad_line(diptych: Command, embedded: Path, judgements
     judgements.write_text("a.png\ta.png#0\t1\t9\t1\n")
     diptych(
         f"evaluate {embedded} --judgements flickr8k-expert:{judgements} --samples 0",
-        failed="line 1: the ratings are 1, 9, 1",
+        failed="line 1: not image, caption and three ratings from 1 to 4",
     )
 
 

@@ -191,8 +191,8 @@ categories pick {category_run} {out} =1> does not exist
 categories pick {category_run} --out {here} => holds other things
 categories pick {scenes} => no trained category model
 categories fill {category_run} --out {here}/filled.xlsx => ends in '.xlsx'
-categories fill {category_run} --calibrate-on train => is overconfident
-categories fill {category_run} --calibrate-on tests => no tests products to calibrate on
+categories fill {category_run} --calibrate-on train => cannot be calibrated on 'train' products
+categories fill {category_run} --calibrate-on tests => --calibrate-on test
 categories fill {category_run} --candidates few => 'few' is not one of 'specific', 'all'
 categories fill {category_run} --threshold 2 => less than or equal to 1
 categories fill {scenes} => no trained category model
@@ -228,8 +228,8 @@ categories tree {taxonomy} --format googel => unknown taxonomy format 'googel'
 categories tree {taxonomy} --format google --option colour=red => has no option 'colour'
 categories tree {taxonomy} --format google --reader feed => give one kind
 categories tree {out} =1> does not exist
-intent ingest {table} --out {out} => recognises table.csv, with columns when, who
-intent ingest {table} --out {out} --column who=who => targets: time (when, required); client
+intent ingest {table} --out {out} => table.csv has columns when, who
+intent ingest {table} --out {out} --column who=who => nothing is called 'who' & targets: time, client
 intent ingest {table} --out {out} --column time=when => columns of table.csv: when, who
 intent ingest {table} --out {out} --time-format iso => --time-format is of your own columns
 intent ingest {table} --out {out} --country ' ,' => --country names none
@@ -266,7 +266,7 @@ intent evaluate {features} --out {out} --scorer {scorer} --model svm => leave ou
 intent audit {features} --check drfit => did you mean 'drift'
 intent train {features} --out {out} --model hist-gradient => hist-gradient-boosting
 intent train {features} --out {out} --step 11 => unknown step
-intent train {features} --out {out} --holdout 0.9 => leave nothing to fit on
+intent train {features} --out {out} --holdout 0.9 =1> outside of each of 5 folds at least 10 of either class
 intent train {features} --out {out} --audit {here} =1> holds no leak_audit
 intent train {here} --out {out} =1> holds no features
 intent score {here} - =1> holds no scorer

@@ -28,6 +28,7 @@ from diptych.commerce.category_to_image.trained import TrainedModel, untrained_m
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
+from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
 from diptych.commerce.purchase_intent.evaluation.result import (
     Evaluation,
@@ -122,6 +123,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
     CategoryRun: lambda: CategoryRun(ABOUT, [["a"], ["a", "b"]], [[["a"], "7"]]),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
+    Drift: lambda: Drift(ABOUT, [{"what": "device", "change": "large"}], [{"step": 2, "measures": None}]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
     Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),
     Condition: lambda: Condition(

@@ -276,6 +276,9 @@ def test_more_tuples_than_codes():
     class Many:
         name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
 
+        def divided(self):
+            return self
+
     for setup, message in (
         ("unique", "1,000,001 images need a code each, and there are 1,000,000"),
         ("captions", "1,000,001 images"),
