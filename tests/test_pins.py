@@ -13,6 +13,9 @@ from pins.stored import FOLDER, compare, path_of
 
 pytestmark = pytest.mark.timeout(900)  # one process measures them all, and other work may share the machine
 
+_TRAINED = ("analysis.", "evaluation.", "index.", "sparse.", "training.")
+"""Pins of encoders that are trained for them; what is printed or counted does not drift."""
+
 _FAST = [name for name, one in pins().items() if one.fast]
 
 
@@ -25,7 +28,7 @@ def measured() -> dict[str, dict[str, Any]]:
 def test_pin(name: str, measured: dict[str, dict[str, Any]]) -> None:
     assert "error" not in measured[name], measured[name]["error"]
     differences, note = compare(name, measured[name]["values"])
-    if differences and "maker" in note:  # trainings of few steps drift apart from the last bit on
+    if differences and "maker" in note and name.startswith(_TRAINED):  # trainings of few steps drift apart from the last bit on
         pytest.skip(f"{note}: {differences[0]}")
     assert not differences, "\n".join([f"{name} {note}", *differences])
 
