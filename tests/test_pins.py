@@ -28,7 +28,9 @@ def measured() -> dict[str, dict[str, Any]]:
 def test_pin(name: str, measured: dict[str, dict[str, Any]]) -> None:
     assert "error" not in measured[name], measured[name]["error"]
     differences, note = compare(name, measured[name]["values"])
-    if differences and "maker" in note and name.startswith(_TRAINED):  # trainings of few steps drift apart from the last bit on
+    if (
+        differences and "maker" in note and name.startswith(_TRAINED)
+    ):  # trainings of few steps drift apart from the last bit on
         pytest.skip(f"{note}: {differences[0]}")
     assert not differences, "\n".join([f"{name} {note}", *differences])
 

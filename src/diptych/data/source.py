@@ -39,11 +39,11 @@ class SeedOption(Options):
 class DataSource(Options):
     """How a dataset is read."""
 
-    images: Path | None = parameter(None, "Folder of images, where it is not beside the data.")
+    images: Path | None = parameter(None, "Folder of images, if it lies elsewhere.")
     reader: str | None = parameter(
-        None, "The data's format, where it is not recognised.", names="diptych.data.readers:READERS"
+        None, "The data's format, if not recognised.", names="diptych.data.readers:READERS"
     )
-    reader_option: list[str] = parameter([], "KEY=VALUE, e.g. caption_column=title. Repeatable.")
+    reader_option: list[str] = parameter([], "KEY=VALUE, e.g. test=0.2. Repeatable.")
 
     def reader_options(self) -> dict[str, Any]:
         """Return the reader's options, the image folder among them."""
@@ -55,7 +55,7 @@ class DataSpec(DataSource):
     """Which data: what every command that reads a dataset takes."""
 
     data: Path | None = parameter(
-        None, "A dataset: folder or file (Karpathy JSON, CSV or JSONL pairs, Hugging Face)."
+        None, "A dataset: a folder of images, Karpathy JSON, CSV, JSONL or Parquet pairs, …"
     )
     skip_bad_images: bool = parameter(False, "Leave out and count images that cannot be read.")
 

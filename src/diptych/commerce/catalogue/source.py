@@ -33,9 +33,7 @@ class SortedData(DataSource):
         None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
     )
     taxonomy: Path | None = parameter(None, "The category tree, where it is another file.")
-    taxonomy_format: str | None = parameter(
-        None, "Its format, where it is not recognised.", names=_TAXONOMIES
-    )
+    taxonomy_format: str | None = parameter(None, "Its format, if it is not recognised.", names=_TAXONOMIES)
     unknown: UnknownPath = parameter(
         "error",
         "error, add or none, for categories that --taxonomy lacks.",
@@ -76,7 +74,7 @@ class ProductData(SortedData):
     )
     attribute_form: AttributeForm = parameter("named", "named (colour: red) or values (red).", metavar="FORM")
     split_by: Literal["given", "product", "category"] | None = parameter(
-        None, "given, product or category.", default="given, or product where there is no test split"
+        None, "given, product or category.", default="given, else product"
     )
     split_option: list[str] = parameter([], "KEY=VALUE for it, e.g. seed=1. Repeatable.")
 

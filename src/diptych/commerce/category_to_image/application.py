@@ -53,7 +53,7 @@ class HeadOptions(TargetOption):
         default="unique; name with --published",
     )
     published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
-    set_: list[str] = parameter([], "KEY=VALUE of training, e.g. epochs=10. Repeatable.", "--set")
+    set_: list[str] = parameter([], "KEY=VALUE, e.g. epochs=10. Repeatable.", "--set")
 
     @property
     def text(self) -> CategoryText:
@@ -251,15 +251,15 @@ class EvaluateOptions(HeadOptions, SamplesOption):
     """Options of an evaluation."""
 
     model: list[str] = parameter(
-        [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all possible but mixed"
+        [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all but mixed"
     )
     setting: list[str] = parameter(
         [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
     )
     seeds: int = parameter(3, "Trainings of each model.", ge=1)
-    run: Path | None = parameter(None, "Measure a run on the products that it has not seen.")
+    run: Path | None = parameter(None, "Measure a run on what it has not seen.")
     relevance: Literal["label", "path"] = parameter("label", "path: the categories above are right, too.")
-    judged_seed: int = parameter(0, "Of categories drawn in the setting all.", ge=0)
+    judged_seed: int = parameter(0, "Of categories drawn for all.", ge=0)
     jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
     @model_validator(mode="after")

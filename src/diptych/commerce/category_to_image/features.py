@@ -254,7 +254,7 @@ class EncoderSpec(Options):
     """The frozen encoders that make rows of images and texts."""
 
     image_encoder: str = parameter("grid", "grid (no weights), backbone:NAME, hf:NAME, …, or none.")
-    image_option: list[str] = parameter([], "KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
+    image_option: list[str] = parameter([], "KEY=VALUE, e.g. weights=FILE. Repeatable.")
     text_encoder: str = parameter("lsa", "lsa (learned here), sentence:NAME, hf:NAME, …")
 
     @property
