@@ -48,7 +48,7 @@ class HeadOptions(TargetOption):
 
     query: CategoryText | None = parameter(
         None,
-        "A category's text: name, whole path, or unique: the path where categories share a name.",
+        "A category's text: name, path, or unique: the path where names repeat.",
         metavar="FORM",
         default="unique; name with --published",
     )
