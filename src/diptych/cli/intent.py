@@ -236,7 +236,7 @@ def train(features: Features, out: Out, chosen: ScorerOptions, options: given.Tr
         diptych intent train features --out scorer
         diptych intent train features --out scorer --model svm --step 5
         diptych intent train features --out scorer --calibrate isotonic
-        diptych intent train features --out scorer --false-alarm-cost 1 --missed-cost 20
+        diptych intent train features --out scorer --missed-cost 20
     """
     table = open_features(features)
     audited, setting, step = LeakAudit.stored(table, chosen.audit), chosen.setting, chosen.step
