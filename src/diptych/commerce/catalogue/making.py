@@ -107,7 +107,6 @@ def catalogue_of(
 
 
 def _lowest(tree: CategoryTree, nodes: list[int]) -> list[int]:
-    """Return the nodes without those above others of them."""
     if len(nodes) < 2:
         return nodes
     above = {int(one) for node in nodes for one in tree.ancestors(node)[:-1]}

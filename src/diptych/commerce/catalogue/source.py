@@ -180,7 +180,6 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
 
 
 def _shape_tables(shape: Mapping[str, Any]) -> list[Table]:
-    """Return the levels, and the names that stand in several places."""
     columns = ("level", "categories", "without children", "children of one, at most", "on average")
     rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
     tables = [Table("levels", columns, rows, after="on average: of the categories that have children")]

@@ -313,7 +313,6 @@ def evaluate_catalogue(
 
 
 def _names(given: list[str]) -> list[str] | None:
-    """Return the names of an option that may be repeated or have commas; None when it was not given."""
     return [name for text in given for name in text.split(",") if name] if given else None
 
 

@@ -77,7 +77,6 @@ def _possible(
     is_named: bool,
     left_out: dict[str, str],
 ) -> list[str]:
-    """Return the names that the data allow; why others are left out is added, of those that are named raised."""
     usable = []
     for name in names:
         try:
@@ -193,7 +192,6 @@ def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
 
 
 def _on_one_thread(work: Work) -> Work:
-    """Return the work of a process; the bits of PyTorch's sums depend on how many threads there are."""
     import torch
 
     torch.set_num_threads(1)
@@ -347,7 +345,6 @@ def evaluate_models(
 
 
 def _encoders_line(described: Mapping[str, Any]) -> str:
-    """Return what made the features, for protocols."""
     parts = []
     for side in ("image", "text"):
         if one := described[side]:

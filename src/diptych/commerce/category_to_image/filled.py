@@ -161,7 +161,6 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> F
 
 @contextmanager
 def _written(file: Path) -> Iterator[TextIO]:
-    """Open a file that takes its name when the block succeeds."""
     how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "newline": ""}
     with atomic_path(file) as temporary, open(temporary, "w", **how) as handle:
         yield handle

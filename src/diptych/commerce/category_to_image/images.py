@@ -176,7 +176,6 @@ def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) ->
 
 
 def _open_backbone(source: str, name: str, given: Mapping[str, Any]) -> ImageEncoder:
-    """Return the pooled features of a frozen timm network."""
     import torch
 
     from diptych.encoders.image_tower import ImageTower, ImageTowerConfig

@@ -97,7 +97,6 @@ def _is_found(scores: np.ndarray) -> np.ndarray:
 
 
 def _retrieved(ranks: Ranks) -> Ranks:
-    """Return the ranks without positives that are not retrieved."""
     keep = _is_found(ranks.scores)
     counts = np.bincount(ranks.queries[keep], minlength=ranks.n_queries)
     names = ("above", "tied", "later", "group", "scores")

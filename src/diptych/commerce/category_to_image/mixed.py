@@ -85,7 +85,6 @@ def _groups(counts: Mapping[str, int], categories: CategoryFeatures) -> np.ndarr
 
 
 def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
-    """Return how many training products have each text, in the mean over epochs where these draw categories."""
     epochs = range(options.epochs) if options.resample else (None,)
     drawn = np.concatenate([targets_of(catalogue, options.setting, options.seed, epoch) for epoch in epochs])
     counts = Counter(categories.texts[node] for node in drawn[drawn >= 0].tolist())
@@ -136,7 +135,6 @@ def learn_mixed(
 
 
 def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
-    """Return the better of 0 and 1, or a weight between that gains more than two standard errors; (weights, q)."""
     q = values.shape[1]
     if q < least:
         return default
@@ -148,7 +146,6 @@ def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
 
 
 def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> tuple[float, float]:
-    """Return mean and standard deviation of scores, of products that have an embedding."""
     rows: Any = ranker.product_rows(products)
     scores = rows[rows.any(axis=1)] @ ranker.category_rows(queries).T
     return (float(scores.mean()), float(scores.std()) or 1.0) if scores.size else (0.0, 1.0)

@@ -197,8 +197,6 @@ def pick(
 
 
 class _FirstDistinct:
-    """Keeps, of ranked products, the first that show something else each."""
-
     def __init__(self, catalogue: Catalogue, by: Sequence[Distinct]) -> None:
         self.catalogue, self.by = catalogue, by
         self._contents: dict[int, str] = {}

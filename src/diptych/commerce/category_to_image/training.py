@@ -179,7 +179,6 @@ class ProductTask(TrainingTask):
         self.folder.log(epoch=place.epoch, step=place.step, **values)
 
     def _measured(self, features: ProductFeatures) -> dict[str, float]:
-        """Return mAP@10 and P@10 of query categories among the validation products, in [0, 1]."""
         products = self.begun.product_rows(features)[self._judged.products]
         queries = self.begun.category_rows(self.categories.part(self._judged.nodes))
         result = evaluate(products, queries, self._judged.truth, _MEASURES)
