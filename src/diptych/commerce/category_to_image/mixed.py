@@ -37,18 +37,20 @@ class Mixed(Ranker):
     """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
 
     A product without a title has an average zero-shot score; a text without an embedding has trained scores.
-
-    Attributes:
-        counts: training products by category text.
-        weights: w of categories that training never saw, saw rarely and saw often.
-        scales: mean and standard deviation of trained and of zero-shot scores.
     """
 
     trained: Ranker
     frozen: Ranker
-    counts: Mapping[str, int]
-    weights: tuple[float, float, float] = (0.0, 1.0, 1.0)
-    scales: tuple[tuple[float, float], tuple[float, float]] = ((0, 1), (0, 1))
+    counts: Mapping[str, int]  # training products by category text
+    weights: tuple[float, float, float] = (
+        0.0,
+        1.0,
+        1.0,
+    )  # w of categories never seen, seen rarely, seen often
+    scales: tuple[tuple[float, float], tuple[float, float]] = (
+        (0, 1),
+        (0, 1),
+    )  # mean, deviation of both scores
     about: Mapping[str, Any] = field(default_factory=dict)
     name = MIXED
 
@@ -63,10 +65,8 @@ class Mixed(Ranker):
         return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        # trained, zero-shot, and where there is which
         rows = self.trained.product_rows(products), self.frozen.product_rows(products)
-        there = np.ones(len(products)), products.titled
-        return np.column_stack([*rows, *there]).astype(np.float32)
+        return np.column_stack([*rows, np.ones(len(products)), products.titled]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
         trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))

@@ -81,7 +81,6 @@ class EvaluationProtocol(Artifact, kind="category_evaluation", version=2, recrea
         return fingerprint(asdict(self))
 
     def line(self, seeds: Sequence[int] = ()) -> str:
-        """Return how numbers were made, for the line under every table."""
         way = "as the chapter says (compat published)" if self.published else "by our defaults"
         trained = f"trained {way}, seeds {', '.join(map(str, seeds))}"
         query = self.query.replace("unique", "name, or its path where names repeat")
@@ -243,26 +242,24 @@ def _siblings(test: Catalogue, judged: Judged, cells: Sequence[Cell]) -> list[di
 
 
 def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
-    tree, shown = test.tree, []
-    kinds = kinship(tree, cell.nodes, np.maximum(cell.found, 0))
-    for wrong in (False, True):
-        rows = choose_examples(tree, cell.nodes, cell.found, cell.right, cell.score, _EXAMPLES, wrong=wrong)
-        for row in rows.tolist():
-            product = int(cell.first[row])
-            shown.append(
-                {
-                    "category": list(tree.paths[cell.nodes[row]]),
-                    "found": list(tree.paths[cell.found[row]]),
-                    "kind": KINSHIPS[kinds[row]],
-                    "right": not wrong,
-                    "product": str(test.ids[product]),
-                    "row": product,
-                    "title": str(test.titles[product]),
-                    "score": float(cell.score[row]),
-                    "relevant": int(relevant[row]),
-                }
-            )
-    return shown
+    """Return first products of the first seed: right ones, then wrong ones of every kind."""
+    paths, first = test.tree.paths, (cell.nodes, cell.found, cell.right, cell.score, _EXAMPLES)
+    kinds = kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
+    return [
+        {
+            "category": list(paths[cell.nodes[row]]),
+            "found": list(paths[cell.found[row]]),
+            "kind": KINSHIPS[kinds[row]],
+            "right": not wrong,
+            "product": str(test.ids[cell.first[row]]),
+            "row": int(cell.first[row]),
+            "title": str(test.titles[cell.first[row]]),
+            "score": float(cell.score[row]),
+            "relevant": int(relevant[row]),
+        }
+        for wrong in (False, True)
+        for row in choose_examples(test.tree, *first, wrong=wrong).tolist()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +297,6 @@ class ModelsEvaluation:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of trained models; others are measured once."""
         return tuple(self.about["seeds"])
 
     @property
@@ -320,7 +316,6 @@ class ModelsEvaluation:
         return Spread(tuple(one.result.value(measure, direction) for one in self.cells(setting, model)))
 
     def sections(self) -> dict[str, list[Table | Chart]]:
-        """Return tables and charts by what they answer."""
         from diptych.commerce.category_to_image.tables import evaluation_sections
 
         return evaluation_sections(self.numbers["settings"], self.baseline, self.models)
@@ -332,5 +327,4 @@ class ModelsEvaluation:
         return [one for part in self.sections().values() for one in part if isinstance(one, Chart)]
 
     def line(self) -> str:
-        """Return the protocol in one line, to be printed with every number."""
         return str(self.numbers["line"])
