@@ -230,16 +230,16 @@ def evaluate_models(
     parts = {"train": train, "validation": None if published else validation, "test": test}
     for name, other in parts.items():
         if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
-            sizes = f"it has {len(other.tree):,} categories, the training products {len(train.tree):,}"
-            message = f"the {name} products are of another category tree: {sizes}"
+            trees = f"it has {len(other.tree):,} categories, the training products {len(train.tree):,}"
+            message = f"the {name} products are of another category tree: {trees}"
             raise MismatchError(message, "split one catalogue")
     base, how = options or TrainOptions(), bootstrap or Bootstrap()
     texts = category_texts(test.tree, range(len(test.tree)), query)
     left_out: dict[str, str] = {}
 
     def check_setting(setting: str) -> None:
-        for seed in seeds if learns else ():
-            trained_products(train, texts, base.model_copy(update={"setting": setting, "seed": seed}))
+        for part, seed in product([] if train is None or not learns else [train], seeds):
+            trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
     def check_model(model: str) -> None:
         if model not in RANKERS and train is None:
@@ -276,8 +276,8 @@ def evaluate_models(
     if seen is not None:
         known = {(setting, None): seen for setting in chosen}
     epochs = base.epochs if base.resample and not published else 0
-    for setting, seed in product(chosen if train is not None else (), (None, *seeds)):
-        known[setting, seed] = seen_nodes(train, setting, seeds[0] if seed is None else seed, epochs=epochs)
+    for part, setting, seed in product([] if train is None else [train], chosen, (None, *seeds)):
+        known[setting, seed] = seen_nodes(part, setting, seeds[0] if seed is None else seed, epochs=epochs)
     metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
     metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
     judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}

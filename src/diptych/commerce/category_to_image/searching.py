@@ -142,10 +142,10 @@ class ProductSearcher:
         row = self.rows[name]
         places, image = shop.places_of(row), int(shop.picture_rows[row])
         right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-        shown = (
-            () if image < 0 else (image_path(shop.collection, image), partial(shop.collection.image, image))
-        )
-        return Hit(name, score, shop.titles[row], *shown, right=right)
+        if image < 0:
+            return Hit(name, score, shop.titles[row], right=right)
+        read = partial(shop.collection.image, image)
+        return Hit(name, score, shop.titles[row], image_path(shop.collection, image), read, right)
 
 
 def legend(tree: CategoryTree, query: str, meant: list[int]) -> str:
