@@ -164,7 +164,8 @@ class Filler:
         for here in blocks(len(rows), _SCORES // max(1, len(self.tree))):
             scores = np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
             if not np.isfinite(scores).all():
-                raise NumericalError("scores of products are not finite", "make the rows again")
+                bad = int(rows[here][~np.isfinite(scores).all(axis=1)][0])
+                raise NumericalError(f"the scores of product row {bad} are not finite", "make the rows again")
             yield rows[here], scores
 
     def blocks(self, products: np.ndarray, rows: np.ndarray) -> Iterator[FilledBlock]:
