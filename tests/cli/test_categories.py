@@ -12,11 +12,8 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.commerce.category_to_image.rankers import product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.index import open_index
 
 
 def picked(folder: Path) -> dict:  # type: ignore[type-arg]
@@ -62,22 +59,6 @@ def test_members_of_a_split_of_other_products(
     assert said["about"]["split"] == "test"
 
 
-def test_the_same_twice(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    for name in ("one", "two"):
-        diptych(f"categories pick {run} -k 2 --out", tmp_path / name)
-    for file in ("picks.json", "tree.html"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
-def test_more_than_the_shop_has(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    diptych(f"categories pick {run} -k 500 --beyond --no-sheet --out {tmp_path}/picks")
-    said = picked(tmp_path / "picks")
-    pictured = 80 - said["counts"]["products without a picture"]
-    assert {len(entry["products"]) for entry in said["categories"]} == {pictured}
-
-
 def lines(file: Path) -> list[dict]:  # type: ignore[type-arg]
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
@@ -100,17 +81,6 @@ def test_products_without_a_category(diptych: Command, trained: tuple[Path, Path
         assert all(value >= 0.5 for value in values[: len(one["path"])])
         assert all(value < 0.5 for value in values[len(one["path"]) : len(one["path"]) + 1])
         assert len(one["alternatives"]) == 3
-
-
-def test_a_threshold_cuts_paths(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    shop, run = trained
-    for threshold in ("0", "0.9", "1"):
-        file = tmp_path / f"{threshold}.jsonl"
-        diptych(f"categories fill {run} {shop} --threshold {threshold} --out {file}")
-    kept = [[len(one["path"]) for one in lines(tmp_path / f"{name}.jsonl")] for name in ("0", "0.9", "1")]
-    assert all(low >= middle >= high for low, middle, high in zip(*kept, strict=True))
-    assert all(one["verdict"] == "whole" for one in lines(tmp_path / "0.jsonl"))
-    assert sum(kept[1]) < sum(kept[0])
 
 
 def test_products_that_may_be_in_the_wrong_place(
@@ -211,7 +181,7 @@ def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: P
     name = opened.tree.paths[0][0]
     found = diptych(f"search {tmp_path}/index {name} --category -k 4 --sheet {tmp_path}/found.png")
     catalogue = own_products(opened)
-    rows = product_rows(opened.model, opened.features(catalogue))
+    rows = opened.model.product_rows(opened.features(catalogue))
     asked = opened.model.category_rows(opened.category_features([name]))
     best = np.argsort(-(np.asarray(rows, np.float64) @ np.asarray(asked, np.float64)[0]), kind="stable")[:4]
     table = [line.split() for line in found.out.splitlines() if line.strip()[:1].isdigit()]
@@ -231,16 +201,6 @@ def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: P
     again = diptych(f"search {tmp_path}/index {name} -k 4")
     assert again.out.splitlines()[:6] == found.out.splitlines()[:6]
     assert "--category --sheet found.png" in again.out
-
-
-def test_words_that_are_no_category_are_neither_right_nor_wrong(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
-) -> None:
-    _, run = trained
-    diptych(f"categories index {run} --split test --out {tmp_path}/index")
-    assert 0 < len(open_index(tmp_path / "index")) < 80
-    done = diptych(f"search {tmp_path}/index", 'a "quoted" / name', "--category", "-k", 3)
-    done.hides("✓", "✗")
 
 
 def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
@@ -317,15 +277,6 @@ def test_what_has_no_page(diptych: Command, trained: tuple[Path, Path], tmp_path
     for folder, fix in ((run, "categories evaluate"), (tmp_path / "picks", "categories pick")):
         diptych(f"report {folder}", refused=fix)
     diptych(f"report {run} --split test", code=2)
-
-
-def test_a_run_of_diptych_train_that_has_not_ended_is_no_encoder(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
-) -> None:
-    shop, _ = trained
-    begun = tmp_path / "begun"
-    write_json(begun / "run.json", {})
-    diptych(f"categories train {shop} --out {tmp_path}/run --image-encoder {begun}", refused=str(begun))
 
 
 def test_a_run_of_diptych_train_is_an_encoder(

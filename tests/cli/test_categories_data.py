@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 from picture_host import PictureHost, picture_host
-from tiny_catalogue import tiny_catalogue
 
-from diptych.commerce.category_to_image.application import held_out
 from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.scenes.products import make_product_scenes
@@ -91,13 +89,6 @@ def test_what_was_mended_and_what_cannot_be(diptych: Command, tmp_path: Path) ->
         f"categories tree {file} --out {tmp_path}/none.json", failed="'A' (id 1) → 'B' (id 2) → 'A' (id 1)"
     )
     assert not (tmp_path / "none.json").exists()
-
-
-def test_a_shop_too_small_to_be_split_has_a_tree_all_the_same(diptych: Command, tmp_path: Path) -> None:
-    lines = [{"asin": one, "title": one, "categories": ["Men", "Shoes"]} for one in ("A1", "A2", "A3")]
-    (tmp_path / "metadata_us_Shoes.json").write_text("\n".join(map(json.dumps, lines)))
-    done = diptych(f"categories tree {tmp_path}")
-    assert "3 products" in done.out
 
 
 @pytest.fixture
@@ -286,11 +277,3 @@ def test_baselines_of_products_that_are_not_split(diptych: Command, tmp_path: Pa
     diptych(f"{only} --out {out} --model bm25,sentence").shows("BM25", "sentence encoder")
     assert ModelsEvaluation.open(out).value("most-specific", "bm25", "P@1").mean == 1
     diptych(f"{only} --out {out}-2 --model bm25,clip-t", refused="no split called test")
-
-
-def test_what_a_run_has_not_seen(tmp_path: Path) -> None:
-    shop = tiny_catalogue(tmp_path)
-    splits = dict.fromkeys(shop.ids[:20], "train") | {shop.ids[20]: "dev", shop.ids[21]: "extra"}
-    found, notes = held_out(splits, shop)
-    assert list(found.ids) == list(shop.ids[21:])
-    assert notes == ["21 products left out that the run was trained or validated on"]

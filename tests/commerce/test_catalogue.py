@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS
+from tiny_catalogue import COATS, DRESSES, TWO_PATHS
 
 from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits, seen_nodes
@@ -90,15 +90,6 @@ def test_what_is_no_shop_is_an_error() -> None:
     with pytest.raises(DataError, match="none of 2 products has a category"):
         catalogue_of(collection([{"title": "a"}, {"title": "b", "category_path": []}]))
     assert len(catalogue_of(collection([{"title": "a"}]), tree=CategoryTree([("A",)]))) == 1
-
-
-def test_the_ends_of_a_path(shop: Catalogue) -> None:
-    general, specific = targets_of(shop, "most-general"), targets_of(shop, "most-specific")
-    two, none = shop.ids.index(TWO_PATHS), shop.ids.index(NO_CATEGORY)
-    assert shop.tree.paths[specific[two]] == DRESSES
-    assert {shop.tree.paths[node] for node in general if node >= 0} == {("Men",), ("Women",)}
-    assert general[none] == specific[none] == targets_of(shop, "all")[none] == -1
-    assert np.array_equal(specific, shop.place)
 
 
 def test_a_draw_belongs_to_seed_epoch_and_product(shop: Catalogue) -> None:

@@ -45,8 +45,8 @@ def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> 
         diptych categories train shop --out runs/near --set tree_distance=0.1
     """
     with stop_on_signal():
-        trained = train_catalogue(products, encoders, options)
-    show(*trained.lines(), *trained.tables)
+        shown = train_catalogue(products, encoders, options)
+    show(*shown)
     next_step([*_CATEGORIES, "pick", options.out, "--out", f"{options.out}-pictures"])
 
 

@@ -10,16 +10,14 @@ from tiny_evaluation import SMALL, evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
-    Unit,
     Work,
     evaluate_models,
-    options_for,
 )
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
 from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
 from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
 from diptych.commerce.category_to_image.rankers import SentenceRanker
-from diptych.commerce.category_to_image.results import EvaluationProtocol, ModelsEvaluation
+from diptych.commerce.category_to_image.results import ModelsEvaluation
 from diptych.commerce.category_to_image.trained import TrainedModel
 from diptych.commerce.category_to_image.training import train
 from diptych.commerce.taxonomy import CategoryTree
@@ -178,29 +176,6 @@ def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop,
         evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
 
 
-def test_baselines_need_no_products_to_train_on(shop: Shop, folder: Path) -> None:
-    test = held_out(shop[0])
-    given = {"settings": ["most-general"], "missing": "none"}
-    made = evaluate_models(None, None, test, shop[1], folder, **given)
-    assert made.models == ("bm25", "sentence")
-    assert "needs products to train on" in made.about["left_out"]["clip-ita"]
-    with pytest.raises(UsageError, match="clip-i needs products to train on"):
-        evaluate_models(None, None, test, shop[1], folder / "other", models=["clip-i"], **given)
-
-
-def test_a_picture_that_came_later_makes_another_evaluation(shop: Shop, folder: Path) -> None:
-    catalogue, maker = shop
-    small = {"models": ["sentence"], "settings": ["most-specific"]}
-    made = evaluated(catalogue, maker, folder, **small)
-    assert made.protocol.pictures.startswith("1 missing")
-    rows = catalogue.picture_rows.copy()
-    rows[0] = -1
-    other = replace(catalogue, picture_rows=rows)
-    assert other.fingerprint == catalogue.fingerprint
-    with pytest.raises(MismatchError, match="pictures '1 missing .* asked for '2 missing"):
-        evaluated(other, maker, folder, **small)
-
-
 def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
     for error, match, said in (
         (UnknownNameError, "clip-x", {"models": ["clip-x"]}),
@@ -221,14 +196,6 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
     (strange / "letter.txt").write_text("dear")
     with pytest.raises(UsageError, match="holds other things"):
         evaluated(*shop, strange, models=["sentence"])
-
-
-def test_published_training_has_its_own_options() -> None:
-    protocol = EvaluationProtocol("", "", "", "", "label", "path", True, {}, 0)
-    options = options_for(protocol, Unit("most-general", "clip-ia", 3))
-    assert (options.temperature, options.batch_size, options.duplicates) == (1.0, 8, "negatives")
-    assert (options.model, options.seed, options.query) == ("clip-ia", 3, "path")
-    assert "compat published" in protocol.line()
 
 
 def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:

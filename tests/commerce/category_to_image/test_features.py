@@ -361,14 +361,6 @@ def test_an_image_is_encoded_once_whatever_catalogue_it_is_in(mine: Catalogue, t
     assert third.seen == []
 
 
-def test_images_of_equal_bytes_share_a_row(mine: Catalogue, tmp_path: Path) -> None:
-    pictures, encoder = tmp_path / "pictures", Shades()
-    (pictures / "p01.png").write_bytes((pictures / "p00.png").read_bytes())
-    rows, _ = stored(encoder, mine, tmp_path, "none")
-    assert len(encoder.seen) == 22
-    assert np.array_equal(rows[0], rows[1])
-
-
 def test_what_a_kill_leaves_is_used(mine: Catalogue, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         stored(Shades(patience=11), mine, tmp_path / "killed", "none")

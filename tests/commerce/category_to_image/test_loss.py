@@ -48,7 +48,7 @@ def test_the_published_loss_letter_by_letter(temperature: float, balance: float)
 
 def test_a_batch_of_one_category_has_nothing_to_learn() -> None:
     scores = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    losses = pair_losses(scores, 0.1, torch.ones(3, 3, dtype=torch.bool), duplicates="masked")
+    losses = pair_losses(scores, 0.1, torch.ones(3, 3, dtype=torch.bool))
     sum(losses).sum().backward()
     assert scores.grad is not None
     assert not scores.grad.any()
@@ -62,13 +62,14 @@ def test_pairs_of_one_category_and_margins(
     """A margin is added to its score; and gradients are those of finite differences."""
     same, margins = NODES[:, None] == NODES, tree_margins(TREE, NODES, strength)
     given = (torch.from_numpy(same), torch.from_numpy(margins).double())
-    found = pair_losses(SCORES, 0.5, given[0], duplicates=duplicates, margins=given[1])
-    masked, scores = same if duplicates == "masked" else None, SCORES.numpy()
+    if duplicates == "negatives":
+        same, given = None, (None, given[1])
+    found, scores = pair_losses(SCORES, 0.5, *given), SCORES.numpy()
     for losses, one in zip(found, (scores.T, scores), strict=True):
-        np.testing.assert_allclose(losses, slow_pairs(one + margins, 0.5, masked), rtol=1e-6)
+        np.testing.assert_allclose(losses, slow_pairs(one + margins, 0.5, same), rtol=1e-6)
 
     def loss(c: torch.Tensor, p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        return category_product_loss(c, p, t, 0.3, given[0], duplicates=duplicates, margins=given[1])
+        return category_product_loss(c, p, t, 0.3, *given)
 
     inputs = (torch.tensor(C[:4]), torch.tensor(P[:4]), torch.tensor(0.5, dtype=torch.float64))
     assert torch.autograd.gradcheck(loss, tuple(one.requires_grad_() for one in inputs))
@@ -90,11 +91,10 @@ def test_what_cannot_be() -> None:
     two = torch.eye(2)
     for refused, said in (
         *((lambda t=t: pair_losses(two, t), "temperature") for t in (0.0, -1.0, math.nan, math.inf)),
-        (lambda: pair_losses(two, duplicates="masked"), "same does not say which"),
         (lambda: pair_losses(torch.ones(2, 3)), r"\(2, 3\)"),
         (
             lambda: category_product_loss(torch.ones(2, 3), torch.ones(3, 3)),
-            r"are \(2, 3\), products \(3, 3\)",
+            r"\(2, 3\)",
         ),
         (lambda: category_product_loss(two, two, balance=1.5), r"balance 1\.5"),
     ):
@@ -119,15 +119,6 @@ def test_margins_by_hand() -> None:
     # Siblings are 2 edges apart, other trees 4, which is as far as it goes.
     expected = [[0, 0.1, 0.2, 0], [0.1, 0, 0.2, 0.1], [0.2, 0.2, 0, 0.2], [0, 0.1, 0.2, 0]]
     np.testing.assert_allclose(tree_margins(TREE, NODES, 0.2), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("duplicates", ["negatives", "masked"])
-def test_strength_0_is_the_plain_loss_to_the_bit(duplicates: str) -> None:
-    same = torch.from_numpy(NODES[:, None] == NODES[None, :])
-    none = torch.from_numpy(tree_margins(TREE, NODES, 0.0)).double()
-    with_none = pair_losses(SCORES, 0.1, same, duplicates=duplicates, margins=none)  # type: ignore[arg-type]
-    plain = pair_losses(SCORES, 0.1, same, duplicates=duplicates)  # type: ignore[arg-type]
-    assert all(torch.equal(one, other) for one, other in zip(with_none, plain, strict=True))
 
 
 def test_it_bounds_the_distance_of_the_prediction() -> None:

@@ -21,7 +21,6 @@ from diptych.commerce.category_to_image.model import (
     Normalise,
     ProjectionHead,
 )
-from diptych.core.errors import MismatchError
 
 
 def bags_of(counts: list[int], scale: float = 1.0) -> Bags:
@@ -121,15 +120,6 @@ def random_rows(n: int = 6) -> dict[Modality, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("modalities", SUBSETS, ids="-".join)
-def test_any_subset_gives_unit_rows(modalities: tuple[Modality, ...]) -> None:
-    model = random_model(modalities)
-    p, c = model(random_rows(), torch.ones(2, 4, dtype=torch.float64))
-    torch.testing.assert_close(p.norm(dim=1), torch.ones(6, dtype=torch.float64))
-    torch.testing.assert_close(c.norm(dim=1), torch.ones(2, dtype=torch.float64))
-    assert model.product_head.first.in_features == sum(WIDTHS[one] for one in modalities)
-
-
 def test_products_by_the_formula() -> None:
     """Eq. 7.6: image, title and attributes end to end; a learned shift of the first layer for what is missing."""
     model, rows = random_model(MODALITIES, "attention"), random_rows()
@@ -159,11 +149,3 @@ def test_what_lies_in_the_place_of_a_missing_row_does_not_count() -> None:
         torch.testing.assert_close(model.products(spoiled, present), nothing)
     assert torch.isfinite(nothing).all()  # a product with nothing at all has a row
     torch.testing.assert_close(nothing, nothing[:1].expand(6, 2))
-
-
-def test_rows_that_do_not_fit_are_refused() -> None:
-    model = random_model(("image", "title"))
-    with pytest.raises(MismatchError, match="no title rows"):
-        model.products({"image": torch.ones(1, 5)})
-    with pytest.raises(MismatchError, match="image rows are 4 wide, the model takes 5"):
-        model.products({"image": torch.ones(1, 4), "title": torch.ones(1, 3)})

@@ -22,17 +22,14 @@ from diptych.commerce.category_to_image.features import (
     ProductFeatures,
     learning_texts,
 )
-from diptych.commerce.category_to_image.picking import pick
 from diptych.commerce.category_to_image.rankers import (
     BM25,
     RANKERS,
     Ranker,
     product_embeddings,
-    product_rows,
 )
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.title_words import folded_by
-from diptych.encoders import DualEncoder
 
 from ...encoders.tiny_pretrained import transformers_folder
 
@@ -163,19 +160,6 @@ class Sums(Ranker):
         return csr_array(rows) if self.sparse else rows
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("block", [1, 7, 60])
-def test_blocks_do_not_matter(sparse: bool, block: int) -> None:
-    _, features, _ = made_shop(60)
-    ranker = Sums(sparse)
-    whole, made = ranker.product_rows(features), product_rows(ranker, features, block)
-    if sparse:
-        assert not isinstance(made, np.ndarray)
-        assert np.array_equal(made.toarray(), whole.toarray())
-    else:
-        assert np.array_equal(made, whole)
-
-
 def test_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 7)
     catalogue, features, _ = made_shop(30)
@@ -189,33 +173,6 @@ def test_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="sums has no dense rows of 30 products"):
         product_embeddings(Sums(sparse=True), features, tmp_path / "other", data="d", about={})
     assert not (tmp_path / "other").exists()
-
-
-def test_picking_by_a_ranker() -> None:
-    catalogue, features, categories = made_shop(60)
-    ways = [(one.category_rows(categories), product_rows(one, features)) for one in (Sums(), Sums(True))]
-    dense, sparse = (pick(*rows, catalogue, 5, texts=categories.texts, beyond=True) for rows in ways)
-    for mine, values, theirs in zip(
-        *(np.split(part, dense.start[1:-1]) for part in (dense.products, dense.scores)),
-        np.split(sparse.products, sparse.start[1:-1]),
-        strict=True,
-    ):
-        assert mine[values > 0].tolist() == theirs.tolist()
-    rows = (Sums().category_rows(categories), Sums().product_rows(features))
-    scores = np.asarray(rows[0], np.float64) @ np.asarray(rows[1], np.float64).T
-    scores[:, ~catalogue.pictured] = -np.inf
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
-    assert np.array_equal(dense.products.reshape(-1, 5), best)
-
-
-def test_clip(maker: FeatureMaker, shop: Catalogue) -> None:
-    some = shop.subset([0, 7, 23])
-    products, categories = maker.products(some), maker.categories(["Coats", "Rings"])
-    ranker = RANKERS["clip"](products)
-    encoder = DualEncoder.load(maker.describe()["image"]["source"])
-    pictures = encoder.encode_images([shop.collection.image(int(row)) for row in some.picture_rows])
-    scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
-    np.testing.assert_allclose(scores, encoder.encode_texts(["Coats", "Rings"]) @ pictures.T, atol=1e-5)
 
 
 @settings(max_examples=30, deadline=None)

@@ -64,14 +64,6 @@ def test_without_a_folder_nothing_is_kept() -> None:
         train(*made_shop(), SMALL)
 
 
-def test_seeds_matter_and_threads_of_python_do_not(tmp_path: Path) -> None:
-    shop = made_shop()
-    one, again = train(*shop, SMALL), train(*shop, SMALL)
-    torch.rand(3)  # somebody else draws
-    assert same(one, again)
-    assert not same(one, train(*shop, SMALL.model_copy(update={"seed": 1})))
-
-
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     shop = made_shop()
     one = train(*shop, SMALL, tmp_path / "run")
@@ -216,7 +208,7 @@ def test_a_run_holds_all_that_using_it_takes(made: tuple[Catalogue, Path]) -> No
     assert (run.options, run.tree.paths) == (OPTIONS, catalogue.tree.paths)
     assert run.about["data"] == {"data": "tiny"}
     assert run.splits == dict(zip(catalogue.ids, catalogue.splits, strict=True))
-    assert [line["epoch"] for line in run.metrics] == [1, 2]
+    assert [line["epoch"] for line in run.model.about["metrics"]] == [1, 2]
     assert run.model.product_rows(run.features(catalogue)).shape == (24, 4)
     by_node = run.category_features(np.arange(len(run.tree)))
     by_text = run.category_features([run.tree.text(1), "Women > Hats"])

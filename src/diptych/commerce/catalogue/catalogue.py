@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,34 +21,19 @@ from diptych.metrics.runs import starts
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Products and the tree that they are sorted into; nothing here loads an image.
+    """Products and the tree that they are sorted into; nothing here loads an image."""
 
-    Attributes:
-        name: of the dataset.
-        ids: one unique id per product.
-        titles: one line of plain text each, ``""`` where a product has none.
-        attributes: per product its attributes as texts (``"colour: red"``), maybe none.
-        tree: the categories.
-        place_start: (n + 1,) int64: product i's places are ``places[place_start[i]:place_start[i + 1]]``.
-        places: (m,) int64 nodes of ``tree``: the most specific category of each of a product's paths. Most products
-            have one place, one without a category has none.
-        splits: the name of each product's split.
-        collection: where images are.
-        picture_rows: (n,) int64: the row in ``collection`` of each product's image, -1 for one without.
-        notes: what was done to get here, one line each.
-    """
-
-    name: str
-    ids: Sequence[str]
-    titles: Sequence[str]
-    attributes: Sequence[tuple[str, ...]]
+    name: str  # of the dataset
+    ids: Sequence[str]  # one unique id per product
+    titles: Sequence[str]  # one line of plain text each, "" where a product has none
+    attributes: Sequence[tuple[str, ...]]  # as texts ("colour: red")
     tree: CategoryTree
-    place_start: np.ndarray
-    places: np.ndarray
-    splits: Sequence[str]
-    collection: Collection
-    picture_rows: np.ndarray
-    notes: tuple[str, ...] = ()
+    place_start: np.ndarray  # (n + 1,) int64: product i's are places[place_start[i]:place_start[i + 1]]
+    places: np.ndarray  # (m,) int64 nodes: the most specific category of each of a product's paths
+    splits: Sequence[str]  # of each product
+    collection: Collection  # where images are
+    picture_rows: np.ndarray  # (n,) int64: row in the collection of each product's image, -1 for one without
+    notes: tuple[str, ...] = ()  # what was done to get here
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -85,19 +70,11 @@ class Catalogue:
     def subset(self, rows: Sequence[int] | np.ndarray) -> Catalogue:
         """Return the products ``rows``, in that order; the tree stays whole."""
         rows = np.asarray(rows, dtype=np.int64)
-        lists = (self.ids, self.titles, self.attributes, self.splits)
-        ids, titles, attributes, splits = ([of[row] for row in rows.tolist()] for of in lists)
-        places = [self.places_of(row) for row in rows.tolist()]
-        return replace(
-            self,
-            ids=ids,
-            titles=titles,
-            attributes=attributes,
-            place_start=starts(np.diff(self.place_start)[rows]),
-            places=np.concatenate([self.places[:0], *places]),
-            splits=splits,
-            picture_rows=self.picture_rows[rows],
-        )
+        names = ("ids", "titles", "attributes", "splits")
+        lists: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows.tolist()] for name in names}
+        start = starts(np.diff(self.place_start)[rows])
+        places = np.concatenate([self.places[:0], *map(self.places_of, rows.tolist())])
+        return replace(self, place_start=start, places=places, picture_rows=self.picture_rows[rows], **lists)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -191,23 +168,18 @@ query category on its paths, ancestors included."""
 class Judged:
     """Query categories, and the products that are relevant to them.
 
-    Attributes:
-        nodes: (q,) int64 nodes of the tree, ascending, each with at least one relevant product.
-        products: (n,) int64 rows of the catalogue that are candidates: those with a category.
-        truth: products as images (rows of ``products``), categories as texts (rows of ``nodes``); a category belongs
-            to no product, so each is a query of its own when queries are resampled.
-        labels: (n,) int64 the category that the setting gave each candidate.
-        without_category: how many products are no candidates, since it is unknown what they are relevant to.
+    In ``truth`` products are images (rows of ``products``), categories texts (rows of ``nodes``); a category belongs to
+    no product, so each is a query of its own when queries are resampled.
     """
 
-    nodes: np.ndarray
-    products: np.ndarray
+    nodes: np.ndarray  # (q,) int64 nodes of the tree, ascending, each with at least one relevant product
+    products: np.ndarray  # (n,) int64 rows of the catalogue that are candidates: those with a category
     truth: GroundTruth
-    labels: np.ndarray
+    labels: np.ndarray  # (n,) int64 the category that the setting gave each candidate
     setting: str
     relevance: Relevance
     seed: int
-    without_category: int = 0
+    without_category: int = 0  # products that are no candidates: it is unknown what they are relevant to
 
 
 def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", seed: int = 0) -> Judged:

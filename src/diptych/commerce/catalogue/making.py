@@ -107,7 +107,6 @@ def catalogue_of(
 
 
 def _lowest(tree: CategoryTree, nodes: list[int]) -> list[int]:
-    """Return the nodes without those above others of them."""
     if len(nodes) < 2:
         return nodes
     above = {int(one) for node in nodes for one in tree.ancestors(node)[:-1]}
@@ -169,9 +168,7 @@ class CategorySplit(GivenSplit):
     """
 
     seed: int = 0
-    setting: Literal["all", "most-general", "most-specific"] = (
-        "most-specific"  # whose categories are held out
-    )
+    setting: Literal["all", "most-general", "most-specific"] = "most-specific"  # whose are held out
     held_out: float = Field(0.2, gt=0, lt=1)  # share of those categories
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], list[str]]:
@@ -185,23 +182,24 @@ class CategorySplit(GivenSplit):
             problem = f"{len(able)} of the {self.setting!r} categories have products in test and elsewhere"
             fix = "split by product first, or take another setting"
             raise DataError(f"{catalogue.name}: {problem}, at least two are needed to hold one out", fix)
-        paths = keys_of([catalogue.tree.text(node) for node in able])
-        draws = draw_uniform(self.seed, _key("category held out"), paths)
+        draws = draw_uniform(
+            self.seed, _key("category held out"), keys_of(list(map(catalogue.tree.text, able)))
+        )
         count = min(max(1, round(self.held_out * len(able))), len(able) - 1)
         start, nodes = nodes_on_paths(catalogue)
-        owner = np.repeat(np.arange(len(catalogue)), np.diff(start))
         held = np.isin(nodes, able[np.argsort(draws, kind="stable")[:count]])
-        touched = np.bincount(owner[held], minlength=len(catalogue)) > 0
-        moved = touched & ~is_test
-        after = np.where(moved, _HELD_OUT, before).tolist()
+        touched = np.isin(
+            np.arange(len(catalogue)), np.repeat(np.arange(len(catalogue)), np.diff(start))[held]
+        )
+        after = np.where(touched & ~is_test, _HELD_OUT, before).tolist()
         if emptied := sorted({*before} - {*after}):
             message = f"{catalogue.name}: all products of {', '.join(emptied)} are in the {count:,} held-out categories"
             raise DataError(message, "hold fewer out, or take a more specific setting")
+        moved, stay = (touched & ~is_test).sum(), (touched & is_test).sum()
         note = (
-            f"categories held out, seed {self.seed}: {count:,} {self.setting}; {moved.sum():,} products of theirs "
-            f"moved to {_HELD_OUT!r}, {(touched & is_test).sum():,} stay in {_TEST!r}"
+            f"categories held out, seed {self.seed}: {count:,} {self.setting}; {moved:,} products of theirs "
         )
-        return after, [note]
+        return after, [f"{note}moved to {_HELD_OUT!r}, {stay:,} stay in {_TEST!r}"]
 
 
 def _key(purpose: str) -> int:

@@ -47,7 +47,6 @@ class SortedData(DataSource):
         return path.resolve() if path is not None and path.exists() else path
 
     def collection(self) -> Collection:
-        """Read the products, sorted or not."""
         from diptych.data import read_collection
 
         if not self.reader and not Path(str(self.data)).exists():
@@ -55,7 +54,6 @@ class SortedData(DataSource):
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:
-        """Read the taxonomy's file, where there is one."""
         return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format).tree
 
     def catalogue(self) -> Catalogue:
@@ -99,8 +97,7 @@ VALIDATION = ("val", "validation", "valid", "dev")
 
 def validation_split(catalogue: Catalogue) -> str | None:
     """Return the name of the products to validate on; None without any."""
-    sizes = catalogue.split_sizes
-    return next((name for name in VALIDATION if name in sizes), None)
+    return next((name for name in VALIDATION if name in catalogue.split_sizes), None)
 
 
 def validation_part(catalogue: Catalogue) -> Catalogue | None:
@@ -148,16 +145,16 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
     """Return what is shown of a tree, and its JSON."""
     shown: list[Table | str] = []
     counts: dict[str, np.ndarray] = {}
+    found: Any
     if options.is_file:
-        read = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
-        line, tree, notes = read.describe(), read.tree, read.notes
-        about: dict[str, Any] = {"name": read.name, "version": read.version, "language": read.language}
+        found = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
+        tree = found.tree
+        about: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
     else:
-        shop = options.catalogue()
-        line, tree, notes = shop.describe(), shop.tree, shop.notes
-        about = {"name": shop.name, "products": len(shop)}
+        found = options.catalogue()
+        tree, about = found.tree, {"name": found.name, "products": len(found)}
         itself, below = (
-            np.bincount(of, minlength=len(tree)) for of in (shop.places, nodes_on_paths(shop)[1])
+            np.bincount(of, minlength=len(tree)) for of in (found.places, nodes_on_paths(found)[1])
         )
         counts = {"products": itself, "products_with_those_below": below}
         largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN].tolist() if itself[node]]
@@ -165,20 +162,20 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
         shown.append(Table("the largest categories", ("category", "products", "with those below"), rows))
         if empty := int((below == 0).sum()):
             shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
-        if len(tree) > 1 and itself.max() >= (shop.place >= 0).sum() / 2 > 0:
-            share = f"{itself.max() / (shop.place >= 0).sum():.0%}"
-            name = tree.text(int(itself.argmax()))
-            shown.append(f"note: {name!r} holds {share} of the products; measures are means over categories")
-    shape = shape_of(tree)
-    lines = [f"note: {note}" for note in notes]
+        sorted_in = (found.place >= 0).sum()
+        if len(tree) > 1 and itself.max() >= sorted_in / 2 > 0:
+            name, share = tree.text(int(itself.argmax())), itself.max() / sorted_in
+            shown.append(
+                f"note: {name!r} holds {share:.0%} of the products; measures are means over categories"
+            )
+    shape, lines = shape_of(tree), [f"note: {note}" for note in found.notes]
     if single := shape["only_children"]:
         lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
-    content = about | {"notes": list(notes)} | tree_content(tree, counts)
-    return [line, *_shape_tables(shape), *lines, *shown], content
+    content = about | {"notes": list(found.notes)} | tree_content(tree, counts)
+    return [found.describe(), *_shape_tables(shape), *lines, *shown], content
 
 
 def _shape_tables(shape: Mapping[str, Any]) -> list[Table]:
-    """Return the levels, and the names that stand in several places."""
     columns = ("level", "categories", "without children", "children of one, at most", "on average")
     rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
     tables = [Table("levels", columns, rows, after="on average: of the categories that have children")]

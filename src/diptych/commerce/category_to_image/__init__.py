@@ -12,11 +12,9 @@ from diptych.core.extras import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "diptych.commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
-        "diptych.commerce.catalogue.making": "assign_splits",
         ".evaluation": "evaluate_models",
-        ".features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
-        ".filling": "Calibration Filler calibrate candidate_nodes reliability_of",
+        ".features": "FeatureMaker learning_texts",
+        ".filling": "Filler calibrate candidate_nodes reliability_of",
         ".measuring": "measure_ranker",
         ".model": "CategoryProductModel category_product_loss",
         ".options": "TrainOptions",
@@ -26,24 +24,13 @@ __getattr__, __dir__ = lazy_names(
         ".runs": "CategoryRun",
         ".trained": "TrainedModel",
         ".training": "train",
-        "diptych.commerce.taxonomy": "CategoryTree read_taxonomy",
     },
 )
 
 if TYPE_CHECKING:
-    from diptych.commerce.catalogue import Catalogue as Catalogue
-    from diptych.commerce.catalogue import Judged as Judged
-    from diptych.commerce.catalogue import catalogue_of as catalogue_of
-    from diptych.commerce.catalogue import category_texts as category_texts
-    from diptych.commerce.catalogue import judge as judge
-    from diptych.commerce.catalogue import targets_of as targets_of
-    from diptych.commerce.catalogue.making import assign_splits as assign_splits
     from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models
-    from diptych.commerce.category_to_image.features import CategoryFeatures as CategoryFeatures
     from diptych.commerce.category_to_image.features import FeatureMaker as FeatureMaker
-    from diptych.commerce.category_to_image.features import ProductFeatures as ProductFeatures
     from diptych.commerce.category_to_image.features import learning_texts as learning_texts
-    from diptych.commerce.category_to_image.filling import Calibration as Calibration
     from diptych.commerce.category_to_image.filling import Filler as Filler
     from diptych.commerce.category_to_image.filling import calibrate as calibrate
     from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
@@ -60,5 +47,3 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
     from diptych.commerce.category_to_image.trained import TrainedModel as TrainedModel
     from diptych.commerce.category_to_image.training import train as train
-    from diptych.commerce.taxonomy import CategoryTree as CategoryTree
-    from diptych.commerce.taxonomy import read_taxonomy as read_taxonomy

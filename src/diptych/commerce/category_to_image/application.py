@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -57,7 +57,6 @@ class HeadOptions(TargetOption):
 
     @property
     def text(self) -> CategoryText:
-        """Return how categories are named."""
         return self.query or ("name" if self.published else "unique")
 
     def training(self, base: Mapping[str, Any], seed: str) -> TrainOptions:
@@ -81,7 +80,6 @@ class TrainHeads(HeadOptions):
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
-        """Return the options of the training."""
         from diptych.commerce.category_to_image.evaluation import trained_options
 
         base = trained_options(self.model, self.setting, self.published).model_dump()
@@ -89,38 +87,26 @@ class TrainHeads(HeadOptions):
         return self.training(base | {"query": self.text, "seed": self.seed, "resample": resample}, "--seed")
 
 
-@dataclass(frozen=True)
-class CatalogueTraining:
-    """A run, what it was trained on, and how it does on the test products."""
-
-    run: CategoryRun
-    catalogue: Catalogue
-    unreadable: int  # images to train on that cannot be read
-    tables: list[Table]  # of the test products; none where none of them has a category
-
-    def lines(self) -> list[str]:
-        """Return what was trained on how much, which encoders made the embeddings, and which epoch was taken."""
-        run, catalogue, about = self.run, self.catalogue, self.run.model.about
-        image, text = (run.about["encoders"][side] for side in ("image", "text"))
-        sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
-        lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes), f"splits: {sizes}"]
-        if self.unreadable:
-            lines.append(
-                f"{self.unreadable:,} images to train on cannot be read: their products stand without"
-            )
-        shown = encoder_name(image) if image else "none, the model needs none"
-        lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
-        lines += [_STAND_INS[one["kind"]] for one in (image, text) if one and one.get("kind") in _STAND_INS]
-        left, chosen, best = about["without_category"], about["chosen_by"], about["best_epoch"]
-        skipped = f", {left:,} without a category left out" if left else ""
-        lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
-        last = about["metrics"][best - 1]
-        measured = (
-            f"the best by {chosen} of validation products, {100 * last[chosen]:.2f} %"
-            if chosen
-            else "the last"
-        )
-        return [*lines, f"epoch {best} of {about['epochs']}, {measured}: loss {last['loss']:.4f}"]
+def _lines(run: CategoryRun, catalogue: Catalogue, unreadable: int) -> list[str]:
+    """Return what was trained on how much, which encoders made the embeddings, and which epoch was taken."""
+    about = run.model.about
+    image, text = (run.about["encoders"][side] for side in ("image", "text"))
+    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
+    lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes), f"splits: {sizes}"]
+    if unreadable:
+        lines.append(f"{unreadable:,} images to train on cannot be read: their products stand without")
+    shown = encoder_name(image, "name", "fingerprint") if image else "none, the model needs none"
+    lines.append(f"text encoder: {encoder_name(text, 'name', 'fingerprint')}; image encoder: {shown}")
+    lines += [_STAND_INS[one["kind"]] for one in (image, text) if one and one.get("kind") in _STAND_INS]
+    left, chosen, best = about["without_category"], about["chosen_by"], about["best_epoch"]
+    skipped = f", {left:,} without a category left out" if left else ""
+    trained = f"{run.about['model']} of {run.options.setting} categories by {run.options.query}"
+    lines.append(
+        f"{trained}, {run.about['fingerprint']}, in {run.folder}: trained on {about['products']:,} products{skipped}"
+    )
+    last = about["metrics"][best - 1]
+    by = f"the best by {chosen} of validation products, {100 * last[chosen]:.2f} %" if chosen else "the last"
+    return [*lines, f"epoch {best} of {about['epochs']}, {by}: loss {last['loss']:.4f}"]
 
 
 _STAND_INS = {
@@ -129,8 +115,8 @@ _STAND_INS = {
 }
 
 
-def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> CatalogueTraining:
-    """Train on the split ``train``, choose the epoch by the validation split if there is one; killed, it resumes."""
+def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> list[str | Table]:
+    """Train on the split ``train``, choose the epoch by the validation split; return what is shown."""
     from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
     from diptych.commerce.category_to_image.training import train
     from diptych.training.run import TrainingFolder
@@ -145,15 +131,15 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     validation = None if validated is None else (validated, maker.products(validated, missing="none"))
     trained = train(learned, features, categories, chosen, out, validation=validation)
     run = CategoryRun.finish(out, trained, maker, catalogue, products.model_dump(mode="json"))
-    unreadable, tables = int(features.about.get("unreadable_pictures") or 0), []
+    shown: list[str | Table] = [*_lines(run, catalogue, features.about["unreadable_pictures"])]
     if "test" in catalogue.split_sizes and ((part := catalogue.split("test")).place >= 0).any():
         judged = judge(part, chosen.setting, "label", chosen.seed)
         about = {"dataset": catalogue.name, "split": "test"}
         queries = run.category_features(judged.nodes)
         tested = measure_ranker(run.model, run.features(part), queries, judged, about=about)
         names = [name for name in CATEGORY_MEASURES if "hits" not in name]
-        tables = run_tables(chosen.model, chosen.setting, tested, names)
-    return CatalogueTraining(run, catalogue, unreadable, tables)
+        shown += run_tables(chosen.model, chosen.setting, tested, names)
+    return shown
 
 
 def own_products(run: CategoryRun) -> Catalogue:
@@ -172,21 +158,16 @@ class OtherData(SortedData):
         category, else into the run's.
         """
         if self.data is None and self != OtherData(unknown=self.unknown):
-            raise UsageError(
-                "options of data, but no data", "name the products after the run, or leave them out"
-            )
+            fix = "name the products after the run, or leave them out"
+            raise UsageError("options of data, but no data", fix)
         if self.data is None:
             found = own_products(run)
         else:
-            collection, tree = self.collection(), self.tree()
-            is_sorted = tree or (own_tree and any(paths_of(record) for record in collection.records or ()))
-            rule: dict[str, Any] = {"attribute_form": run.about["data"].get("attribute_form", "named")}
-            rule |= (
-                {"tree": tree, "unknown": self.unknown}
-                if is_sorted
-                else {"tree": run.tree, "unknown": "none"}
-            )
-            found = catalogue_of(collection, **rule)
+            collection, tree, unknown = self.collection(), self.tree(), self.unknown
+            if not tree and not (own_tree and any(map(paths_of, collection.records or ()))):
+                tree, unknown = run.tree, "none"
+            form = run.about["data"].get("attribute_form", "named")
+            found = catalogue_of(collection, attribute_form=form, tree=tree, unknown=unknown)
         return found if split in (None, "all") else found.split(split)
 
 
@@ -198,28 +179,25 @@ class PartOptions(OutOption):
 
 def use_of(run: CategoryRun, data: OtherData, split: str | None, part: Catalogue) -> dict[str, Any]:
     """Return the metadata of what a run was used on, with how many of its products it was trained on."""
-    is_own, splits = data.data is None, run.splits
-    learned = [splits.get(name) == "train" for name in part.ids]
+    learned = np.array([run.splits.get(name) == "train" for name in part.ids], dtype=bool)
     return {
         "run": str(run.folder.resolve()),
         "model": run.about["model"],
         "fingerprint": run.about["fingerprint"],
-        "data": run.about["data"] if is_own else data.model_dump(mode="json"),
+        "data": run.about["data"] if data.data is None else data.model_dump(mode="json"),
         "split": split,
-        "trained_on": int((np.array(learned, dtype=bool) & ((part.place >= 0) | (not is_own))).sum()),
+        "trained_on": int((learned & ((part.place >= 0) | (data.data is not None))).sum()),
     }
 
 
 @contextmanager
 def rows_for(run: CategoryRun, catalogue: Catalogue, **about: Any) -> Iterator[Embeddings]:
-    """Write the run's embeddings of products to a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         place, data = Path(folder) / "rows", catalogue.fingerprint
         yield product_embeddings(run.model, run.features(catalogue), place, data=data, about=about)
 
 
 def category_rows(run: CategoryRun, tree: CategoryTree) -> np.ndarray:
-    """Return the run's embeddings of all categories of a tree."""
     texts = category_texts(tree, range(len(tree)), run.options.query)
     return run.model.category_rows(run.category_features(texts))
 
@@ -279,14 +257,14 @@ def evaluate_catalogue(
 
     A run that was trained before is measured on the products that it has not seen.
     """
-    from diptych.commerce.category_to_image.evaluation import chosen_settings, evaluate_models
+    from diptych.commerce.category_to_image.evaluation import evaluate_models
 
     if options.run is not None and encoders != EncoderSpec():
         raise UsageError("a run is measured as it is", "leave out the encoders")
     catalogue = products.catalogue()
     about: dict[str, Any] = {"source": products.model_dump(mode="json")}
     train, validation, test = None, None, catalogue
-    chosen, models = chosen_settings(_names(options.setting)), _names(options.model)
+    models = _names(options.model)
     how = options.model_dump(include={"relevance", "judged_seed"})
     how |= {"settings": _names(options.setting), "bootstrap": Bootstrap(options.samples), "missing": "none"}
     if options.run is not None:
@@ -298,8 +276,7 @@ def evaluate_catalogue(
         if run.about["catalogue"] == catalogue.fingerprint:
             [learned] = training_part(replace(catalogue, splits=[run.splits[name] for name in catalogue.ids]))
             epochs = run.options.epochs if run.options.resample else 0
-            mask = seen_nodes(learned, run.options.setting, run.options.seed, epochs=epochs)
-            how["seen"] = dict.fromkeys(chosen, mask)
+            how["seen"] = seen_nodes(learned, run.options.setting, run.options.seed, epochs=epochs)
     else:
         if {"train", "test"} <= catalogue.split_sizes.keys() or not models or not set(models) <= set(RANKERS):
             validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
@@ -313,7 +290,6 @@ def evaluate_catalogue(
 
 
 def _names(given: list[str]) -> list[str] | None:
-    """Return the names of an option that may be repeated or have commas; None when it was not given."""
     return [name for text in given for name in text.split(",") if name] if given else None
 
 
@@ -323,19 +299,17 @@ def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue
     if not rows:
         problem = f"the run was trained on all {len(catalogue):,} products of {catalogue.name}"
         raise UsageError(problem, "give other products")
-    left = len(catalogue) - len(rows)
-    notes = [f"{left:,} products left out that the run was trained or validated on"] if left else []
-    return catalogue.subset(rows) if left else catalogue, notes
+    if not (left := len(catalogue) - len(rows)):
+        return catalogue, []
+    return catalogue.subset(rows), [f"{left:,} products left out that the run was trained or validated on"]
 
 
 def evaluated_products(found: ModelsEvaluation) -> Catalogue:
     """Read the products that an evaluation ranked; StorageError where they are no longer what they were."""
-    source = found.about.get("source", {})
+    source, run = found.about.get("source", {}), found.about.get("run")
     whole = ProductData.read(source, str(found.folder), StorageError, "evaluate again").catalogue()
-    run, splits = found.about.get("run"), whole.split_sizes
-    parts = [whole, held_out(CategoryRun.open(run).splits, whole)[0] if run else None]
-    parts += [whole.split("test")] if "test" in splits else []
-    for part in parts:
-        if part is not None and part.fingerprint == found.protocol.test:
+    parts = [whole, *([held_out(CategoryRun.open(run).splits, whole)[0]] if run else [])]
+    for part in [*parts, *([whole.split("test")] if "test" in whole.split_sizes else [])]:
+        if part.fingerprint == found.protocol.test:
             return part
     raise StorageError("the products are not those that were ranked any more", "evaluate again")

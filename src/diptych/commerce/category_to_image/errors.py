@@ -33,16 +33,9 @@ def count_errors(
 ) -> dict[str, Any]:
     """Count how the first products of query categories go wrong (thesis Table 7.2, Figure 7.2).
 
-    Args:
-        queries: (q,) nodes c.
-        found: (q,) node c_p of each one's first product, -1 where no product was found.
-        right: (q,) booleans; without it the first product is right where c_p is c, as in the thesis. By paths it may
-            be right although its own category is another.
-
-    Returns:
-        Counts of queries: ``asked``, ``right``, ``nothing`` found, ``wrong``, of these ``same_tree`` and
-        ``other_tree``, and ``kinds`` by kinship; ``depths``: of errors in the same tree, counts by
-        depth(c_p) - depth(c); ``distances``: of all errors, counts by edges, trees joined above their roots.
+    ``found`` is the node c_p of each query's first product, -1 for none. Without ``right`` a product is right where c_p
+    is the query c, as in the thesis; by paths it may be although its own category is another. ``kinds`` counts by
+    kinship, ``depths``, in the same tree, by depth(c_p) - depth(c), ``distances`` by edges, roots joined.
     """
     is_right = queries == found if right is None else right
     wrong = ~is_right & (found >= 0)
@@ -84,12 +77,9 @@ def choose_examples(
     rows = np.flatnonzero((found >= 0) & (right != wrong))
     rows = rows[np.argsort(-score[rows], kind="stable")]
     groups = kinship(tree, queries[rows], found[rows]) if wrong else tree.root[queries[rows]]
-    seen = Counter[int]()
-    turns = []
-    for place, group in enumerate(groups.tolist()):
-        turns.append((seen[group], wrong and KINSHIPS[group] == "other tree", place))
-        seen[group] += 1
-    return rows[[place for *_, place in sorted(turns)[:number]]]
+    turns = np.array([int((groups[:place] == group).sum()) for place, group in enumerate(groups)])
+    is_last = wrong & (groups == KINSHIPS.index("other tree"))
+    return rows[np.lexsort((is_last, turns))[:number]]
 
 
 def confused_siblings(
@@ -97,24 +87,17 @@ def confused_siblings(
 ) -> list[dict[str, Any]]:
     """Return pairs of siblings that products are taken for each other's, those most confused first.
 
-    Args:
-        truth: (n,) node of each product.
-        guess: (n,) node that it was taken for, -1 for none.
+    ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
     """
     size = np.bincount(truth, minlength=len(tree))
     a, b = truth[guess >= 0], guess[guess >= 0]
     kin = (a != b) & (tree.parent[a] == tree.parent[b]) & (tree.parent[a] >= 0)
     counts = Counter(zip(a[kin].tolist(), b[kin].tolist(), strict=True))
-    pairs = [
-        {
-            "left": left,
-            "right": right,
-            "left_as_right": counts[left, right],
-            "right_as_left": counts[right, left],
-            "products": int(size[left] + size[right]),
-            "confused": counts[left, right] + counts[right, left],
-        }
-        for left, right in {(min(pair), max(pair)) for pair in counts}
+    found = []
+    for left, right in {(min(pair), max(pair)) for pair in counts}:
+        there, back = counts[left, right], counts[right, left]
+        one = {"left": left, "right": right, "left_as_right": there, "right_as_left": back}
+        found.append(one | {"products": int(size[left] + size[right]), "confused": there + back})
+    return sorted(found, key=lambda one: (-one["confused"], one["products"], one["left"], one["right"]))[
+        :most
     ]
-    order = lambda one: (-one["confused"], one["products"], one["left"], one["right"])  # noqa: E731
-    return sorted(pairs, key=order)[:most]

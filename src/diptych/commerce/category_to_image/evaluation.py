@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,6 +29,7 @@ from diptych.commerce.category_to_image.results import (
     modalities_of,
     setting_numbers,
 )
+from diptych.commerce.category_to_image.runs import encoder_name
 from diptych.core.context import check_stop, track
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable, write_json
@@ -46,48 +47,37 @@ _OWN = {"modalities", "setting", "seed", "query"}  # options of a training that 
 
 def trained_options(model: str, setting: str, published: bool = False) -> TrainOptions:
     """Return how a model of that name is trained on products' categories of a setting, before anything is set."""
-    modalities = modalities_of(model)
-    if modalities is None:
-        raise UnknownNameError("trained model", model, TRAINED)
-    if setting not in SETTINGS:
-        raise UnknownNameError("setting", setting, SETTINGS)
+    for what, name, known in (("trained model", model, TRAINED), ("setting", setting, SETTINGS)):
+        if name not in known:
+            raise UnknownNameError(what, name, known)
     made = TrainOptions.published if published else TrainOptions
-    return made(modalities=modalities, setting=setting)
+    return made(modalities=modalities_of(model) or (), setting=setting)
 
 
-def chosen_settings(names: Sequence[str] | None) -> list[str]:
-    """Return settings in the order of thesis Table 7.1; all of them by default."""
-    return _chosen("setting", names, _SETTINGS)
-
-
-def _chosen(what: str, names: Sequence[str] | None, usual: Sequence[str], *more: str) -> list[str]:
-    known = (*usual, *more)
+def _usable(
+    what: str,
+    names: Sequence[str] | None,
+    usual: Sequence[str],
+    known: Sequence[str],
+    check: Callable[[str], object],
+    left_out: dict[str, str],
+) -> list[str]:
+    """Return the names, else the usual ones, that the data allow; why usual ones are left out is added."""
     if names is not None and not names:
         raise UsageError(f"no {what} is given", f"for example {', '.join(known)}")
     for name in names or ():
         if name not in known:
             raise UnknownNameError(what, name, known)
-    return [name for name in known if name in (names or usual)]
-
-
-def _possible(
-    what: str,
-    names: Iterable[str],
-    check: Callable[[str], object],
-    is_named: bool,
-    left_out: dict[str, str],
-) -> list[str]:
-    """Return the names that the data allow; why others are left out is added, of those that are named raised."""
     usable = []
-    for name in names:
+    for name in known:
         try:
-            check(name)
+            if name in (names or usual):
+                check(name)
+                usable.append(name)
         except (UsageError, MismatchError, DataError) as error:
-            if is_named:
+            if names is not None:
                 raise
             left_out[name] = str(error.message)
-        else:
-            usable.append(name)
     if not usable:
         raise UsageError(f"no {what} can be measured on these products", "; ".join(left_out.values()))
     return usable
@@ -97,14 +87,14 @@ def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
     """Return why a model cannot be had of these products and encoders; empty where it can."""
     if model == "clip" and (maker.image is None or maker.image.texts is None):
         return "needs an image encoder that reads texts too, a dual encoder"
+    needs = modalities_of(model) or (("image",) if model == "clip" else ("title",))
     for part in parts:
         has = {
             "image": maker.image is not None and bool(part.pictured.any()),
             "title": any(title.strip() for title in part.titles),
             "attributes": any(text.strip() for given in part.attributes for text in given),
         }
-        usual = ("image",) if model == "clip" else ("title",)
-        if lacks := [one for one in modalities_of(model) or usual if not has[one]]:
+        if lacks := [one for one in needs if not has[one]]:
             return f"needs {' and '.join(lacks)}, which no product has"
     return ""
 
@@ -118,7 +108,6 @@ class Unit(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Name of its file."""
         return f"{self.setting}-{self.model}" + ("" if self.seed is None else f"-seed-{self.seed}")
 
 
@@ -136,7 +125,6 @@ class Work:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> Cell:
-        """Train and measure."""
         began, spent = time.perf_counter(), time.process_time()
         ranker = self.given or self._ranker(unit)
         trained = time.perf_counter() - began
@@ -150,11 +138,8 @@ class Work:
         # Of products fewer measures are printed; a category is resampled by itself.
         products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
         per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
-        seconds = {
-            "seconds": time.perf_counter() - began,
-            "seconds_of_training": trained,
-            "processor_seconds": time.process_time() - spent,
-        }
+        seconds = {"seconds": time.perf_counter() - began, "seconds_of_training": trained}
+        seconds["processor_seconds"] = time.process_time() - spent
         return Cell(
             result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(queries), -1)),
             nodes=queries,
@@ -193,7 +178,6 @@ def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
 
 
 def _on_one_thread(work: Work) -> Work:
-    """Return the work of a process; the bits of PyTorch's sums depend on how many threads there are."""
     import torch
 
     torch.set_num_threads(1)
@@ -215,7 +199,7 @@ def evaluate_models(
     published: bool = False,
     options: TrainOptions | None = None,
     given: tuple[Ranker, str] | None = None,
-    seen: Mapping[str, np.ndarray] | None = None,
+    seen: np.ndarray | None = None,
     judged_seed: int = 0,
     missing: Missing = "error",
     jobs: int = 1,
@@ -229,11 +213,9 @@ def evaluate_models(
 
     Args:
         train: None where nothing is trained.
-        seeds: of training.
         given: a model that was trained before and its description; no other is measured.
-        seen: per setting, (nodes,) booleans: categories that the given model was trained on, where that is known.
+        seen: (nodes,) booleans: categories that the given model was trained on, where that is known.
         judged_seed: of the categories drawn for test products in the setting ``all``.
-        about: further metadata of the results.
     """
     import torch
 
@@ -248,20 +230,15 @@ def evaluate_models(
     parts = {"train": train, "validation": None if published else validation, "test": test}
     for name, other in parts.items():
         if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
-            problem = (
-                f"the {name} products are of another category tree: it has {len(other.tree):,} categories"
-            )
-            raise MismatchError(
-                f"{problem}, the training products {len(train.tree):,}", "split one catalogue"
-            )
-    chosen, base, how = chosen_settings(settings), options or TrainOptions(), bootstrap or Bootstrap()
-    names = _chosen("model", models, _MODELS, MIXED) if given is None else [given[0].name]
+            trees = f"it has {len(other.tree):,} categories, the training products {len(train.tree):,}"
+            message = f"the {name} products are of another category tree: {trees}"
+            raise MismatchError(message, "split one catalogue")
+    base, how = options or TrainOptions(), bootstrap or Bootstrap()
     texts = category_texts(test.tree, range(len(test.tree)), query)
     left_out: dict[str, str] = {}
 
     def check_setting(setting: str) -> None:
-        for part, seed in product([train] if learns else [], seeds):
-            assert part is not None
+        for part, seed in product([] if train is None or not learns else [train], seeds):
             trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
 
     def check_model(model: str) -> None:
@@ -272,10 +249,13 @@ def evaluate_models(
         if why := why_not(model, maker, *used):
             raise UsageError(f"{model} {why}", f"leave out {model}")
 
-    if given is None:
-        names = _possible("model", names, check_model, models is not None, left_out)
+    names = (
+        [given[0].name]
+        if given
+        else _usable("model", models, _MODELS, (*_MODELS, MIXED), check_model, left_out)
+    )
     learns = given is None and train is not None and not set(names) <= set(RANKERS)
-    chosen = _possible("setting", chosen, check_setting, settings is not None, left_out)
+    chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, check_setting, left_out)
     learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
     sets = {name: (part, maker.products(part, missing=missing)) for name, part in learned.items()}
     tested, categories = maker.products(test, missing=missing), maker.categories(texts)
@@ -292,14 +272,12 @@ def evaluate_models(
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
         pictures="" if tested.image is None else missing_pictures(pictured),
     )
-    known: dict[tuple[str, int | None], np.ndarray] = {
-        (setting, None): mask for setting, mask in (seen or {}).items()
-    }
+    known: dict[tuple[str, int | None], np.ndarray] = {}
+    if seen is not None:
+        known = {(setting, None): seen for setting in chosen}
     epochs = base.epochs if base.resample and not published else 0
-    for setting, seed in product(chosen, (None, *seeds)):
-        if train is not None:
-            drawn = seeds[0] if seed is None else seed
-            known[setting, seed] = seen_nodes(train, setting, drawn, epochs=epochs)
+    for part, setting, seed in product([] if train is None else [train], chosen, (None, *seeds)):
+        known[setting, seed] = seen_nodes(part, setting, seeds[0] if seed is None else seed, epochs=epochs)
     metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
     metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
     judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
@@ -322,10 +300,16 @@ def evaluate_models(
     uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
     sizes = [uses[name].format(len(part)) for name, part in learned.items()]
     data = [f"dataset {test.name}", *sizes, f"{len(test):,} to find (fingerprint {test.fingerprint})"]
+    made = maker.describe()
+    encoders = [
+        f"{side} encoder {encoder_name(one, 'width')} ({one['fingerprint']})"
+        for side in ("image", "text")
+        if (one := made[side])
+    ]
     shown = {
         "diptych": __version__,
         "data": "; ".join([*data, test.tree.describe()]),
-        "encoders": _encoders_line(maker.describe()),
+        "encoders": ", ".join([*encoders, f"features {made['fingerprint']}"]),
         "left_out": left_out,
         "notes": [*notes, *(f"{name}: {why}" for name, why in left_out.items())],
         **(about or {}),
@@ -344,13 +328,3 @@ def evaluate_models(
     }
     write_json(out / RESULTS, numbers)
     return ModelsEvaluation.open(out)
-
-
-def _encoders_line(described: Mapping[str, Any]) -> str:
-    """Return what made the features, for protocols."""
-    parts = []
-    for side in ("image", "text"):
-        if one := described[side]:
-            words = [str(one[key]) for key in ("kind", "source", "model", "width") if one.get(key)]
-            parts.append(f"{side} encoder {' '.join(dict.fromkeys(words))} ({one['fingerprint']})")
-    return ", ".join([*parts, f"features {described['fingerprint']}"])

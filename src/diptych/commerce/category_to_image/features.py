@@ -42,9 +42,7 @@ class ProductFeatures:
     image: np.ndarray | None  # (n, d_image) float32; None without an image encoder
     title: np.ndarray  # (n, d_text) float32 unit rows
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
-    attributes: (
-        csr_array  # (n, u) float32: 1 / count at a product's attributes, so that a product is their mean
-    )
+    attributes: csr_array  # (n, u) float32: 1 / count at a product's attributes, whose mean it is
     pictured: np.ndarray  # (n,) booleans: which products have an image
     titled: np.ndarray  # (n,) booleans: which have a title
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able
@@ -65,7 +63,6 @@ class ProductFeatures:
         return has
 
     def part(self, rows: np.ndarray) -> ProductFeatures:
-        """Return the features of some products."""
         return replace(
             self,
             ids=[self.ids[row] for row in rows.tolist()],
@@ -88,7 +85,6 @@ class CategoryFeatures:
         return len(self.texts)
 
     def part(self, nodes: np.ndarray) -> CategoryFeatures:
-        """Return the features of some categories."""
         dual = None if self.dual is None else self.dual[nodes]
         return replace(
             self, texts=[self.texts[node] for node in nodes.tolist()], text=self.text[nodes], dual=dual
@@ -118,9 +114,8 @@ def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path
         raise UsageError(f"lsa of width {rest!r}", f"give lsa:WIDTH, e.g. lsa:{_LSA_WIDTH}")
     width, texts = int(rest or _LSA_WIDTH), [text for text in learn_from if text.strip()]
     if not texts:
-        raise UsageError(
-            "lsa without texts to learn from", "give learn_from: titles, attributes, category names"
-        )
+        fix = "give learn_from: titles, attributes, category names"
+        raise UsageError("lsa without texts to learn from", fix)
 
     def learn(folder: Path) -> None:
         LatentSemanticAnalysis.learn(texts, width, or_less=True, tokens=_TOKENS).save(folder)
@@ -153,15 +148,7 @@ class FeatureMaker:
         cache: Path | str | None = None,
         image_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Open encoders by name.
-
-        Args:
-            image: ``grid``, ``backbone:NAME``, or what ``DualEncoder.load`` takes; None for none.
-            text: ``lsa``, ``sentence:NAME``, or what ``DualEncoder.load`` takes.
-            learn_from: texts that ``lsa`` learns from, see :func:`learning_texts`.
-            cache: where embeddings are stored; Diptych's cache when not given.
-            image_options: of a backbone.
-        """
+        """Open encoders by name: see :func:`open_image_encoder` and :func:`open_text_encoder`."""
         root = Path(cache or cache_root()) / "catalogue"
         images = None if image is None else open_image_encoder(image, image_options)
         if images is not None and images.texts is not None and image == text:
@@ -170,7 +157,6 @@ class FeatureMaker:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of both encoders."""
         return fingerprint(None if self.image is None else self.image.fingerprint, self.text.fingerprint)
 
     def describe(self) -> dict[str, Any]:
@@ -188,18 +174,13 @@ class FeatureMaker:
         images, pictured = None, catalogue.pictured
         if self.image is not None:
             images, pictured = image_rows(self.image, catalogue, self.root / "pictures", missing)
-        titled = np.array([bool(title.strip()) for title in catalogue.titles], dtype=bool)
         given = [[text for text in texts if text.strip()] for texts in catalogue.attributes]
         places: dict[str, int] = {}  # each attribute text once, in the order of first appearance
         items = [places.setdefault(text, len(places)) for texts in given for text in texts]
         counts = np.array([len(texts) for texts in given], dtype=np.int64)
         shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
         start, shape = np.concatenate([[0], np.cumsum(counts)]), (len(catalogue), len(places))
-        about = {
-            **self.describe(),
-            "catalogue": catalogue.fingerprint,
-            "unreadable_pictures": 0 if images is None else int((catalogue.pictured & ~pictured).sum()),
-        }
+        unreadable = 0 if images is None else int((catalogue.pictured & ~pictured).sum())
         return ProductFeatures(
             ids=catalogue.ids,
             titles=catalogue.titles,
@@ -208,12 +189,11 @@ class FeatureMaker:
             attribute_rows=self._text_rows(self.text, list(places), "attributes"),
             attributes=csr_array((shares, np.array(items, dtype=np.int64), start), shape=shape),
             pictured=pictured,
-            titled=titled,
-            about=about,
+            titled=np.array([bool(title.strip()) for title in catalogue.titles], dtype=bool),
+            about={**self.describe(), "catalogue": catalogue.fingerprint, "unreadable_pictures": unreadable},
         )
 
     def categories(self, texts: Sequence[str]) -> CategoryFeatures:
-        """Return embeddings of categories' texts."""
         own = None if self.image is None else self.image.texts
         rows = self._text_rows(self.text, texts, "categories")
         dual = None if own is None else self._text_rows(own, texts, "categories")
@@ -239,11 +219,9 @@ class FeatureMaker:
         if saved is not None:
             image = open_image_encoder(saved["source"], saved["options"])
             if image.fingerprint != saved["fingerprint"]:
-                raise MismatchError(
-                    f"the image encoder {saved['source']} of {folder} was {saved['fingerprint']} when it was "
-                    f"saved and is {image.fingerprint} now",
-                    "put its old weights back, or train again with the new ones",
-                )
+                was = f"was {saved['fingerprint']} when it was saved and is {image.fingerprint} now"
+                message = f"the image encoder {saved['source']} of {folder} {was}"
+                raise MismatchError(message, "put its old weights back, or train again with the new ones")
             text = image.texts
         if text is None or text.fingerprint != TargetHeader.open(folder / "text").fingerprint:
             text = open_target_model(folder / "text")

@@ -26,7 +26,6 @@ from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     REVIEWED,
     VERDICTS,
-    Calibration,
     Candidates,
     Filled,
     Filler,
@@ -73,27 +72,22 @@ class FilledCatalogue:
 
     file: Path
     there: int  # how many products there are
-    calibration: Calibration
-    split: str  # what it was calibrated on
-    reliability: Mapping[str, Any] | None  # None where there are no other products to measure it on
     summary: Mapping[str, Any]  # as it is written
 
     def tables(self) -> list[Table]:
-        """Return what confidence is worth, and the verdicts."""
-        return fill_tables(self.summary["counts"], VERDICTS, self.reliability)
+        return fill_tables(self.summary["counts"], VERDICTS, self.summary["reliability"])
 
     def lines(self) -> list[str]:
-        """Return the calibration, hierarchical F1, and where the suggestions are."""
-        found, summary = self.calibration, self.summary
+        summary, found = self.summary, self.summary["calibration"]
         lines = [
-            f"temperature {found.temperature:.4g}, levels of a path (against {found.against}) with weight "
-            f"{found.weight:g}, found on {found.products:,} products of split {self.split}: loss {found.loss:.3f} "
-            f"nats, a uniform guess has {found.chance:.3f}"
+            f"temperature {found['temperature']:.4g}, levels of a path (against {found['against']}) with weight "
+            f"{found['weight']:g}, found on {found['products']:,} products of split {found['split']}: "
+            f"loss {found['loss']:.3f} nats, a uniform guess has {found['chance']:.3f}"
         ]
-        if self.reliability is None:
+        if (reliability := summary["reliability"]) is None:
             lines.append("what confidence is worth was not measured: no other products have a category")
         else:
-            f1 = self.reliability["hierarchical"]["f1"]
+            f1 = reliability["hierarchical"]["f1"]
             lines.append(f"hierarchical F1 of whole paths of test products: {100 * f1:.1f} %")
         if own := summary.get("hierarchical"):
             precision, recall, f1 = (100 * own[name] for name in ("precision", "recall", "f1"))
@@ -119,9 +113,8 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> F
     catalogue = whole if options.split in (None, "all") else whole.split(options.split)
     known = options.calibrate_on or validation_split(own) or "val"
     if known == "train" or known not in own.split_sizes:
-        problem = (
-            f"confidence cannot be calibrated on {known!r} products of the run, which has {own.split_sizes}"
-        )
+        sizes = f"of the run, which has {own.split_sizes}"
+        problem = f"confidence cannot be calibrated on {known!r} products {sizes}"
         raise UsageError(problem, "name a split that it was not trained on: --calibrate-on test")
 
     def filler_of(shop: Catalogue) -> Filler:
@@ -147,21 +140,20 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> F
         "measured on": "the run's own tree" if is_other else "the same tree",
         "notes": list(catalogue.notes),
     }
+
+    def suggested() -> Iterator[tuple[Filled, Overlap | None]]:
+        features = run.features(part)
+        is_known = np.logical_or.reduce([features.present(one) for one in run.options.modalities])
+        with rows_for(run, part) as embedded:
+            yield from replace(filler, **found).fill(embedded.rows, part, is_known)
+
     leave_out = ("agrees",) if options.check else ()
-    if not len(part):
-        summary = write_filled((), file, metadata, leave_out)
-        return FilledCatalogue(file, len(catalogue), calibration, known, reliability, summary)
-    features = run.features(part)
-    is_known = np.logical_or.reduce([features.present(one) for one in run.options.modalities])
-    with rows_for(run, part) as embedded:
-        filled = replace(filler, **found).fill(embedded.rows, part, is_known)
-        summary = write_filled(filled, file, metadata, leave_out)
-    return FilledCatalogue(file, len(catalogue), calibration, known, reliability, summary)
+    summary = write_filled(suggested() if len(part) else (), file, metadata, leave_out)
+    return FilledCatalogue(file, len(catalogue), summary)
 
 
 @contextmanager
 def _written(file: Path) -> Iterator[TextIO]:
-    """Open a file that takes its name when the block succeeds."""
     how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "newline": ""}
     with atomic_path(file) as temporary, open(temporary, "w", **how) as handle:
         yield handle
@@ -179,29 +171,30 @@ def write_filled(
         The summary, ``NAME.summary.json``.
     """
     file = Path(file)
-    summary_file = file.with_suffix(".summary.json")
-    counts, overlaps, is_table = dict.fromkeys(VERDICTS, 0), [], file.suffix == ".csv"
+    summary_file, is_table = file.with_suffix(".summary.json"), file.suffix == ".csv"
+    counts, overlaps = dict.fromkeys(VERDICTS, 0), []
     with _written(file) as lines, _written(file.with_suffix(".review.csv")) as review:
         for table in (review, lines) if is_table else (review,):
             write_rows(table, COLUMNS, ())
         for one, overlap in filled:
             counts[one["verdict"]] += 1
             overlaps += [overlap] if overlap else []
-            row = list(cells_of(one).values())
+            row, is_kept = list(cells_of(one).values()), one["verdict"] not in leave_out
             if one["verdict"] in REVIEWED:
                 write_rows(review, row, ())
-            if one["verdict"] not in leave_out and is_table:
+            if is_kept and is_table:
                 write_rows(lines, row, ())
-            elif one["verdict"] not in leave_out:
+            elif is_kept:
                 lines.write(json.dumps(one, ensure_ascii=False) + "\n")
         summary_file.unlink(missing_ok=True)  # killed from here on, no summary is of another file
-    sizes = {
+    summary: dict[str, Any] = {
+        "format": 1,
+        **metadata,
         "products": sum(counts.values()),
         "counts": {name: count for name, count in counts.items() if count},
         "left_out": list(leave_out),
         "review": sum(counts[verdict] for verdict in REVIEWED),
     }
-    summary: dict[str, Any] = {"format": 1, **metadata, **sizes}
     if overlaps:
         summary["hierarchical"] = {"products": len(overlaps), **hierarchical_f1(overlaps)}
     write_json(summary_file, summary)

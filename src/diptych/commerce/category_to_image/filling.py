@@ -68,12 +68,13 @@ code of each level of the whole path), ``alternatives`` (category, probability, 
 """
 
 Overlap = tuple[int, int, int]
-"""See :func:`hierarchical_f1`."""
+"""Sizes |P ∩ T|, |P| and |T| of a product, see :func:`hierarchical_f1`."""
 
 
 def cells_of(one: Filled) -> dict[str, str]:
     """Return a suggestion as a row of a table, by column."""
-    levels = one["levels"]
+    levels, others = one["levels"], one["alternatives"]
+    named = (f"{other['category']} ({other['probability']:.6f})" for other in others)
     return {
         **{name: one[name] for name in ("id", "title", "verdict")},
         "category": SEPARATOR.join(one["path"]),
@@ -83,9 +84,7 @@ def cells_of(one: Filled) -> dict[str, str]:
         "whole_path": SEPARATOR.join(level["name"] for level in levels),
         "whole_code": (levels[-1]["code"] or "") if levels else "",
         "levels": " ".join(f"{level['confidence']:.6f}" for level in levels),
-        "alternatives": "; ".join(
-            f"{other['category']} ({other['probability']:.6f})" for other in one["alternatives"]
-        ),
+        "alternatives": "; ".join(named),
     }
 
 
@@ -100,9 +99,6 @@ def hierarchical_f1(overlaps: Iterable[Overlap]) -> dict[str, float]:
     Σ|P ∩ T| / Σ|P|, recall Σ|P ∩ T| / Σ|T|, F1 their harmonic mean. Of several own paths T is the one with the most
     categories of P, of these the shortest. Source: Kiritchenko, Matwin and Famili, Functional Annotation of Genes
     Using Hierarchical Text Categorization, BioLINK 2005.
-
-    Args:
-        overlaps: of each product |P ∩ T|, |P| and |T|.
     """
     shared, suggested, own = np.array([(0, 0, 0), *overlaps]).sum(axis=0).tolist()
     sizes = {"precision": suggested, "recall": own, "f1": (suggested + own) / 2}
@@ -128,27 +124,16 @@ class FilledBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """Everything that a suggestion depends on besides the product.
-
-    Attributes:
-        tree: the categories.
-        candidates: (c,) int64 nodes that a product can be filled into, ascending.
-        rows: (nodes, d) float32 rows of all of the tree's categories.
-        temperature: T; scores are divided by it.
-        weight: w, of what each level of a path contributes.
-        against: the categories that each level's soft-max is over.
-        threshold: a path is cut where its confidence falls below it.
-        alternatives: how many of the likeliest categories to name.
-    """
+    """Everything that a suggestion depends on besides the product."""
 
     tree: CategoryTree
-    candidates: np.ndarray
-    rows: np.ndarray
-    temperature: float = 1.0
-    weight: float = 0.0
-    against: Against = "level"
-    threshold: float = 0.5
-    alternatives: int = 3
+    candidates: np.ndarray  # (c,) int64 nodes that a product can be filled into, ascending
+    rows: np.ndarray  # (nodes, d) float32 rows of all of the tree's categories
+    temperature: float = 1.0  # T, by which scores are divided
+    weight: float = 0.0  # w, of what each level of a path contributes
+    against: Against = "level"  # the categories that each level's soft-max is over
+    threshold: float = 0.5  # a path is cut where its confidence falls below it
+    alternatives: int = 3  # how many of the likeliest categories to name
 
     @cached_property
     def below(self) -> csr_array:
@@ -201,12 +186,10 @@ class Filler:
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
     ) -> Iterator[tuple[Filled, Overlap | None]]:
-        """Yield suggestions for the products of a catalogue, each with its overlap with own categories, if any.
+        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with its overlap.
 
-        Args:
-            products: (n, d) float32 rows of the catalogue's products.
-            known: (n,) booleans: products that have something that their rows were made of; nothing is suggested for
-                others, whose rows are all the same. None: all have.
+        Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
+        were made of, which are all the same.
         """
         tree, code = self.tree, self.tree.codes.get
         if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
@@ -218,23 +201,27 @@ class Filler:
                 own, is_known = catalogue.places_of(product), known is None or bool(known[product])
                 path, kept = path[path >= 0] if is_known else path[:0], int(kept) if is_known else 0
                 overlap = _overlap(tree, path[:kept], own) if len(own) else None
-                values = [round(value, 6) for value in confidence.tolist()]
                 levels = [
-                    {"name": tree.paths[node][-1], "confidence": value, "code": code(tree.paths[node])}
-                    for node, value in zip(path.tolist(), values, strict=False)
+                    {
+                        "name": tree.paths[node][-1],
+                        "confidence": round(value, 6),
+                        "code": code(tree.paths[node]),
+                    }
+                    for node, value in zip(path.tolist(), confidence.tolist(), strict=False)
                 ]
                 others = [
                     {"category": tree.text(node), "probability": round(p, 6), "code": code(tree.paths[node])}
                     for node, p in zip(best.tolist(), share.tolist(), strict=True)
                 ]
+                last = levels[kept - 1] if kept else {"code": None, "confidence": 0.0}
                 filled = {
                     "id": catalogue.ids[product],
                     "title": catalogue.titles[product],
                     "verdict": _verdict(len(path), kept, overlap),
                     "own": [tree.text(node) for node in own.tolist()],
                     "path": list(tree.paths[path[kept - 1]]) if kept else [],
-                    "code": levels[kept - 1]["code"] if kept else None,
-                    "confidence": values[kept - 1] if kept else 0.0,
+                    "code": last["code"],
+                    "confidence": last["confidence"],
                     "levels": levels,
                     "alternatives": others if is_known else [],
                 }
@@ -266,10 +253,8 @@ class Calibration:
 def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, seed: int = 0) -> Calibration:
     """Find temperature and weight of least negative log-likelihood on products whose category is known.
 
-    Of very many products some are drawn, the same ones for the same seed and ids.
-
-    Args:
-        products: (n, d) float32 rows of ``catalogue``'s products, such as those for validation.
+    ``products`` are (n, d) float32 rows of ``catalogue``'s products, such as those for validation. Of very many some
+    are drawn, the same ones for the same seed and ids.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -313,15 +298,8 @@ def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -
     """Measure suggestions for products with a category, best of products that no training has seen; JSON-able.
 
     A level counts where the product's own path reaches it: of a product that is no further sorted than
-    "Men > Clothing" it is unknown what is right below. Of several own paths any counts.
-
-    Args:
-        products: (n, d) float32 rows of the catalogue's products.
-
-    Returns:
-        ``levels``, from the most general on, and the ``whole`` path, which is right where it ends in a category of
-        the product's: products, mean confidence, accuracy, expected calibration ``error`` and its ``bins``;
-        ``hierarchical`` F1 of whole paths; ``kept``: products that get at least one level at the ``threshold``.
+    "Men > Clothing" it is unknown what is right below. Of several own paths any counts; the ``whole`` path is right
+    where it ends in a category of the product's. ``kept`` counts products with at least one level at the threshold.
     """
     tree, rows = filler.tree, np.flatnonzero(catalogue.place >= 0)
     deepest, kept = tree.lineage.shape[1], 0
@@ -359,10 +337,6 @@ def expected_calibration_error(
     """Return the mean over products of how far a bin's accuracy is from its mean confidence, and the bins.
 
     Source: Naeini et al., Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015.
-
-    Args:
-        confidence: (n,) from 0 to 1.
-        right: (n,) booleans.
     """
     place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     many = np.bincount(place, minlength=bins)

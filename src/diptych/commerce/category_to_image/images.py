@@ -23,6 +23,7 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 from diptych.encoders.targets import TargetModel
+from diptych.metrics.runs import blocks
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -99,28 +100,6 @@ class BackboneOptions(Preprocessing):
         return value.split(",") if isinstance(value, str) else value
 
 
-def _backbone_options(name: str, given: Mapping[str, Any]) -> BackboneOptions:
-    import timm
-    from timm.data import resolve_data_config
-
-    if not timm.is_model(name):
-        raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
-    pretrained = timm.get_pretrained_cfg(name)
-    own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
-    size = own["input_size"][1]
-    chosen: dict[str, Any] = {key: own[key] for key in ("interpolation", "mean", "std")}
-    chosen |= {"size": size, "resize": given.get("size", int(size / own["crop_pct"])), "timm": {}}
-    chosen |= {key: value for key, value in given.items() if not key.startswith("timm.")}
-    chosen["timm"] |= {key[5:]: value for key, value in given.items() if key.startswith("timm.")}
-    options = BackboneOptions.read(chosen, f"image options of backbone:{name}")
-    if options.resize < options.size:
-        problem = f"images resized to {options.resize} and cut to {options.size} pixels"
-        raise UsageError(problem, "give resize of at least size")
-    if options.weights is None:
-        return options
-    return options.model_copy(update={"weights": str(Path(options.weights).expanduser().resolve())})
-
-
 @dataclass(frozen=True, eq=False)
 class ImageEncoder:
     """A frozen encoder of images, and what opens it again."""
@@ -152,70 +131,75 @@ def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) ->
     if source == "grid":
         from diptych.encoders.inputs import as_picture
 
+        prepare = lambda item, name: describe_grid(as_picture(item, name))  # noqa: E731
+        encode = lambda prepared, names: np.stack(prepared)  # noqa: E731
         about = {"model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
-        return ImageEncoder(
-            *("grid", source, fingerprint("grid", 1, GRID_WIDTH), GRID_WIDTH),
-            prepare=lambda item, name: describe_grid(as_picture(item, name)),
-            encode=lambda prepared, names: np.stack(prepared),
-            about=about,
-        )
+        made = fingerprint("grid", 1, GRID_WIDTH)
+        return ImageEncoder("grid", source, made, GRID_WIDTH, prepare, encode, about)
     from diptych.encoders.targets.kinds.dual import DualTexts
 
     source = rooted(source)
     encoder = DualEncoder.load(source)
-    given = encoder if isinstance(encoder, GivenRows) else None
-    return ImageEncoder(
-        *("dual" if given is None else "rows", source, encoder.fingerprint, encoder.width),
-        prepare=encoder.prepared,
-        encode=encoder.encode_prepared,
-        about=encoder.describe(),
-        takes=encoder.takes,
-        given=given,
-        texts=DualTexts(encoder, source) if given is None else None,
+    own = (
+        source,
+        encoder.fingerprint,
+        encoder.width,
+        encoder.prepared,
+        encoder.encode_prepared,
+        encoder.describe(),
     )
+    if isinstance(encoder, GivenRows):
+        return ImageEncoder("rows", *own, takes=encoder.takes, given=encoder)
+    return ImageEncoder("dual", *own, takes=encoder.takes, texts=DualTexts(encoder, source))
 
 
 def _open_backbone(source: str, name: str, given: Mapping[str, Any]) -> ImageEncoder:
     """Return the pooled features of a frozen timm network."""
+    import timm
     import torch
+    from timm.data import resolve_data_config
 
     from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
     from diptych.encoders.inputs import pick_device, weights_fingerprint
 
     if not name:
         raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
-    options, device = _backbone_options(name, given), pick_device(None)
-    preprocessing = Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields)))
-    config = ImageTowerConfig(
-        backbone=name,
-        backbone_options=options.timm,
-        weights=options.weights,
-        pretrained=options.weights is None,
-        preprocessing=preprocessing,
+    if not timm.is_model(name):
+        raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
+    pretrained = timm.get_pretrained_cfg(name)
+    own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
+    size = own["input_size"][1]
+    chosen: dict[str, Any] = {key: own[key] for key in ("interpolation", "mean", "std")}
+    chosen |= {"size": size, "resize": given.get("size", int(size / own["crop_pct"])), "timm": {}}
+    chosen |= {key: value for key, value in given.items() if not key.startswith("timm.")}
+    chosen["timm"] |= {key[5:]: value for key, value in given.items() if key.startswith("timm.")}
+    options = BackboneOptions.read(chosen, f"image options of {source}")
+    if options.resize < options.size:
+        problem = f"images resized to {options.resize} and cut to {options.size} pixels"
+        raise UsageError(problem, "give resize of at least size")
+    weights = None if options.weights is None else str(Path(options.weights).expanduser().resolve())
+    kept = options.model_dump(mode="json", exclude_none=True) | (
+        {} if weights is None else {"weights": weights}
     )
-    try:
-        tower = ImageTower(config, 2)  # the width of a head that is not used
+    preprocessing = Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields)))
+    settings = {"backbone_options": options.timm, "weights": weights, "pretrained": weights is None}
+    device = pick_device(None)
+    try:  # the width is of a head that is not used
+        tower = ImageTower(ImageTowerConfig(backbone=name, preprocessing=preprocessing, **settings), 2)
     except (MismatchError, StorageError) as error:
         raise type(error)(error.message, "check the image options weights and timm") from error
     tower.eval().requires_grad_(False).to(device)
-    weights = weights_fingerprint(tower.backbone.state_dict())
+    made = weights_fingerprint(tower.backbone.state_dict())
 
     def encode(prepared: Sequence[Any], names: Sequence[str]) -> np.ndarray:
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
             return unit_rows(tower.features(pixels).cpu().numpy(), "image", names)
 
-    seen = preprocessing.model_dump(mode="json")
-    return ImageEncoder(
-        "backbone",
-        source,
-        fingerprint("backbone", weights, name, options.timm, seen),
-        tower.feature_width,
-        tower.prepare,
-        encode,
-        {"weights": options.weights or "timm's own", **tower.describe(), "timm": options.timm},
-        options=options.model_dump(mode="json", exclude_none=True),
-    )
+    key = fingerprint("backbone", made, name, options.timm, preprocessing.model_dump(mode="json"))
+    about = {"weights": weights or "timm's own", **tower.describe(), "timm": options.timm}
+    parts = (key, tower.feature_width, tower.prepare, encode, about)
+    return ImageEncoder("backbone", source, *parts, options=kept)
 
 
 def image_rows(
@@ -278,8 +262,8 @@ def image_rows(
     folder = root / encoder.fingerprint
     rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding images", unit="images")
     has = np.empty(n, dtype=bool)
-    for start in range(0, n, _BLOCK):
-        has[start : start + _BLOCK] = rows[start : start + _BLOCK].any(axis=1)
+    for here in blocks(n, _BLOCK):
+        has[here] = rows[here].any(axis=1)
         release_pages(rows)
     if missing == "error" and not has.all():
         unreadable = catalogue.ids[int(np.flatnonzero(~has)[0])]

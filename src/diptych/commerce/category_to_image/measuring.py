@@ -11,13 +11,13 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import Ranker
-from diptych.core.errors import DataError
 from diptych.evaluation.evaluate import evaluate, rows_source
 from diptych.evaluation.result import Reranking, Result
 from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import AnyMeasure, Measure
 from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
+from diptych.metrics.runs import starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
 
@@ -76,19 +76,14 @@ class Scored:
         return {way: _retrieved(one) for way, one in ranks.items()}
 
     def first(self, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
-        """Return the first k of every query, ties to the lower row.
-
-        Returns:
-            (queries, min(k, gallery)) int64 rows of the gallery, -1 where less is retrieved, and float64 scores.
-        """
-        queries, gallery = self.categories, self.products
-        if side == "i2t":
-            queries, gallery = gallery, queries
+        """Return rows of the first k, -1 where less is retrieved, and scores; of equal ones the lower row is first."""
+        sides = (self.categories, self.products)
+        queries, gallery = sides if side == "t2i" else sides[::-1]
         if not isinstance(gallery, np.ndarray):
             return sparse_top_k(queries, gallery, k)
         rows, scores = top_k(queries, gallery, k)
-        found = _is_found(scores) if self.unranked else np.ones(scores.shape, dtype=bool)
-        return np.where(found, rows, -1), np.where(found, scores, 0.0)
+        lost = self.unranked & ~_is_found(scores)
+        return np.where(lost, -1, rows), np.where(lost, 0.0, scores)
 
 
 def _is_found(scores: np.ndarray) -> np.ndarray:
@@ -99,9 +94,8 @@ def _is_found(scores: np.ndarray) -> np.ndarray:
 def _retrieved(ranks: Ranks) -> Ranks:
     """Return the ranks without positives that are not retrieved."""
     keep = _is_found(ranks.scores)
-    counts = np.bincount(ranks.queries[keep], minlength=ranks.n_queries)
+    start = starts(np.bincount(ranks.queries[keep], minlength=ranks.n_queries)).astype(np.int64)
     names = ("above", "tied", "later", "group", "scores")
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return replace(ranks, start=start, **{name: getattr(ranks, name)[keep] for name in names})
 
 
@@ -109,17 +103,8 @@ def score_rows(
     ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
 ) -> Scored:
     """Return the ranker's embeddings of candidates and of query categories."""
-    if len(categories) != len(judged.nodes):
-        sizes = f"{len(categories)} category rows for {len(judged.nodes)} categories that ask"
-        raise DataError(sizes, "give the rows of judged.nodes, in that order")
-    if len(judged.products) and int(judged.products.max()) >= len(products):
-        sizes = f"product {int(judged.products.max())} was judged, {len(products)} products have features"
-        raise DataError(sizes, "give the features of the whole catalogue that was judged")
-    rows, queries, unranked = (
-        ranker.product_rows(products)[judged.products],
-        ranker.category_rows(categories),
-        ranker.unmatched == "unranked",
-    )
+    rows, queries = ranker.product_rows(products)[judged.products], ranker.category_rows(categories)
+    unranked = ranker.unmatched == "unranked"
     if unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
         empty, none = (_APART * ~side.any(axis=1) for side in (rows, queries))
         rows = np.column_stack([rows, empty, np.ones(len(rows))]).astype(np.float32)
@@ -143,13 +128,9 @@ def measure_ranker(
     ranker's score of 0 is no ranking, such pairs give no hit at any cut-off.
     """
     rows = scored or score_rows(ranker, products, categories, judged)
-    metadata = {
-        "model": ranker.name,
-        "setting": judged.setting,
-        "relevance": judged.relevance,
-        "data": f"judged {judged.setting} by {judged.relevance}, seed {judged.seed}",
-        **(about or {}),
-    }
+    data = f"judged {judged.setting} by {judged.relevance}, seed {judged.seed}"
+    metadata = {"model": ranker.name, "setting": judged.setting, "relevance": judged.relevance, "data": data}
+    metadata |= about or {}
     if rows.unranked:
         metadata["retrieved"] = "pairs of score 0 are not retrieved"
         return evaluate(rows, None, judged.truth, measures, about=metadata)

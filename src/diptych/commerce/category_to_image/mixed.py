@@ -37,18 +37,20 @@ class Mixed(Ranker):
     """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
 
     A product without a title has an average zero-shot score; a text without an embedding has trained scores.
-
-    Attributes:
-        counts: training products by category text.
-        weights: w of categories that training never saw, saw rarely and saw often.
-        scales: mean and standard deviation of trained and of zero-shot scores.
     """
 
     trained: Ranker
     frozen: Ranker
-    counts: Mapping[str, int]
-    weights: tuple[float, float, float] = (0.0, 1.0, 1.0)
-    scales: tuple[tuple[float, float], tuple[float, float]] = ((0, 1), (0, 1))
+    counts: Mapping[str, int]  # training products by category text
+    weights: tuple[float, float, float] = (
+        0.0,
+        1.0,
+        1.0,
+    )  # w of categories never seen, seen rarely, seen often
+    scales: tuple[tuple[float, float], tuple[float, float]] = (
+        (0, 1),
+        (0, 1),
+    )  # mean, deviation of both scores
     about: Mapping[str, Any] = field(default_factory=dict)
     name = MIXED
 
@@ -63,10 +65,8 @@ class Mixed(Ranker):
         return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        # trained, zero-shot, and where there is which
         rows = self.trained.product_rows(products), self.frozen.product_rows(products)
-        there = np.ones(len(products)), products.titled
-        return np.column_stack([*rows, *there]).astype(np.float32)
+        return np.column_stack([*rows, np.ones(len(products)), products.titled]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
         trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
@@ -85,7 +85,6 @@ def _groups(counts: Mapping[str, int], categories: CategoryFeatures) -> np.ndarr
 
 
 def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
-    """Return how many training products have each text, in the mean over epochs where these draw categories."""
     epochs = range(options.epochs) if options.resample else (None,)
     drawn = np.concatenate([targets_of(catalogue, options.setting, options.seed, epoch) for epoch in epochs])
     counts = Counter(categories.texts[node] for node in drawn[drawn >= 0].tolist())
@@ -136,7 +135,6 @@ def learn_mixed(
 
 
 def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
-    """Return the better of 0 and 1, or a weight between that gains more than two standard errors; (weights, q)."""
     q = values.shape[1]
     if q < least:
         return default
@@ -148,7 +146,6 @@ def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
 
 
 def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> tuple[float, float]:
-    """Return mean and standard deviation of scores, of products that have an embedding."""
     rows: Any = ranker.product_rows(products)
     scores = rows[rows.any(axis=1)] @ ranker.category_rows(queries).T
     return (float(scores.mean()), float(scores.std()) or 1.0) if scores.size else (0.0, 1.0)

@@ -13,10 +13,9 @@ from torch.nn.functional import embedding_bag, normalize
 
 from diptych.commerce.category_to_image.features import MODALITIES, Modality
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import UsageError
 from diptych.objectives.declaration import Tempered, checked_temperature
 
-Duplicates = Literal["negatives", "masked"]  # what other pairs of the same category are to a pair
 Normalise = Literal["before", "after"]  # a hidden layer's layer norm: before the GELU or after it
 
 
@@ -38,7 +37,6 @@ class AttentionPooling(nn.Module):
         self.query = nn.Parameter(torch.zeros(width))
 
     def forward(self, bags: Bags) -> Tensor:
-        """Return (n, d) means."""
         rows, begins, places = bags.rows, bags.start[:-1], torch.arange(len(bags.rows))
         logits = (rows @ self.query / math.sqrt(rows.shape[1]))[:, None]
         # The largest is subtracted, so that no exponential overflows; it changes no weight and has no gradient.
@@ -94,39 +92,27 @@ class CategoryProductModel(nn.Module):
     ) -> None:
         super().__init__()
         self.modalities: tuple[Modality, ...] = tuple(one for one in MODALITIES if one in widths)
-        self.widths = {one: widths[one] for one in self.modalities}
-        self.width = width
-        self.product_head = ProjectionHead(sum(self.widths.values()), hidden, width, normalise, dropout)
+        self.width, inputs = width, sum(widths.values())
+        self.product_head = ProjectionHead(inputs, hidden, width, normalise, dropout)
         self.category_head = ProjectionHead(category_width, hidden, width, normalise, dropout)
         self.missing = nn.Parameter(torch.zeros(len(self.modalities), hidden))
         attends = attributes == "attention" and "attributes" in self.modalities
-        self.attention = AttentionPooling(self.widths["attributes"]) if attends else None
+        self.attention = AttentionPooling(widths["attributes"]) if attends else None
 
     def products(
-        self,
-        rows: Mapping[Modality, Tensor | Bags],
-        present: Mapping[Modality, Tensor] | None = None,
+        self, rows: Mapping[Modality, Tensor | Bags], present: Mapping[Modality, Tensor] | None = None
     ) -> Tensor:
         """(n, width) unit rows p of products: g_p of their image, title and attributes end to end (Eq. 7.6).
 
-        Args:
-            rows: (n, d) of every modality of the model; of attributes their mean, or :class:`Bags` for attention.
-            present: (n,) booleans of modalities that some products lack; of others all products have it.
+        ``rows`` are (n, d) of every modality, of attributes their mean or :class:`Bags`; ``present``: (n,) booleans of
+        modalities that some products lack.
         """
         parts, absent = [], []
         for one in self.modalities:
-            if one not in rows:
-                problem = f"no {one} rows for a model of {', '.join(self.modalities)}"
-                raise MismatchError(problem, f"give {one} rows")
             given = rows[one]
             if isinstance(given, Bags):
                 assert self.attention is not None, "a model of means takes means"
                 given = self.attention(given)
-            if given.shape[1] != self.widths[one]:
-                raise MismatchError(
-                    f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
-                    "give rows of the encoder that the model was trained with",
-                )
             lacks = given.new_zeros(len(given), dtype=torch.bool)
             if present is not None and one in present:
                 lacks = ~present[one]
@@ -146,7 +132,6 @@ class CategoryProductModel(nn.Module):
         categories: Tensor,
         present: Mapping[Modality, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return unit rows p of products and c of categories."""
         return self.products(rows, present), self.categories(categories)
 
 
@@ -154,25 +139,20 @@ def pair_losses(
     scores: Tensor,
     temperature: float | Tensor = 1.0,
     same: Tensor | None = None,
-    *,
-    duplicates: Duplicates = "negatives",
     margins: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
 
     Args:
         scores: (β, β) cosines of category j and product k; pairs are on the diagonal.
-        temperature: τ.
-        same: (β, β) booleans: whether pairs j and k are of one category; for ``masked``.
+        same: (β, β) booleans: pairs of one category, masked out of each other's sums; None: they are negatives.
         margins: (β, β) of :func:`tree_margins`, added to the scores.
     """
     checked_temperature(temperature)
     if scores.dim() != 2 or scores.shape[0] != scores.shape[1]:
         raise UsageError(f"scores of shape {tuple(scores.shape)}", "give one row and one column per pair")
     logits = (scores if margins is None else scores + margins) / temperature
-    if duplicates == "masked":
-        if same is None:
-            raise UsageError("duplicates are masked, but same does not say which they are", "give same")
+    if same is not None:
         own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
         logits = logits.masked_fill(same & ~own, -math.inf)
     to_category, to_product = (rows.logsumexp(dim=1) - rows.diagonal() for rows in (logits.T, logits))
@@ -185,45 +165,26 @@ def category_product_loss(
     temperature: float | Tensor = 1.0,
     balance: float = 0.5,
     same: Tensor | None = None,
-    *,
-    duplicates: Duplicates = "negatives",
     margins: Tensor | None = None,
 ) -> Tensor:
-    """Return the loss L of Eq. 7.9, a scalar, of a batch of category–product pairs.
-
-    Args:
-        categories: (β, d) rows; those of pair j and of any pair of the same category are equal.
-        products: (β, d) rows, in the same order.
-        temperature: τ.
-        balance: λ in [0, 1], the weight of product→category.
-    """
-    if categories.dim() != 2 or categories.shape != products.shape:
-        problem = f"categories are {tuple(categories.shape)}, products {tuple(products.shape)}"
-        raise UsageError(problem, "give (pairs, width) rows of both")
+    """Return the loss L of Eq. 7.9 of (β, d) rows of pairs; ``balance`` is λ, the weight of product→category."""
     scores = normalize(categories, dim=1) @ normalize(products, dim=1).T
-    return CategoryProductLoss(temperature, False, balance, duplicates).forward(scores, same, margins)
+    return CategoryProductLoss(temperature, balance=balance).forward(scores, same, margins)
 
 
 class CategoryProductLoss(Tempered):
     """Eq. 7.9 over cosines, with its hyper-parameters and, where it is learned, the temperature."""
 
     def __init__(
-        self,
-        temperature: float | Tensor = 1.0,
-        learn_temperature: bool = False,
-        balance: float = 0.5,
-        duplicates: Duplicates = "negatives",
+        self, temperature: float | Tensor = 1.0, learn_temperature: bool = False, balance: float = 0.5
     ) -> None:
         super().__init__(temperature, learn_temperature)
         if not 0 <= balance <= 1:
             raise UsageError(f"balance {balance}", "give λ between 0 and 1")
-        self.balance, self.duplicates = balance, duplicates
+        self.balance = balance
 
     def forward(self, scores: Tensor, same: Tensor | None = None, margins: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        """Return the loss of (β, β) cosines of categories and products, a scalar."""
-        to_category, to_product = pair_losses(
-            scores, self.temperature, same, duplicates=self.duplicates, margins=margins
-        )
+        to_category, to_product = pair_losses(scores, self.temperature, same, margins)
         return (self.balance * to_category + (1 - self.balance) * to_product).mean()
 
 
@@ -240,5 +201,5 @@ def tree_margins(
 
 
 def greatest_distance(tree: CategoryTree, nodes: np.ndarray) -> int:
-    """Return the most edges there could be between two of ``nodes``: twice the depth of the deepest."""
+    """Return the most edges there could be between two of ``nodes``."""
     return int(2 * tree.depth[nodes].max(initial=1))

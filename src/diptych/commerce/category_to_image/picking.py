@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -60,7 +60,6 @@ class Picks:
         return np.where(self.catalogue.place[self.products] < 0, -1, found).astype(np.int8)
 
     def counts(self) -> dict[str, int]:
-        """Count categories and images, and how many of them are right."""
         sizes = np.diff(self.start)
         return {
             "categories": len(sizes),
@@ -75,33 +74,24 @@ class Picks:
         }
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield one JSON-able object per category, in the order of the nodes."""
-        tree = self.catalogue.tree
+        shop, tree = self.catalogue, self.catalogue.tree
+        path_of = getattr(shop.collection.source, "path", None)
         for node, path in enumerate(tree.paths):
-            yield {
-                "path": list(path),
-                "category": tree.text(node),
-                "code": tree.codes.get(path),
-                "query": self.texts[node],
-                "pictured_products": int(self.there[node]),
-                "products": [self._entry(at) for at in range(self.start[node], self.start[node + 1])],
-            }
-
-    def _entry(self, at: int) -> dict[str, Any]:
-        shop, product = self.catalogue, int(self.products[at])
-        image, file_of = int(shop.picture_rows[product]), getattr(shop.collection.source, "path", None)
-        return {
-            "id": shop.ids[product],
-            "score": float(self.scores[at]),
-            "title": shop.titles[product],
-            "item": shop.collection.image_ids[image],
-            "file": None if file_of is None else str(file_of(int(shop.collection.source_rows[image]))),
-            "categories": [list(shop.tree.paths[node]) for node in shop.places_of(product).tolist()],
-            "of_the_category": {1: True, 0: False, -1: None}[int(self.right[at])],
-        }
+            products = []
+            for at in range(self.start[node], self.start[node + 1]):
+                product = int(self.products[at])
+                image, own = int(shop.picture_rows[product]), shop.places_of(product).tolist()
+                one: dict[str, Any] = {"id": shop.ids[product], "score": float(self.scores[at])}
+                one |= {"title": shop.titles[product], "item": shop.collection.image_ids[image]}
+                one["file"] = path_of and str(path_of(int(shop.collection.source_rows[image])))
+                one["categories"] = [list(tree.paths[place]) for place in own]
+                one["of_the_category"] = bool(self.right[at]) if self.right[at] >= 0 else None
+                products.append(one)
+            names = {"path": list(path), "category": tree.text(node), "code": tree.codes.get(path)}
+            counts = {"query": self.texts[node], "pictured_products": int(self.there[node])}
+            yield {**names, **counts, "products": products}
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``picks.json`` into ``folder``, whole or not at all; return the file."""
         shop, file = self.catalogue, Path(folder) / PICKS
         content = {
             "catalogue": {"name": shop.name, "fingerprint": shop.fingerprint, "products": len(shop)},
@@ -141,13 +131,9 @@ def pick(
 ) -> Picks:
     """Pick the best ``k`` pictured products of each category, and no more than it has itself.
 
-    Scores are exact, of equal ones the earlier product is first. Memory is a block of scores.
-
-    Args:
-        categories: (nodes, d) float32 rows of all of the tree's categories, dense or sparse.
-        products: (n, d) float32 rows of the same kind, which may be memory-mapped.
-        beyond: fill up to ``k`` with other categories' products; implied where no product has a category.
-        unmatched: the ranker's: whether a product of score 0 is picked.
+    Scores are exact, of equal ones the earlier product is first. Memory is a block of scores. ``categories`` are
+    (nodes, d) float32 rows, ``products`` (n, d) of the same kind, which may be memory-mapped. With ``beyond`` other
+    categories' products fill up to ``k``; so they do where no product has a category. ``unmatched`` is the ranker's.
     """
     if unknown := [one for one in distinct if one not in get_args(Distinct)]:
         raise UsageError(f"distinct by {unknown[0]!r}", f"some of {', '.join(get_args(Distinct))}")
@@ -170,7 +156,7 @@ def pick(
         some = np.flatnonzero(np.diff(start))
         groups = [(np.array([node]), members[start[node] : start[node + 1]]) for node in some]
     find: Any = top_k if isinstance(products, np.ndarray) else sparse_top_k
-    first, found = _FirstDistinct(catalogue, distinct), [(members[:0], np.empty(0))] * len(most)
+    keys_of, found = _identity(catalogue, distinct), [(members[:0], np.empty(0))] * len(most)
     for left, shown in groups:
         gallery, depth = products if len(shown) == len(catalogue) else products[shown], k
         while len(left):  # deeper for those that show too much twice
@@ -179,7 +165,9 @@ def pick(
                 rows, scores = find(categories[left[here]], gallery, depth)
                 for node, mine, own in zip(left[here].tolist(), rows, scores, strict=True):
                     matched = (mine >= 0) & (own != 0 if unmatched == "unranked" else True)
-                    found[node] = first(shown[mine[matched]], own[matched], int(most[node]))
+                    ranked = shown[mine[matched]]
+                    kept = _distinct(ranked.tolist(), keys_of, int(most[node]))
+                    found[node] = ranked[kept], own[matched][kept]
                     if len(found[node][0]) < most[node] and mine[-1] >= 0 and depth < len(shown):
                         unsatisfied.append(node)
             left, depth = np.array(unsatisfied, dtype=np.int64), len(shown) if depth >= _DEEP else 4 * depth
@@ -196,33 +184,31 @@ def pick(
     )
 
 
-class _FirstDistinct:
-    """Keeps, of ranked products, the first that show something else each."""
+def _identity(catalogue: Catalogue, by: Sequence[Distinct]) -> Callable[[int], list[object]]:
+    """Return a function from a product to what no other pick of a category may share with it."""
+    collection = catalogue.collection
+    content = cache(collection.source.content)
 
-    def __init__(self, catalogue: Catalogue, by: Sequence[Distinct]) -> None:
-        self.catalogue, self.by = catalogue, by
-        self._contents: dict[int, str] = {}
+    def keys(product: int) -> list[object]:
+        image = int(collection.source_rows[catalogue.picture_rows[product]])
+        title = catalogue.titles[product].casefold() if "title" in by else ""
+        return [
+            image,
+            *([title] if title else []),
+            *([("content", content(image))] if "content" in by else []),
+        ]
 
-    def __call__(self, products: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first ``k`` and their scores."""
-        kept: list[int] = []
-        seen: set[object] = set()
-        for place, product in enumerate(products.tolist()):
-            if len(kept) == k:
-                break
-            keys = list(self._keys(product))
-            if seen.isdisjoint(keys):
-                seen.update(keys)
-                kept.append(place)
-        return products[kept], scores[kept]
+    return keys
 
-    def _keys(self, product: int) -> Iterator[object]:
-        collection, title = self.catalogue.collection, self.catalogue.titles[product]
-        image = int(collection.source_rows[self.catalogue.picture_rows[product]])
-        yield image
-        if "title" in self.by and title:
-            yield title.casefold()
-        if "content" in self.by:
-            if image not in self._contents:
-                self._contents[image] = collection.source.content(image)
-            yield ("content", self._contents[image])
+
+def _distinct(products: Sequence[int], keys_of: Callable[[int], list[object]], k: int) -> list[int]:
+    """Return the places of the first ``k`` products that show something else each."""
+    kept: list[int] = []
+    seen: set[object] = set()
+    for place, product in enumerate(products):
+        if len(kept) == k:
+            break
+        if seen.isdisjoint(keys := keys_of(product)):
+            seen.update(keys)
+            kept.append(place)
+    return kept

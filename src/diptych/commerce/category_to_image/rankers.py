@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -30,10 +30,8 @@ _K1, _B = 1.5, 0.75  # of BM25
 class Ranker(ABC):
     """A ready model, trained or not.
 
-    Attributes:
-        name: ``bm25``, ``sentence``, ``clip``, ``clip-ita``, …
-        unmatched: the meaning of a score of exactly 0. ``unranked``: product and category have nothing in common, no
-            word or no embedding, so the product is not retrieved; ``ranked``: a score like others.
+    Where ``unmatched`` is ``unranked``, a score of exactly 0 means that product and category have nothing in common, no
+    word or no embedding, and the product is not retrieved.
     """
 
     name: str
@@ -97,17 +95,16 @@ class BM25(Ranker):
             "words": "lower case, hyphens and apostrophes closed, plurals folded, no word dropped",
             "statistics": f"of the titles of the {len(self._place):,} products that are ordered",
             "vocabulary": self._rows.shape[1],
-            "unmatched": "products without a word of the category are not retrieved",
             "fingerprint": self.fingerprint,
         }
 
     def product_rows(self, products: ProductFeatures) -> csr_array:
         places = [self._place.get(one, -1) for one in zip(products.ids, products.titles, strict=True)]
         if -1 in places:
+            odd = f"{products.ids[places.index(-1)]!r} with this title is none of them"
+            problem = f"BM25 was made for {len(self._place):,} products, {odd}"
             raise MismatchError(
-                f"BM25 was made for {len(self._place):,} products, {products.ids[places.index(-1)]!r} with this "
-                "title is none of them",
-                "make it for the products that are ordered: its statistics are theirs",
+                problem, "make it for the products that are ordered: its statistics are theirs"
             )
         return self._rows[places]
 
@@ -142,12 +139,10 @@ class ZeroShot(Ranker):
     def _rows(
         self, features: ProductFeatures | CategoryFeatures, rows: np.ndarray | None, what: str
     ) -> np.ndarray:
-        found = (features.about.get(self.side) or {}).get("fingerprint")
-        if rows is None or found != self._encoder["fingerprint"]:
-            raise MismatchError(
-                f"{self.name} was made for rows of {self._encoder['fingerprint']}, those of the {what} are of {found}",
-                "make the features of both with the same FeatureMaker",
-            )
+        found, own = (features.about.get(self.side) or {}).get("fingerprint"), self._encoder["fingerprint"]
+        if rows is None or found != own:
+            problem = f"{self.name} was made for rows of {own}, those of the {what} are of {found}"
+            raise MismatchError(problem, "make the features of both with the same FeatureMaker")
         return rows
 
 
@@ -159,9 +154,10 @@ class ClipRanker(ZeroShot):
     def __init__(self, products: ProductFeatures) -> None:
         super().__init__(products)
         if self._encoder.get("kind") != "dual":
+            source = self._encoder.get("source", "none")
+            problem = f"clip needs a dual encoder, and pictures were encoded by {source}"
             raise UsageError(
-                f"clip needs a dual encoder, and pictures were encoded by {self._encoder.get('source', 'none')}",
-                "give one as image encoder (CLIP, or one that was trained), or leave clip out",
+                problem, "give one as image encoder (CLIP, or one that was trained), or leave clip out"
             )
 
 
@@ -179,37 +175,25 @@ RANKERS: dict[str, Callable[[ProductFeatures], Ranker]] = {
 """Rankers that need no training, by name: made from the products that are ranked."""
 
 
-def product_rows(ranker: Ranker, features: ProductFeatures, block: int = _BLOCK) -> np.ndarray | csr_array:
-    """Return (n, d) float32 embeddings of all products in memory, encoded ``block`` at a time."""
-    parts: list[Any] = list(_blocks(ranker, features, block))
-    if len(parts) < 2:
-        return parts[0] if parts else ranker.product_rows(features)
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    from scipy.sparse import csr_array, vstack
-
-    return csr_array(vstack(parts, format="csr"))
-
-
 def product_embeddings(
     ranker: Ranker, features: ProductFeatures, folder: Path | str, *, data: str, about: dict[str, Any]
 ) -> Embeddings:
-    """Write the same embeddings to ``folder`` block by block, and open them."""
-    blocks = _blocks(ranker, features, _BLOCK)
+    """Write (n, d) float32 embeddings of all products to ``folder`` block by block, and open them."""
+    n = len(features)
+
+    def rows_of(begin: int) -> np.ndarray | csr_array:
+        rows = np.arange(begin, min(begin + _BLOCK, n))
+        return ranker.product_rows(features if n <= _BLOCK else features.part(rows))
+
+    blocks = map(rows_of, track(range(0, n, _BLOCK), "products", unit="blocks"))
     first = next(blocks, None)
     if not isinstance(first, np.ndarray):
-        problem = f"{ranker.name} has no dense rows of {len(features):,} products"
+        problem = f"{ranker.name} has no dense rows of {n:,} products"
         raise UsageError(problem, "take a ranker that embeds, such as clip")
     maker, metadata = ranker.fingerprint, {"ranker": ranker.describe(), **about}
-    plan = RowPlan({"encoder": maker, "data": data}, len(features), (first.shape[1],), _BLOCK)
-    with RowStore.begin(Path(folder), plan) as store:
+    with RowStore.begin(
+        Path(folder), RowPlan({"encoder": maker, "data": data}, n, (first.shape[1],), _BLOCK)
+    ) as store:
         for number, rows in enumerate(chain([first], blocks)):
             store.write(number, np.asarray(rows))
     return store.finish(lambda rows: Embeddings(features.ids, rows, maker, data, "product", metadata))
-
-
-def _blocks(ranker: Ranker, features: ProductFeatures, block: int) -> Iterator[np.ndarray | csr_array]:
-    n = len(features)
-    for begin in track(range(0, n, block), "products", unit="blocks"):
-        part = features if n <= block else features.part(np.arange(begin, min(begin + block, n)))
-        yield ranker.product_rows(part)

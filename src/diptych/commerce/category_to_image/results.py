@@ -37,6 +37,7 @@ from diptych.core.table import Table
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.paired import correction_text, paired
 
 RESULTS = "results.json"
@@ -80,19 +81,15 @@ class EvaluationProtocol(Artifact, kind="category_evaluation", version=2, recrea
         return fingerprint(asdict(self))
 
     def line(self, seeds: Sequence[int] = ()) -> str:
-        """Return how numbers were made, for the line under every table."""
         way = "as the chapter says (compat published)" if self.published else "by our defaults"
         trained = f"trained {way}, seeds {', '.join(map(str, seeds))}"
-        parts = [
-            f"relevance by {self.relevance}",
-            f"a category's text is its {self.query.replace('unique', 'name, or its path where names repeat')}",
-            f"{self.given}, nothing fitted" if self.given else trained,
-            f"judged with seed {self.judged_seed}",
+        query = self.query.replace("unique", "name, or its path where names repeat")
+        return (
+            f"relevance by {self.relevance}; a category's text is its {query}; "
+            f"{f'{self.given}, nothing fitted' if self.given else trained}; judged with seed {self.judged_seed}; "
             "P@k over k, mAP@k over min(k, relevant products), mAP-hits@k over those found (compat), R-precision "
-            "over relevant products",
-            "ties expected",
-        ]
-        return "; ".join(parts)
+            "over relevant products; ties expected"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,25 +121,19 @@ def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Differ
         [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
     ]
     tests = paired(gaps, [np.arange(len(gap)) for (gap,) in gaps], how=how, correction="holm")
-    return [
-        Difference(
-            *(model, "t2i", name, test.difference, test.low, test.high, test.p, test.p_t, test.corrected),
-            better=None if test.difference == 0 else test.difference > 0,
-        )
-        for (model, name), test in zip(pairs, tests, strict=True)
-    ]
+    found = []
+    for (model, name), test in zip(pairs, tests, strict=True):
+        numbers = (test.difference, test.low, test.high, test.p, test.p_t, test.corrected)
+        better = None if test.difference == 0 else test.difference > 0
+        found.append(Difference(model, "t2i", name, *numbers, better=better))
+    return found
 
 
 def _comparison_line(baseline: str, tested: int, how: Bootstrap) -> str:
     resamples = f"from {how.samples:,} resamples of categories, seed {how.seed}"
-    return "; ".join(
-        [
-            f"differences to {baseline}",
-            *([f"{100 * how.confidence:g} % intervals {resamples}"] if how.samples else []),
-            "p of 10,000 random swaps per category, two-sided",
-            correction_text("holm", tested),
-        ]
-    )
+    intervals = f"{100 * how.confidence:g} % intervals {resamples}; " if how.samples else ""
+    swaps = "p of 10,000 random swaps per category, two-sided"
+    return f"differences to {baseline}; {intervals}{swaps}; {correction_text('holm', tested)}"
 
 
 def baseline_of(models: Sequence[str]) -> str:
@@ -161,24 +152,14 @@ def setting_numbers(
         for model, of in cells.items()
     }
     differences = compare_models(values, base, how)
-    line = (
-        f"{len(judged.nodes):,} categories ask {len(judged.products):,} products, "
-        f"{int(relevant.min()):,}–{int(relevant.max()):,} relevant ones each"
-    )
+    line = f"{len(judged.nodes):,} categories ask {len(judged.products):,} products, "
+    line += f"{int(relevant.min()):,}–{int(relevant.max()):,} relevant ones each"
     if judged.without_category:
         line += f"; {judged.without_category:,} products without a category are no candidates"
-    by_model: dict[str, dict[str, Any]] = {}
+    depth, seen = tree.depth[judged.nodes], {}
     for model, of in cells.items():
-        own = {
-            "levels": _groups(values[model], [tree.depth[judged.nodes]] * len(of)),
-            "seen": _groups(values[model], [one.seen for one in of if one.seen is not None]),
-            "errors": _errors(test, of),
-            "siblings": _siblings(test, judged, of),
-            "examples": _examples(test, of[0], relevant),
-        }
-        for name, entry in own.items():
-            by_model.setdefault(name, {})[model] = entry
-    known = [one.seen for of in cells.values() for one in of if one.seen is not None]
+        seen[model] = [one.seen for one in of if one.seen is not None]
+    known = [mask for masks in seen.values() for mask in masks]
     means = {model: np.mean(values[model]["mAP@10"], axis=0) for model in cells}
     return {
         "line": line,
@@ -188,7 +169,11 @@ def setting_numbers(
         "baseline": base if differences else None,
         "comparison": _comparison_line(base, len(differences), how) if differences else None,
         "differences": [{**asdict(one), "verdict": one.verdict} for one in differences],
-        **by_model,
+        "levels": {model: _groups(values[model], [depth] * len(of)) for model, of in cells.items()},
+        "seen": {model: _groups(values[model], masks) for model, masks in seen.items()},
+        "errors": {model: _errors(test, of) for model, of in cells.items()},
+        "siblings": {model: _siblings(test, judged, of) for model, of in cells.items()},
+        "examples": {model: _examples(test, of[0], relevant) for model, of in cells.items()},
         "unseen": [  # the query categories that no training of any seed saw
             {
                 "category": list(tree.paths[int(judged.nodes[row])]),
@@ -203,29 +188,27 @@ def setting_numbers(
 def _row(
     model: str, cells: Sequence[Cell], values: Mapping[str, Sequence[np.ndarray]], how: Bootstrap
 ) -> dict[str, Any]:
-    """Return a row of the table: shares in [0, 1], spread over seeds, intervals over categories."""
     table = np.stack([np.mean(values[name], axis=0) for name in CATEGORY_MEASURES], axis=1)
-    drawn = resampled_sums(table, how) / len(table)
-    ends = dict(zip(CATEGORY_MEASURES, drawn.T, strict=True))
-    row: dict[str, Any] = {"model": model, "label": _LABELS.get(model, model.upper())}
-    row["trained"] = cells[0].about["trained"]
-    for part, way, names in (
-        ("values", "t2i", CATEGORY_MEASURES),
-        ("products", "i2t", PRODUCT_MEASURES),
-        ("leaderboard", "t2i", LEADERBOARD),
-    ):
-        row[part] = {}
-        for name in names:
-            scores = [one.result.score(name, way) for one in cells]
-            spread = Spread(tuple(one.value for one in scores))
-            low, high = (interval(ends[name], how.confidence) if part == "values" else None) or (None, None)
-            entry = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
-            row[part][name] = entry | {"chance": scores[0].chance, "low": low, "high": high}
-    return row
+    ends = dict(zip(CATEGORY_MEASURES, (resampled_sums(table, how) / len(table)).T, strict=True))
+
+    def numbers(name: str, way: Direction, with_interval: bool = False) -> dict[str, Any]:
+        scores = [one.result.score(name, way) for one in cells]
+        spread = Spread(tuple(one.value for one in scores))
+        low, high = (interval(ends[name], how.confidence) if with_interval else None) or (None, None)
+        entry = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
+        return entry | {"chance": scores[0].chance, "low": low, "high": high}
+
+    return {
+        "model": model,
+        "label": _LABELS.get(model, model.upper()),
+        "trained": cells[0].about["trained"],
+        "values": {name: numbers(name, "t2i", True) for name in CATEGORY_MEASURES},
+        "products": {name: numbers(name, "i2t") for name in PRODUCT_MEASURES},
+        "leaderboard": {name: numbers(name, "t2i") for name in LEADERBOARD},
+    }
 
 
 def _groups(values: Mapping[str, Sequence[np.ndarray]], groups: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-    """Return the measures of groups of categories; a seed without a category of a group does not count in it."""
     found = []
     for group in np.unique(groups).tolist() if groups else ():
         masks = [one == group for one in groups]
@@ -244,19 +227,15 @@ def _errors(test: Catalogue, cells: Sequence[Cell]) -> dict[str, Any]:
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
-    groups: dict[str, Any] = {"all": np.full(len(nodes), True), "seen": None, "unseen": None}
-    if all(one.seen is not None for one in cells):
-        seen = np.concatenate([one.seen for one in cells if one.seen is not None])
-        groups |= {"seen": seen, "unseen": ~seen}
-    counts = {
-        name: None if rows is None else count_errors(test.tree, nodes[rows], found[rows], right[rows])
-        for name, rows in groups.items()
-    }
-    return {"runs": len(cells), **counts}
+    counts: dict[str, Any] = {"runs": len(cells), "seen": None, "unseen": None}
+    counts["all"] = count_errors(test.tree, nodes, found, right)
+    if known := [one.seen for one in cells if one.seen is not None]:
+        for name, rows in {"seen": np.concatenate(known), "unseen": ~np.concatenate(known)}.items():
+            counts[name] = count_errors(test.tree, nodes[rows], found[rows], right[rows])
+    return counts
 
 
 def _siblings(test: Catalogue, judged: Judged, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """Return the siblings that products are taken for, summed over seeds."""
     truth, guess = np.tile(judged.labels, len(cells)), np.concatenate([one.guess for one in cells])
     pairs = confused_siblings(test.tree, truth, guess, _SIBLINGS)
     return [one | {side: list(test.tree.paths[one[side]]) for side in ("left", "right")} for one in pairs]
@@ -264,26 +243,23 @@ def _siblings(test: Catalogue, judged: Judged, cells: Sequence[Cell]) -> list[di
 
 def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
     """Return first products of the first seed: right ones, then wrong ones of every kind."""
-    tree, shown = test.tree, []
-    kinds = kinship(tree, cell.nodes, np.maximum(cell.found, 0))
-    for wrong in (False, True):
-        rows = choose_examples(tree, cell.nodes, cell.found, cell.right, cell.score, _EXAMPLES, wrong=wrong)
-        for row in rows.tolist():
-            product = int(cell.first[row])
-            shown.append(
-                {
-                    "category": list(tree.paths[cell.nodes[row]]),
-                    "found": list(tree.paths[cell.found[row]]),
-                    "kind": KINSHIPS[kinds[row]],
-                    "right": not wrong,
-                    "product": str(test.ids[product]),
-                    "row": product,
-                    "title": str(test.titles[product]),
-                    "score": float(cell.score[row]),
-                    "relevant": int(relevant[row]),
-                }
-            )
-    return shown
+    paths, first = test.tree.paths, (cell.nodes, cell.found, cell.right, cell.score, _EXAMPLES)
+    kinds = kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
+    return [
+        {
+            "category": list(paths[cell.nodes[row]]),
+            "found": list(paths[cell.found[row]]),
+            "kind": KINSHIPS[kinds[row]],
+            "right": not wrong,
+            "product": str(test.ids[cell.first[row]]),
+            "row": int(cell.first[row]),
+            "title": str(test.titles[cell.first[row]]),
+            "score": float(cell.score[row]),
+            "relevant": int(relevant[row]),
+        }
+        for wrong in (False, True)
+        for row in choose_examples(test.tree, *first, wrong=wrong).tolist()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +284,6 @@ class ModelsEvaluation:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """Data, encoders, notes and further metadata."""
         found: Mapping[str, Any] = self.numbers["about"]
         return found
 
@@ -318,17 +293,14 @@ class ModelsEvaluation:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Untrained ones first."""
         return tuple(row["model"] for row in next(iter(self.numbers["settings"].values()))["table"])
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of trained models; others are measured once."""
         return tuple(self.about["seeds"])
 
     @property
     def baseline(self) -> str:
-        """The model that others are compared with."""
         return baseline_of(self.models)
 
     def cells(self, setting: str, model: str) -> list[Cell]:
@@ -344,7 +316,6 @@ class ModelsEvaluation:
         return Spread(tuple(one.result.value(measure, direction) for one in self.cells(setting, model)))
 
     def sections(self) -> dict[str, list[Table | Chart]]:
-        """Return tables and charts by what they answer."""
         from diptych.commerce.category_to_image.tables import evaluation_sections
 
         return evaluation_sections(self.numbers["settings"], self.baseline, self.models)
@@ -353,9 +324,7 @@ class ModelsEvaluation:
         return [one for part in self.sections().values() for one in part if isinstance(one, Table)]
 
     def charts(self) -> list[Chart]:
-        """Return the charts of the baseline."""
         return [one for part in self.sections().values() for one in part if isinstance(one, Chart)]
 
     def line(self) -> str:
-        """Return the protocol in one line, to be printed with every number."""
         return str(self.numbers["line"])

@@ -28,7 +28,7 @@ from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path
-from diptych.core.reading import file_errors, read_log
+from diptych.core.reading import file_errors
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
@@ -53,15 +53,12 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
         catalogue: Catalogue,
         data: Mapping[str, Any],
     ) -> CategoryRun:
-        """Write what using a model takes into the folder that it was trained in."""
         import pyarrow
         import pyarrow.parquet as parquet
 
         from diptych.training.run import environment
 
         folder, tree = Path(folder), catalogue.tree
-        if not (folder / "model").is_dir():
-            raise UsageError(f"no model was trained in {folder}", "train with out= that folder first")
         maker.save(folder / "encoders")
         splits = {"id": list(map(str, catalogue.ids)), "split": list(catalogue.splits)}
         with atomic_path(folder / "splits.parquet") as temporary:
@@ -94,39 +91,29 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
 
     @cached_property
     def model(self) -> TrainedModel:
-        """The trained heads."""
         from diptych.commerce.category_to_image.trained import TrainedModel
 
         return TrainedModel.open(self.folder / "model")
 
     @property
     def options(self) -> TrainOptions:
-        """The options of the training."""
         return self.model.options
 
     @cached_property
     def maker(self) -> FeatureMaker:
-        """The frozen encoders."""
         return FeatureMaker.open(self.folder / "encoders")
 
     @cached_property
     def tree(self) -> CategoryTree:
-        """The categories of the products that it was trained on."""
         return CategoryTree(self.paths, {tuple(path): code for path, code in self.codes})
 
     @cached_property
     def splits(self) -> dict[str, str]:
-        """The split of every product, by id."""
         import pyarrow.parquet as parquet
 
         with file_errors(self.folder / "splits.parquet", fix="train it again: diptych categories train"):
             table = parquet.read_table(self.folder / "splits.parquet")
             return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
-
-    @property
-    def metrics(self) -> list[dict[str, Any]]:
-        """One entry per epoch: loss, temperature, validation measures."""
-        return [line for _, line in read_log(self.folder / "metrics.jsonl")]
 
     def features(self, catalogue: Catalogue) -> ProductFeatures:
         """Return embeddings of products by this run's encoders; products may lack images."""
@@ -135,20 +122,12 @@ class CategoryRun(Artifact, kind="category_run", version=3, recreate="diptych ca
     def category_features(self, categories: Sequence[str] | Sequence[int] | np.ndarray) -> CategoryFeatures:
         """Return embeddings of categories, given as nodes of the tree or as texts, by this run's encoders."""
         given = list(categories)
-        if given and not isinstance(given[0], str):
-            given = category_texts(self.tree, (int(node) for node in given), self.options.query)
-        return self.maker.categories([str(text) for text in given])
-
-    def describe(self) -> str:
-        """Return one line."""
-        about, options = self.about, self.about["options"]
-        trained = f"{about['model']} of {options['setting']} categories by {options['query']}"
-        return f"{trained}, {about['fingerprint']}, in {self.folder}"
+        is_texts = all(isinstance(one, str) for one in given)
+        return self.maker.categories(
+            given if is_texts else category_texts(self.tree, given, self.options.query)
+        )
 
 
-def encoder_name(about: Mapping[str, Any] | None) -> str:
-    """Return kind, names and fingerprint of an encoder."""
-    if about is None:
-        return "none"
-    words = [str(about[key]) for key in ("kind", "source", "model", "name", "fingerprint") if about.get(key)]
+def encoder_name(about: Mapping[str, Any], *keys: str) -> str:
+    words = [str(about[key]) for key in ("kind", "source", "model", *keys) if about.get(key)]
     return " ".join(dict.fromkeys(words))

@@ -51,16 +51,16 @@ def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, fol
     if engine.filters:
         settings["records"] = product_records(catalogue)
     about = {"dataset": catalogue.name, "split": split or "all", "model": run.about["model"]}
+    source = ProductSource(run=run.folder.resolve(), other=data, split=split)
     with rows_for(run, catalogue, **about) as embedded:
         built = build_index(embedded, engine.name, sample=category_rows(run, run.tree)[:_SAMPLE], **settings)
-        source = ProductSource(run=run.folder.resolve(), other=data, split=split)
         built.about[OF_PRODUCTS] = source.model_dump(mode="json")
         built.save(folder)
-    lines = [f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"]
-    if recall := built.about.get("recall"):
-        exact = f"recall@{recall['k']} against exact on {recall['queries']} categories"
-        lines.append(f"{exact}: {recall['value']:.3f}")
-    return lines
+    line = f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"
+    if not (recall := built.about.get("recall")):
+        return [line]
+    exact = f"recall@{recall['k']} against exact on {recall['queries']} categories"
+    return [line, f"{exact}: {recall['value']:.3f}"]
 
 
 def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
@@ -88,7 +88,6 @@ class ProductSearcher:
 
     @classmethod
     def open(cls, index: Index, folder: Path) -> Self:
-        """Open the run and the products that the index of a folder was made of."""
         if OF_PRODUCTS not in index.about:
             fix = "make one: diptych categories index RUN, or leave --category out"
             raise UsageError(f"{folder} is no index of products", fix)

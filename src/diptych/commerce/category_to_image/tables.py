@@ -44,7 +44,6 @@ def percent(share: float | None, note: str = "", shade: float = 0.0, colour: str
 
 
 def _count(value: float) -> Cell:
-    """Return a count that may be a mean over seeds."""
     return Cell.number(value, 0 if value == int(value) else 1)
 
 
@@ -73,21 +72,22 @@ def leaderboard_table(setting: str, numbers: Numbers) -> Table:
 
 def _scores(caption: str, numbers: Numbers, heads: Mapping[str, tuple[str, str]], **more: Any) -> Table:
     """Return a row per model and one of chance; ``heads``: part and measure of every column."""
-    verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
-    rows = [[row[part][name] for part, name in heads.values()] for row in numbers["table"]]
-    highest = [max(one["mean"] for one in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for row, own in zip(numbers["table"], rows, strict=True):
-        cells = [Cell(row["label"])]
-        for (head, (part, _)), one, most in zip(heads.items(), own, highest, strict=True):
-            best = one["mean"] == most > 0
-            mark = _MARKS.get(verdicts.get((row["model"], head), ""), "") if part == "values" else ""
+    verdicts = {("values", one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
+    best = {
+        head: max(row[part][name]["mean"] for row in numbers["table"]) for head, (part, name) in heads.items()
+    }
+    lines = [[Cell(row["label"])] for row in numbers["table"]]
+    for row, cells in zip(numbers["table"], lines, strict=True):
+        for head, (part, name) in heads.items():
+            one = row[part][name]
+            strong = one["mean"] == best[head] > 0
+            mark = _MARKS.get(verdicts.get((part, row["model"], name), ""), "")
             note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
-            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
-            cells.append(Cell(text, note, strong=best, value=one["mean"]))
-        lines.append(cells)
-    lines.append([Cell("chance"), *(percent(one["chance"]) for one in rows[0])])
-    return Table(caption, ("Model", *heads), lines, **more)
+            text = f"{100 * one['mean']:.1f}{' *' if strong else ''}{mark}"
+            cells.append(Cell(text, note, strong=strong, value=one["mean"]))
+    first = numbers["table"][0]
+    chance = [percent(first[part][name]["chance"]) for part, name in heads.values()]
+    return Table(caption, ("Model", *heads), [*lines, [Cell("chance"), *chance]], **more)
 
 
 def interval_table(setting: str, numbers: Numbers) -> Table:
@@ -101,21 +101,18 @@ def interval_table(setting: str, numbers: Numbers) -> Table:
 def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
     """Return one measure of every model on every level of the tree."""
     first = next(iter(numbers["levels"].values()))
-    rows = []
+    shown, rows = first if len(first) > 1 else [], []
     for row in numbers["table"]:
-        levels = numbers["levels"][row["model"]] if len(first) > 1 else []
-        means = [one["values"][measure]["mean"] for one in levels]
+        means = [one["values"][measure]["mean"] for one in numbers["levels"][row["model"]][: len(shown)]]
         shaded = [percent(mean, shade=mean) for mean in means]
         rows.append([Cell(row["label"]), _with_interval(row["values"][measure]), *shaded])
-    heads = [f"{one['group']} ({one['categories']:,.0f})" for one in (first if len(first) > 1 else [])]
+    heads = [f"{one['group']} ({one['categories']:,.0f})" for one in shown]
     after = "Per cent; level 1 is the most general; in brackets: query categories of the level."
-    caption = f"{measure} by level: {setting_name(setting).lower()}"
-    folded = measure != LEVEL_MEASURES[0]
+    caption, folded = f"{measure} by level: {setting_name(setting).lower()}", measure != LEVEL_MEASURES[0]
     return Table(caption, ("Model", "all, 95 %", *heads), rows, after=after, folded=folded)
 
 
 def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> list[tuple[str, str, str, Numbers]]:
-    """Return model, its label, setting and numbers, of every model in every setting."""
     return [
         (model, next(row["label"] for row in numbers["table"] if row["model"] == model), setting, numbers)
         for model in models
@@ -188,16 +185,15 @@ def evaluation_sections(
     settings: Mapping[str, Numbers], base: str, models: Sequence[str]
 ) -> dict[str, list[Table | Chart]]:
     """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
-    rest, each = [model for model in models if model != base], settings.items()
-    seen = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
-    errors = [error_table(settings, [base])] + ([error_table(settings, rest, folded=True)] if rest else [])
-    charts = [_level_chart(settings, base, measure) for measure in LEVEL_MEASURES]
+    each, rest = settings.items(), [model for model in models if model != base]
+    parts = [([base], False), *([(rest, True)] if rest else [])]
+    seen = [seen_table(settings, some, folded) for some, folded in parts]
+    errors = [error_table(settings, some, folded) for some, folded in parts]
     offsets = [_error_chart(settings, base, name) for name in _OFFSETS]
     return {
         "Which model finds products": [of(*one) for one in each for of in (measure_table, interval_table)],
         "Measures of leaderboards": [leaderboard_table(*one) for one in each],
-        "Levels of the tree": [level_table(*one, measure) for one in each for measure in LEVEL_MEASURES]
-        + [chart for chart in charts if chart.series],
+        "Levels of the tree": [level_table(*one, measure) for one in each for measure in LEVEL_MEASURES],
         "Seen and unseen categories": [one for one in seen if one is not None],
         "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
         "Errors of the first product": [*errors, *(chart for chart in offsets if chart.series)],
@@ -205,58 +201,43 @@ def evaluation_sections(
     }
 
 
-def _level_chart(settings: Mapping[str, Numbers], model: str, measure: str) -> Chart:
-    lines = []
-    for name, numbers in settings.items():
-        levels = numbers["levels"][model]
-        y = [100 * one["values"][measure]["mean"] for one in levels]
-        if len(levels) > 1:
-            lines.append(Series(setting_name(name), y, [one["group"] for one in levels]))
-    return Chart(
-        f"{model.upper()}: {measure} by level", lines, "level of the query category", f"{measure} in %"
-    )
-
-
 def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Chart:
     """Return how far off the errors of a model are (thesis Figure 7.2)."""
-    (title, x), counts = _OFFSETS[name], {}
+    counts = {}
     for setting, numbers in settings.items():
         errors = numbers["errors"][model]
         if found := {int(key): value for key, value in errors["all"][name].items()}:
             counts[f"{setting_name(setting)} ({sum(found.values()) / errors['runs']:,.3g})"] = found
-    places = {key for one in counts.values() for key in one}
-    span = range(min(places, default=0), max(places, default=0) + 1)
-    lines = [
-        Series(label, [100 * one.get(key, 0) / sum(one.values()) for key in span], [*span])
-        for label, one in counts.items()
-    ]
-    after = "Different trees are joined above their roots. In brackets: errors per seed of training."
+    places = [0] if not counts else [key for one in counts.values() for key in one]
+    span, lines = range(min(places), max(places) + 1), []
+    for label, one in counts.items():
+        lines.append(Series(label, [100 * one.get(key, 0) / sum(one.values()) for key in span], [*span]))
+    (title, x), after = (
+        _OFFSETS[name],
+        "Different trees are joined above their roots. In brackets: errors per seed of training.",
+    )
     return Chart(f"{model.upper()}: {title}", lines, x, "% of errors", after=after)
 
 
 def pick_tables(picks: Picks) -> list[Table]:
     """Return what was picked, by level of the tree."""
-    depth, found = picks.catalogue.tree.depth, np.diff(picks.start)
-    owner, is_all = (
-        np.repeat(depth, found),
-        picks.among == "all",
-    )  # among members everything is found that can be
-    rows = []
+    depth, found, k, rows = picks.catalogue.tree.depth, np.diff(picks.start), picks.k, []
+    owner, is_all = np.repeat(depth, found), picks.among == "all"
     for level in range(1, int(depth.max(initial=0)) + 1):
         right, there = picks.right[owner == level], picks.there[depth == level]
-        could = int(np.minimum(there, picks.k).sum())
+        could = int(np.minimum(there, k).sum())
         share = [percent(int((right == 1).sum()) / could if could else None)] if is_all else []
-        counts = map(_count, (level, len(there), len(right), int((there < picks.k).sum())))
+        counts = map(_count, (level, len(there), len(right), int((there < k).sum())))
         rows.append([*counts, *share, _count(int((found[depth == level] == 0).sum()))])
-    split, heads = picks.about.get("split"), ["categories", "images", f"below {picks.k} products"]
+    split = picks.about.get("split")
+    heads = ["level", "categories", "images", f"below {k} products", "% found", "without an image"]
     caption = f"Images of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}"
     after = "Level 1 is the most general."
     if is_all:
-        heads.append("% found")
-        after += (
-            f" % found: of the products sorted into a category or below it that could be among its {picks.k}."
-        )
-    return [Table(caption, ("level", *heads, "without an image"), rows, after=after)]
+        after += f" % found: of the products sorted into a category or below it that could be among its {k}."
+    else:
+        heads.remove("% found")  # among members everything is found that can be
+    return [Table(caption, tuple(heads), rows, after=after)]
 
 
 def pick_warnings(about: Numbers, among: str) -> list[str]:
@@ -275,16 +256,16 @@ def fill_tables(
     counts: Mapping[str, int], meanings: Mapping[str, str], reliability: Numbers | None
 ) -> list[Table]:
     """Return what confidence is worth on test products, and how many suggestions there are of which verdict."""
-    tables = []
+    tables, rows = [], []
     if reliability is not None:
-        rows = []
         for one in (*reliability["levels"], reliability["whole"]):
             head = Cell(f"level {one['level']}" if one["level"] else "whole path")
             shares = percent(one["confidence"]), percent(one["accuracy"]), Cell.number(one["error"], 3)
             rows.append([head, _count(one["products"]), *shares])
-        kept, threshold = reliability["kept"], reliability["threshold"]
-        after = f"{kept:,} of them get at least one level at the threshold of {threshold:g}; "
-        after += "calibration error: mean distance of confidence from accuracy over 15 bins"
+        after = (
+            f"{reliability['kept']:,} of them get at least one level at the threshold of "
+            f"{reliability['threshold']:g}; calibration error: mean distance of confidence from accuracy over 15 bins"
+        )
         caption = f"What confidence is worth on {reliability['products']:,} test products"
         heads = ("", "products", "% confidence", "% right", "calibration error")
         tables.append(Table(caption, heads, rows, after=after))
@@ -294,10 +275,8 @@ def fill_tables(
     return tables
 
 
-def run_tables(run: str, setting: str, tested: Result | None, measures: Sequence[str]) -> list[Table]:
+def run_tables(run: str, setting: str, tested: Result, measures: Sequence[str]) -> list[Table]:
     """Return the measures of a run's test products."""
-    if tested is None:
-        return []
     cells = [tested.score(name, "t2i") for name in measures]
     rows = [
         [Cell(run), *(percent(one.value) for one in cells)],

@@ -38,10 +38,11 @@ def check_encoders(trained: Mapping[str, str], about: Mapping[str, Any], modalit
     """Refuse embeddings of other encoders than those that a model was trained with."""
     for side, found in encoders_of(about, modalities).items():
         if found != trained.get(side):
-            raise MismatchError(
-                f"the model was trained on rows of {side} encoder {trained.get(side)}, these are of {found}",
-                "make the features with the encoders in the run's folder: CategoryRun.open(folder).features(...)",
+            problem = (
+                f"the model was trained on rows of {side} encoder {trained.get(side)}, these are of {found}"
             )
+            fix = "make the features with the encoders in the run's folder: CategoryRun.open(folder).features(...)"
+            raise MismatchError(problem, fix)
 
 
 def tensor_of(rows: np.ndarray) -> Tensor:
@@ -61,9 +62,8 @@ class ProductInputs:
 
     def __init__(self, features: ProductFeatures, options: TrainOptions) -> None:
         if "image" in options.modalities and features.image is None:
-            raise MismatchError(
-                "the model looks at pictures, the features have none", "make them with an image encoder"
-            )
+            problem = "the model looks at pictures, the features have none"
+            raise MismatchError(problem, "make them with an image encoder")
         self._features, self._attends = features, options.attributes == "attention"
         self._present = {one: features.present(one) for one in options.modalities}
 
@@ -128,13 +128,11 @@ class TrainedModel(
         return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "fingerprint": self.fingerprint,
-            "options": self.options.model_dump(mode="json"),
-            "encoders": dict(self.encoders),
-            **self.about,
-        }
+        options, own = (
+            self.options.model_dump(mode="json"),
+            {"name": self.name, "fingerprint": self.fingerprint},
+        )
+        return {**own, "options": options, "encoders": dict(self.encoders), **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
         check_encoders(self.encoders, products.about, self.options.modalities)
@@ -183,8 +181,5 @@ class TrainedModel(
         )
         widths: dict[Modality, int] = {one: text for one in options.modalities if one != "image"}
         model = untrained_model(options, {**widths, "image": inputs - sum(widths.values())}, text)
-        try:
-            model.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise StorageError(f"{folder / _WEIGHTS} is of another model: {error}", _AGAIN) from None
+        model.load_state_dict(tensors)
         return {"model": model}

@@ -59,9 +59,9 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
         raise DataError(problem, "give at least two that have one")
     words = {texts[node] for node in np.unique(labels[products]).tolist()}
     if len(words) < 2 and not options.resample:
+        problem = f"all {len(products):,} products ask with the words {words.pop()!r}"
         raise DataError(
-            f"all {len(products):,} products ask with the words {words.pop()!r}",
-            "a contrastive loss needs two categories: choose another setting, or query=path",
+            problem, "a contrastive loss needs two categories: choose another setting, or query=path"
         )
     return products
 
@@ -111,9 +111,7 @@ class ProductTask(TrainingTask):
         nodes = nodes_on_paths(catalogue)[1] if options.resample else self.labels(0)
         self._greatest = greatest_distance(catalogue.tree, nodes)
         self.inputs = ProductInputs(features, options)
-        self.loss = CategoryProductLoss(
-            options.temperature, options.learn_temperature, options.balance, options.duplicates
-        )
+        self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
         self.epochs, self.seed = options.epochs, options.seed
@@ -157,7 +155,8 @@ class ProductTask(TrainingTask):
         given: PairBatch = batch.data
         p, c = self.model.products(*given.products), self.model.categories(given.categories)
         scores = (c @ p.T).index_select(0, given.query)
-        same = given.query[:, None] == given.query[None, :]
+        is_masked = self.options.duplicates == "masked"
+        same = given.query[:, None] == given.query[None, :] if is_masked else None
         margins, strength = None, self.options.tree_distance
         if strength:
             tree = self.catalogue.tree
@@ -179,7 +178,6 @@ class ProductTask(TrainingTask):
         self.folder.log(epoch=place.epoch, step=place.step, **values)
 
     def _measured(self, features: ProductFeatures) -> dict[str, float]:
-        """Return mAP@10 and P@10 of query categories among the validation products, in [0, 1]."""
         products = self.begun.product_rows(features)[self._judged.products]
         queries = self.begun.category_rows(self.categories.part(self._judged.nodes))
         result = evaluate(products, queries, self._judged.truth, _MEASURES)
@@ -193,12 +191,11 @@ class ProductTask(TrainingTask):
         self._best = state
 
     def trained(self, place: Place) -> TrainedModel:
-        """Return the model of the best epoch, or of the last without validation."""
         if self._best:
             self.model.load_state_dict(self._best)
-        metrics = list(self.folder.metrics())
-        for line in metrics:
-            del line["step"]
+        metrics = [
+            {key: value for key, value in line.items() if key != "step"} for line in self.folder.metrics()
+        ]
         taken = place.best_epoch or place.epoch
         about = {
             "products": len(self.products),
@@ -224,13 +221,9 @@ def train(
     """Train the heads of one model on stored embeddings.
 
     The same catalogue, embeddings, options and versions give the same bits on one thread of a CPU, stopped and resumed
-    or not. Products without a category are left out; ``about`` of the result counts them.
-
-    Args:
-        features: of the catalogue's products, in its order.
-        categories: of all nodes of its tree, in node order.
-        out: a folder in which a stopped or killed training is resumed; nothing is kept without it.
-        validation: products by whose mAP@10 the best epoch is chosen; without them it is the last.
+    or not. Products without a category are left out; ``about`` of the result counts them. ``features`` are of the
+    catalogue's products, ``categories`` of all nodes of its tree; with ``validation`` the best epoch by mAP@10 is kept,
+    else the last. A training that was stopped in the folder ``out`` resumes; nothing is kept without it.
     """
     _check(catalogue, features, categories, options, validation)
     encoders = encoders_of(features.about, options.modalities)
@@ -241,8 +234,7 @@ def train(
         "query texts": fingerprint_lists(categories.texts),
         "validation": None if validation is None else validation[0].fingerprint,
     }
-    used = [features] if validation is None else [features, validation[1]]
-    missing = missing_pictures(part.pictured for part in used)
+    missing = missing_pictures([features.pictured, *([] if validation is None else [validation[1].pictured])])
     if missing and "image" in options.modalities:
         request["products without a picture"] = missing
     with TemporaryDirectory() if out is None else nullcontext(out) as place_of_training:
@@ -257,9 +249,8 @@ def train(
             task = ProductTask(folder, begun, catalogue, features, categories, validation)
             folder.begin(request)
             resume = None if out is None else "the same call resumes"
-            fabric = single_device(torch.device("cpu"))
-            place = Trainer(task, folder, fabric, Saving(epochs=out is not None), resume).train()
-            trained = task.trained(place)
+            saving, fabric = Saving(epochs=out is not None), single_device(torch.device("cpu"))
+            trained = task.trained(Trainer(task, folder, fabric, saving, resume).train())
             if out is not None:
                 trained.save(folder.folder / "model")
                 folder.finish()
@@ -267,10 +258,7 @@ def train(
 
 
 def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
-    """Return which products stand without an image, in words that change with them; empty where none does.
-
-    A catalogue's fingerprint does not cover images: one that is downloaded or repaired later makes other embeddings.
-    """
+    """Return which products stand without an image, in words that change with them: fingerprints cover no images."""
     masks = {str(part): mask for part, mask in enumerate(pictured)}
     missing = sum(int((~mask).sum()) for mask in masks.values())
     return f"{missing:,} missing ({fingerprint_arrays(masks)})" if missing else ""
@@ -294,12 +282,10 @@ def _check(
     for one in options.modalities:
         if not np.any(features.present(one)):
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
-    attributes = list(map(str, range(len(features.attribute_rows))))
-    for kind, names, embeddings in (
-        ("image", features.ids, features.image if "image" in options.modalities else None),
-        ("title", features.ids, features.title),
-        ("attribute", attributes, features.attribute_rows),
-        ("category", categories.texts, categories.text),
-    ):
-        if embeddings is not None:
-            Embeddings(names, embeddings, "", "", kind, {}).check_finite()
+    parts = {"title": features.title, "attribute": features.attribute_rows, "category": categories.text}
+    if "image" in options.modalities and features.image is not None:
+        parts["image"] = features.image
+    for kind, found in parts.items():
+        known = {"image": features.ids, "title": features.ids, "category": categories.texts}
+        names = known.get(kind, list(map(str, range(len(found)))))
+        Embeddings(names, found, "", "", kind, {}).check_finite()
