@@ -16,9 +16,8 @@ from diptych.commerce.logs import ingest as read
 from diptych.commerce.logs.cleaning import Cleaning
 from diptych.commerce.logs.ingest import ImportOptions
 from diptych.commerce.purchase_intent import options as given
-from diptych.commerce.purchase_intent.auditing import LeakAudit
+from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
-from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.described import Description, choose_statistics
 from diptych.commerce.purchase_intent.described import describe as describe_sessions
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing

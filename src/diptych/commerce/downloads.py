@@ -54,20 +54,18 @@ class FetchOptions(DataSource, TargetOption):
 
         if self.reader is None and not self.reader_options() and is_list(self.data):
             table = DelimitedTable(self.data, delimiter="comma")
-            places = [table.columns.index(name) for name in ("id", "address")]
-            found = [[row[at].strip() if at < len(row) else "" for at in places] for _, row in table.rows()]
+            name, address = map(table.columns.index, ("id", "address"))
+            found = [(row[name], row[address]) for _, row in table.rows() if len(row) > max(name, address)]
         else:
             data = read_collection(self.data, self.reader, **self.reader_options())
             rows = zip(data.image_ids, data.records or (), data.pictured, strict=False)
-            found = [
-                [name, str(one.get("picture_address") or "").strip()] for name, one, has in rows if not has
-            ]
-        names = [name for name, _ in found]
-        if len(set(names)) < len(names) or not any(name and address for name, address in found):
+            found = [(name, one.get("picture_address") or "") for name, one, has in rows if not has]
+        addresses = {name.strip(): str(address).strip() for name, address in found}
+        if len(addresses) < len(found) or not any(name and address for name, address in addresses.items()):
             raise DataError(
                 f"{self.data}: no addresses, or an id occurs twice", "give records, or CSV, of both"
             )
-        return {name: address for name, address in found if address}
+        return {name: address for name, address in addresses.items() if address}
 
 
 def is_list(path: Path) -> bool:
@@ -112,20 +110,16 @@ def download(options: FetchOptions) -> Downloads:
     )
     with exclusive_folder(folder), client:
         file, ready, refusals = folder / JOURNAL, defaultdict[str, float](float), Counter[str]()
-        journal = {line.get("id"): line for _, line in read_log(file)} if file.exists() else {}
+        journal = {line["id"]: line for _, line in read_log(file)} if file.exists() else {}
         write_text(file, "".join(f"{json.dumps(line)}\n" for line in journal.values()))  # without half a line
-
-        def lines(kind: str) -> list[dict[str, Any]]:
-            found = [line for name in addresses if kind in (line := journal.get(name, {}))]
-            found = [line for line in found if line["address"] == addresses[line["id"]]]
-            return [line for line in found if kind == "error" or (folder / line[kind]).is_file()]
-
-        before = {line["id"] for line in lines("file")}
-        failed = {line["id"] for line in lines("error") if not (line["again"] or options.retry_failed)}
-        todo = [name for name in addresses if name not in before | failed][: options.limit]
+        known = [journal[name] for name in addresses if name in journal]
+        known = [line for line in known if line["address"] == addresses[line["id"]]]
+        before = {line["id"] for line in known if "file" in line and (folder / line["file"]).is_file()}
+        failed = {line["id"]: line for line in known if "error" in line}
+        final = {name for name, line in failed.items() if not (line["again"] or options.retry_failed)}
+        fetched, todo = 0, [name for name in addresses if name not in before | final][: options.limit]
         for name in track(todo, "downloading", unit="images"):
             host = "".join(addresses[name].split("/")[2:3])
-            line: dict[str, Any] = {"id": name, "address": addresses[name]}
             if refusals[host] == _GIVEN_UP:
                 continue
             check_stop()
@@ -133,20 +127,21 @@ def download(options: FetchOptions) -> Downloads:
                 time.sleep(min(left, 0.2))
                 check_stop()
             ready[host] = time.monotonic() + 1 / options.rate
+            line: dict[str, Any] = {"id": name, "address": addresses[name]}
+            failed.pop(name, None)
             try:
                 content, ending = _image(client, addresses[name], options)
                 line["file"] = f"{picture_name(name)}.{ending}"
                 write_bytes(folder / line["file"], content)
-                refusals[host] = 0
+                fetched, refusals[host] = fetched + 1, 0
             except Failed as error:
                 line["error"], line["again"] = error.args
                 refusals[host] = (refusals[host] + 1) * line["again"]
-            journal[name] = line
+                failed[name] = line
             with file.open("a", encoding="utf-8") as log:
                 log.write(f"{json.dumps(line)}\n")
-        there, failures = lines("file"), lines("error")
-    fetched = len({line["id"] for line in there} - before)
-    return Downloads(len(there), fetched, len(addresses) - len(there) - len(failures), failures)
+    there = len(before) + fetched
+    return Downloads(there, fetched, len(addresses) - there - len(failed), list(failed.values()))
 
 
 def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str]:
@@ -166,10 +161,9 @@ def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str
                 if time.monotonic() > end:
                     raise Failed(f"not there after {10 * options.timeout:g} s", True)
         image = decode_image(bytes(content), "the image")
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
-        raise Failed(f"no http address: {error}", False) from None
-    except httpx.HTTPError as error:
-        raise Failed(f"{type(error).__name__}: {error}", isinstance(error, httpx.TransportError)) from None
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+        raise Failed(f"{type(error).__name__}: {error}", again) from None
     except ImageError as error:
         raise Failed(error.message, False) from None
     if min(image.size) < 2:

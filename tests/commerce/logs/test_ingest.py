@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -117,21 +116,6 @@ def test_the_database_reaches_nothing_but_the_files_that_were_given(tmp_path: Pa
         ):
             with pytest.raises(DiptychError):
                 database.rows(forbidden)
-
-
-def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = import_text(tmp_path, CONTENT)
-
-    def stop(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_counted", stop)
-    with pytest.raises(KeyboardInterrupt):
-        import_text(tmp_path, "time,client\n2019-10-01,a\n")
-    assert Log.open(before.folder).fingerprint == before.fingerprint
-    assert events_of(before)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["events.csv", "events.csv.log"]
-    assert sorted(file.name for file in before.folder.iterdir()) == ["events", "log.json"]
 
 
 def test_only_a_log_is_replaced(tmp_path: Path) -> None:

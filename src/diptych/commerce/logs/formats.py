@@ -130,9 +130,8 @@ def _look_at_parquet(path: Path) -> SourceFile:
     except (pa.ArrowException, OSError) as error:
         line = str(error).split("\n", 1)[0]
         raise DataError(f"{path} is no whole Parquet file: {line}", "it is corrupt: fetch it again") from None
-    timed = frozenset(
-        one.name for one in schema if pa.types.is_timestamp(one.type) or pa.types.is_date(one.type)
-    )
+    types = pa.types
+    timed = frozenset(one.name for one in schema if types.is_timestamp(one.type) or types.is_date(one.type))
     return SourceFile(path, "parquet", tuple(schema.names), rows, timed=timed)
 
 
@@ -202,9 +201,8 @@ class ColumnMapping(Columns):
         valued = (*CONSTANT, "purchase")
         for name, allowed in (("columns", TARGETS), ("values", valued), ("constants", CONSTANT)):
             if unknown := [target for target in getattr(self, name) if target not in allowed]:
-                raise UsageError(
-                    f"{name}: nothing is called {unknown[0]!r}", f"targets: {', '.join(allowed)}"
-                )
+                fix = f"targets: {', '.join(allowed)}"
+                raise UsageError(f"{name}: nothing is called {unknown[0]!r}", fix)
         if both := sorted(set(self.columns) & set(self.constants)):
             raise UsageError(f"{both[0]} has a column and a constant", "give one of them")
         for action in (*self.values.get("action", {}), *filter(None, [self.constants.get("action")])):
@@ -223,9 +221,8 @@ class ColumnMapping(Columns):
                 fix = f"e.g. client=cookie_id; targets: {', '.join(TARGETS)}"
                 raise UsageError(f"{option!r} names no column", fix)
             if more.setdefault(target, column) != column:
-                raise UsageError(
-                    f"{target} is in two columns, {more[target]} and {column}", "give one of them"
-                )
+                wrong = f"{target} is in two columns, {more[target]} and {column}"
+                raise UsageError(wrong, "give one of them")
         return ColumnMapping.model_validate({**dict(self), "columns": {**self.columns, **more}})
 
     def layout(self, file: SourceFile) -> Layout:
@@ -240,9 +237,8 @@ class ColumnMapping(Columns):
                 raise UsageError(f"no column holds the {' or the '.join(needed)}", f"{fix}; {found}")
         for column in self.columns.values():
             if (count := names.count(column)) != 1:
-                raise UsageError(
-                    f"{file.name} has {f'{count} columns' if count else 'no column'} {column!r}", found
-                )
+                wrong = f"{file.name} has {f'{count} columns' if count else 'no column'} {column!r}"
+                raise UsageError(wrong, found)
         return Layout(**dict(self), bare=len(names) if is_bare else 0)
 
 
@@ -268,17 +264,14 @@ class LogFormat(Options):
 
 
 _OWN = {one: one for one in TARGETS}
+_PUBLISHED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
 LOG_FORMATS = (
-    *map(
-        LogFormat.model_validate,
-        tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"],
-    ),
+    *map(LogFormat.model_validate, _PUBLISHED),
     LogFormat(
         name="columns",
         description="your own CSV, TSV, JSON lines or Parquet: name its columns with --column or --mapping",
         layouts=tuple(
-            Layout(columns=_OWN, optional=tuple(set(TARGETS) - {"time", person}))
-            for person in ("client", "visitor")
+            Layout(columns=_OWN, optional=tuple({*TARGETS} - {"time", one})) for one in ("client", "visitor")
         ),
     ),
 )
@@ -337,23 +330,18 @@ def choose_format(
     reason = (
         f"it is no file of {name}: {by_name[name].description}" if name else "no log format recognises it"
     )
+    own = "name its columns: --column time=COLUMN --column client=COLUMN …"
     raise UsageError(
         f"{refused.name} has columns {', '.join(refused.names)}: {reason}",
-        "name its columns: --column time=COLUMN --column client=COLUMN …, or a format: "
-        f"--format {', '.join(by_name)}",
+        f"{own}, or a format: --format {', '.join(by_name)}",
     )
 
 
 def _files_of(source: Path) -> list[Path]:
     if not source.is_dir():
         return [source]
-    return [
-        path
-        for path in source.iterdir()
-        if path.is_file()
-        and not path.name.startswith(".")
-        and path.name.lower().removesuffix(".gz").endswith(ENDINGS)
-    ]
+    visible = [path for path in source.iterdir() if path.is_file() and not path.name.startswith(".")]
+    return [path for path in visible if path.name.lower().removesuffix(".gz").endswith(ENDINGS)]
 
 
 def _generated(folder: Path) -> tuple[list[Path], str] | None:

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -76,11 +76,9 @@ class DuckDBEngine(Engine):
     keeps_order = True
 
     def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
-        settings: dict[str, Any] = {"preserve_insertion_order": True}
-        if memory_limit is not None:
-            settings["memory_limit"] = f"{mebibytes(memory_limit)}MiB"
-        if threads is not None:
-            settings["threads"] = threads
+        limit = None if memory_limit is None else f"{mebibytes(memory_limit)}MiB"
+        given = {"memory_limit": limit, "threads": threads, "preserve_insertion_order": True}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         for name in ("autoinstall_known", "autoload_known", "allow_community"):
             settings[f"{name}_extensions"] = False
         require("duckdb", "commerce", "reading a log")
@@ -139,20 +137,19 @@ class SparkEngine(Engine):
         require("pyspark", "spark", "the engine spark")
         ibis = require("ibis", "commerce", "reading a log")
         super().__init__(spill)
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):
             from pyspark.sql import SparkSession
 
-            running = SparkSession.getActiveSession()
-            self._is_own = running is None
-            self._session: Any = running or _start(threads, limit, self._spill)
+            self._session: Any = SparkSession.getActiveSession()
+            self._is_own = self._session is None
+            self._session = self._session or _start(threads, limit, self._spill)
             self._connection = ibis.pyspark.connect(self._session)
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
         self._views = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
-        # Spark would take brackets and the like in a name for a pattern.
-        names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)
+        names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)  # no patterns
         with _spark_errors():
             return self._view(self._session.read.parquet(*names))
 
@@ -177,7 +174,6 @@ class SparkEngine(Engine):
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Run an expression once, when it is first used."""
         with _spark_errors():
             frame = self._frame(expression).persist()
         try:
@@ -191,7 +187,7 @@ class SparkEngine(Engine):
         super().close()
 
     def _frame(self, expression: ir.Table) -> Any:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):
             return self._session.sql(self._connection.compile(expression))
 
     def _view(self, frame: Any) -> ir.Table:
@@ -231,20 +227,12 @@ def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
-    """PySpark 4 warns of pandas 3, which it is not used with here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-@contextmanager
 def _spark_errors() -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):  # of pandas 3, which is not used here
             yield
     except (Py4JJavaError, PySparkException) as error:
         line = str(error).strip().split("\n", 1)[0]
@@ -253,10 +241,7 @@ def _spark_errors() -> Iterator[None]:
         ) from None
 
 
-ENGINES: dict[str, Callable[[str | None, int | None, Path | None], Engine]] = {
-    "duckdb": DuckDBEngine,
-    "spark": SparkEngine,
-}
+ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}
 
 
 def open_engine(

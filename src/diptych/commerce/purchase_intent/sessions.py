@@ -30,7 +30,7 @@ from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
@@ -55,24 +55,12 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
     folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
-    def log_name(self) -> str:
-        """Return the name of the log."""
-        return str(self.about["log"])
-
-    @property
-    def zone(self) -> str:
-        """Return the zone of local hours and days."""
-        return str(self.about["zone"])
-
-    @property
     def fingerprint(self) -> str:
         """Return the fingerprint of the log and the options: equal ones have equal tables."""
         return str(self.about["fingerprint"])
 
     def files(self, name: str) -> list[Path]:
         """Return the files of a table, one per pass, in order; at least one."""
-        if name not in TABLES:
-            raise UnknownNameError("table of sessions", name, TABLES)
         found = sorted((self.folder / name).glob("part-*.parquet"))
         if not found:
             raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and recreate it")
@@ -148,8 +136,7 @@ def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: Sess
 def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
     """Return one row per session, of what is added up over its events whatever their order.
 
-    Nearly all sessions have one visitor or none. Of several, only the first and the last in the alphabet are known
-    here: :func:`_sessions` looks for the first in time.
+    Of several visitors only the first and last in the alphabet are known: :func:`_sessions` finds the first in time.
     """
     return events.group_by(keys).aggregate(
         session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
@@ -223,12 +210,8 @@ def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Seq
 
 def _as_declared(table: ir.Table, name: str) -> ir.Table:
     kinds = {"bool": "boolean", "double": "float64"}
-    return table.select(
-        **{
-            column.name: table[column.name].cast(kinds.get(column.type, column.type))
-            for column in TABLES[name]
-        }
-    )
+    columns = [(one.name, kinds.get(one.type, one.type)) for one in TABLES[name]]
+    return table.select(**{column: table[column].cast(kind) for column, kind in columns})
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
@@ -263,14 +246,9 @@ def sessionise(
             atomic_folder(folder, SessionTables.marker()) as inside,
             open_engine() if engine is None else nullcontext(engine) as runs,
         ):
-            about = {
-                "log": log.name,
-                "zone": log.zone,
-                "log_fingerprint": log.fingerprint,
-                "options": options.model_dump(),
-                "counts": _write_tables(log, options, runs, inside),
-                "fingerprint": known_as,
-            }
+            about = {"log": log.name, "zone": log.zone, "log_fingerprint": log.fingerprint}
+            about |= {"options": options.model_dump(), "fingerprint": known_as}
+            about["counts"] = _write_tables(log, options, runs, inside)
             SessionTables(about).save(inside / SessionTables.marker())
     return SessionTables.open(folder)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.features.make import recognise_session_table
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.features.whole import recognise_session_table
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions import TABLES, SessionTables
 from diptych.core.errors import DataError

@@ -16,7 +16,7 @@ from small_views import small_view
 from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 
 
@@ -71,7 +71,7 @@ def test_what_cannot_be_fitted_or_is_not_there(table: FeatureTable) -> None:
             refused()
 
 
-def test_what_is_corrupt_or_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_refused(tmp_path: Path) -> None:
     folder = small_features(tmp_path / "f", n=30).folder
     rows = parquet.read_table(folder / "sessions.parquet")
     parquet.write_table(rows.drop_columns(["page_us_3"]), folder / "sessions.parquet")
@@ -79,10 +79,6 @@ def test_what_is_corrupt_or_of_an_earlier_version_is_refused(tmp_path: Path) -> 
         open_features(folder)
     (folder / "sessions.parquet").write_bytes(b"PAR1")
     with pytest.raises(StorageError, match="cannot be read"):
-        open_features(folder)
-    header = (folder / "features.json").read_text().replace('"format": 2', '"format": 1')
-    (folder / "features.json").write_text(header)
-    with pytest.raises(StorageError, match="format 1, this version reads 2.*diptych intent features"):
         open_features(folder)
 
 
@@ -107,7 +103,7 @@ def test_columns_are_features_and_the_leaking_one_is_left_out(tmp_path: Path) ->
     table = make_whole_features(file, folder=tmp_path / "features")
     assert table.labels.tolist() == [True, False]
     assert (table.steps, table.settings, table.sets) == ((-1,), ("all",), ("all",))
-    assert not table.has_times
+    assert not table.about["has_times"]
     assert table.population("all", -1).tolist() == [0, 1]
     assert [one["column"] for one in table.about["left_out"]] == ["PageValues"]
     features = table.features("all", "all", -1)
