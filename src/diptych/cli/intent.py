@@ -104,7 +104,9 @@ def describe(
     """
     opened, names = Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
     check_replaceable(out, Description.marker())
-    opened.check_outside(out)
+    if log.resolve() in out.resolve().parents:
+        wrong = f"{out} lies in {log}, which the next import replaces with all that is in it"
+        raise UsageError(wrong, "write it elsewhere")
     with engine.open() as runs:
         tables = sessionise(opened, sessions, engine=runs)
         found = describe_sessions(tables, engine=runs, options=options, names=names)

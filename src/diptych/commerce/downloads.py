@@ -1,7 +1,4 @@
-"""Images of datasets that ship only their addresses, fetched one at a time; the same call resumes.
-
-``downloads.jsonl`` in the folder has a line per image, the newest of an id counts: its file, or why it did not come.
-"""
+"""Images of datasets that ship only their addresses; ``downloads.jsonl`` has a line per image: its file, or why not."""
 
 from __future__ import annotations
 
@@ -48,11 +45,18 @@ class FetchOptions(DataSource, TargetOption):
     limit: int | None = parameter(None, "Try at most so many images now.", ge=1)
     retry_failed: bool = parameter(False, "Try those again that failed in an earlier call.")
 
+    @property
+    def is_list(self) -> bool:
+        """Return whether the data are a CSV file with the columns ``id`` and ``address``."""
+        if self.data.suffix != ".csv" or self.reader is not None or self.reader_options():
+            return False
+        return {"id", "address"} <= set(DelimitedTable(self.data, delimiter="comma").columns)
+
     def addresses(self) -> dict[str, str]:
         """Return the address of each image that the data names and does not have, by its id."""
         from diptych.data.readers import read_collection
 
-        if self.reader is None and not self.reader_options() and is_list(self.data):
+        if self.is_list:
             table = DelimitedTable(self.data, delimiter="comma")
             name, address = map(table.columns.index, ("id", "address"))
             found = [(row[name], row[address]) for _, row in table.rows() if len(row) > max(name, address)]
@@ -62,15 +66,9 @@ class FetchOptions(DataSource, TargetOption):
             found = [(name, one.get("picture_address") or "") for name, one, has in rows if not has]
         addresses = {name.strip(): str(address).strip() for name, address in found}
         if len(addresses) < len(found) or not any(name and address for name, address in addresses.items()):
-            raise DataError(
-                f"{self.data}: no addresses, or an id occurs twice", "give records, or CSV, of both"
-            )
+            wrong = f"{self.data}: no addresses, or an id occurs twice"
+            raise DataError(wrong, "give records, or CSV, of both")
         return {name: address for name, address in addresses.items() if address}
-
-
-def is_list(path: Path) -> bool:
-    """Return whether a file is a CSV file with the columns ``id`` and ``address``."""
-    return path.suffix == ".csv" and {"id", "address"} <= set(DelimitedTable(path, delimiter="comma").columns)
 
 
 class Downloads(NamedTuple):
@@ -161,13 +159,11 @@ def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str
                 if time.monotonic() > end:
                     raise Failed(f"not there after {10 * options.timeout:g} s", True)
         image = decode_image(bytes(content), "the image")
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        if min(image.size) < 2:
+            raise Failed(f"a placeholder of {image.width} × {image.height} pixels", False)
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ImageError) as error:
         again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
         raise Failed(f"{type(error).__name__}: {error}", again) from None
-    except ImageError as error:
-        raise Failed(error.message, False) from None
-    if min(image.size) < 2:
-        raise Failed(f"a placeholder of {image.width} × {image.height} pixels", False)
     kind = str(Image.open(io.BytesIO(content)).format).lower()
     return bytes(content), {"jpeg": "jpg", "tiff": "tif"}.get(kind, kind)
 

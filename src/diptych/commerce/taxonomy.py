@@ -38,7 +38,6 @@ class CategoryTree:
         root, parent: (n,) int64: of each node; a root is its own root and has the parent -1.
         is_leaf: (n,) booleans: nodes without children.
         shares_name: (n,) booleans: nodes whose name another node has as well.
-        fingerprint: of all paths.
     """
 
     def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Names, str] | None = None) -> None:
@@ -117,13 +116,13 @@ def _folded(name: str) -> str:
 
 def shape_of(tree: CategoryTree) -> dict[str, Any]:
     """Count the categories of each level, the names that several have, and categories without siblings."""
-    levels = []
+    levels: list[dict[str, Any]] = []
     for level in range(1, int(tree.depth.max(initial=0)) + 1):
         here = tree.children[tree.depth == level]
         some = here[here > 0]
-        counts = {"level": level, "categories": len(here), "leaves": len(here) - len(some)}
+        levels.append({"level": level, "categories": len(here), "leaves": len(here) - len(some)})
         mean = float(some.mean()) if len(some) else 0.0
-        levels.append({**counts, "most_children": int(here.max()), "mean_children": mean})
+        levels[-1] |= {"most_children": int(here.max()), "mean_children": mean}
     names = sorted(Counter(path[-1] for path in tree.paths).items(), key=lambda one: (-one[1], one[0]))
     return {
         "categories": len(tree),
@@ -141,8 +140,6 @@ def tree_content(tree: CategoryTree, counts: Mapping[str, np.ndarray]) -> dict[s
         nodes.append({"path": list(path), **code, **{name: int(of[node]) for name, of in counts.items()}})
     return {"fingerprint": tree.fingerprint, "shape": shape_of(tree), "categories": nodes}
 
-
-# Files of category trees.
 
 _LINES, _SHOWN = 20, 5
 
@@ -215,9 +212,8 @@ def _taxonomy(
         known = path_of.setdefault(code, names) if code else names
         given = code_of.setdefault(names, code) if code else code
         if known != names or given != code:
-            here, there = (
-                f"id {one} is {SEPARATOR.join(way)!r}" for one, way in ((code, names), (given, known))
-            )
+            pairs = ((code, names), (given, known))
+            here, there = (f"id {one} is {SEPARATOR.join(way)!r}" for one, way in pairs)
             message = f"{path.name}, line {line}: {here}, and {there} in line {line_of[known]}"
             raise DataError(message, "a category has one id and one path: name one of them differently")
         repeated += line_of.setdefault(names, line) != line

@@ -69,7 +69,7 @@ class Rule(NamedTuple):
 
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
-STAGED = tuple(one.name for one in COLUMNS if not one.name.startswith("local_"))
+STAGED = tuple(name for name in COLUMNS if not name.startswith("local_"))
 
 
 def rules_of(cleaning: Cleaning, since_us: int | None, until_us: int | None) -> list[Rule]:

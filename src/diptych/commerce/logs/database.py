@@ -135,12 +135,6 @@ def open_database(
         settings = {
             "TimeZone": times_in,
             "temp_directory": str(spill),
-            "partitioned_write_max_open_files": 1000,
-            "enable_progress_bar": True,
-            "enable_progress_bar_print": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
             "allowed_paths": [str(file) for file in files],
             "allowed_directories": [str(folder)],
             "memory_limit": f"{mebibytes(memory_limit or DEFAULT_MEMORY)}MiB",
@@ -178,11 +172,7 @@ TIME_FORMATS = {
     "unix-ms": "unix_us({}, 1e3)",
     "unix-us": "unix_us({}, 1e0)",
 }
-"""Name → SQL of microseconds since 1970 UTC. Anything with a ``%`` in it is a format of ``strptime``.
-
-A time that names no zone is in the zone the database was opened with. In an hour that the clocks repeat it is the
-later one, and a note counts them; one that the clocks skipped is what it would have been without the change.
-"""
+"""Name → SQL of microseconds since 1970 UTC. Anything with a ``%`` in it is a format of ``strptime``."""
 
 
 def read_time(text: str, time_format: str) -> str:
@@ -204,8 +194,7 @@ def check_time_format(database: Database, time_format: str) -> None:
 
 
 REJECTED = "SELECT count(DISTINCT (scan_id, file_id, line)) FROM reject_errors"
-"""Counts, of all text that was read so far, lines that never became rows, for their bytes are not UTF-8 or they are
-longer than two megabytes."""
+"""Counts lines read so far that never became rows: their bytes are not UTF-8, or more than two million."""
 
 
 def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:

@@ -26,8 +26,7 @@ from diptych.core.reading import file_errors, open_bytes, open_regular, read_jso
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 """Endings of files that are taken from a folder, also with ``.gz``."""
 
-_BEGINNING = 1 << 20
-_UNPACKED = 6  # times as large as gzipped, roughly
+_BEGINNING, _UNPACKED = 1 << 20, 6  # bytes that are looked at; times as large as gzipped, roughly
 
 
 @dataclass(frozen=True)
@@ -279,8 +278,12 @@ LOG_FORMATS = (
 
 # Which format it is.
 
-_SESSIONS = {"Administrative", "ProductRelated", "PageValues", "Revenue"}
-"""Columns of UCI's Online Shoppers Purchasing Intention: a row is a session."""
+_SESSIONS = {
+    "Administrative",
+    "ProductRelated",
+    "PageValues",
+    "Revenue",
+}  # of UCI's shoppers: a row is a session
 
 
 class Chosen(NamedTuple):
@@ -313,11 +316,9 @@ def choose_format(
     if mapping is not None:
         return Chosen(by_name["columns"], [(file, mapping.layout(file)) for file in files], [])
     if table := next((file.path for file in files if set(file.names) >= _SESSIONS), None):
-        raise UsageError(
-            f"{table.name} is a table of sessions (UCI), not of events; mind that its column PageValues is "
-            "computed from purchases",
-            f"diptych intent features {table} --out FEATURES",
-        )
+        wrong = f"{table.name} is a table of sessions (UCI), not of events"
+        leak = "mind that its column PageValues is computed from purchases"
+        raise UsageError(f"{wrong}; {leak}", f"diptych intent features {table} --out FEATURES")
     refused = files[0]
     for one in LOG_FORMATS if name is None else [by_name[name]]:
         events = [file for file in files if file.stem not in one.others]
@@ -331,10 +332,8 @@ def choose_format(
         f"it is no file of {name}: {by_name[name].description}" if name else "no log format recognises it"
     )
     own = "name its columns: --column time=COLUMN --column client=COLUMN …"
-    raise UsageError(
-        f"{refused.name} has columns {', '.join(refused.names)}: {reason}",
-        f"{own}, or a format: --format {', '.join(by_name)}",
-    )
+    fix = f"{own}, or a format: --format {', '.join(by_name)}"
+    raise UsageError(f"{refused.name} has columns {', '.join(refused.names)}: {reason}", fix)
 
 
 def _files_of(source: Path) -> list[Path]:

@@ -27,7 +27,6 @@ from diptych.commerce.logs.database import (
     open_database,
 )
 from diptych.commerce.logs.formats import (
-    Chosen,
     ColumnMapping,
     Layout,
     SourceFile,
@@ -162,7 +161,7 @@ class _Import:
         self.shared += shared
         self.busiest = max(self.busiest, busiest)
         if clients:
-            columns = ", ".join(f"{_LOCAL.get(one.name, one.name)} AS {one.name}" for one in COLUMNS)
+            columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
             wall = "t_us" if zone == "UTC" else f"epoch_us(timezone({literal(zone)}, make_timestamptz(t_us)))"
             rows = f"SELECT {columns} FROM (SELECT *, {wall} AS local_us FROM events)"
             form = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd"
@@ -250,8 +249,7 @@ def ingest(
         options: fields of :class:`ImportOptions`.
     """
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
-    folder, cleaning = Path(folder), cleaning or Cleaning()
-    given = ImportOptions.read(options, "an import")
+    folder, cleaning, given = Path(folder), cleaning or Cleaning(), ImportOptions.read(options, "an import")
     mapping = mapping or given.mapping()
     if not sources:
         raise UsageError("no file is given", "name at least one")
@@ -286,8 +284,16 @@ def ingest(
                 raise DataError(wrong, "check the format, the columns and the rules")
             about, rules = _counted(database, written), running.report()
         shutil.rmtree(inside / "work")
+        # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
+        known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
+        marks = {name: n for name, n in running.marks.items() if name != "zoneless" or given.times_in is None}
+        about |= {"clients": running.clients, "rows_read": running.read, "importer": chosen.format.name}
+        about["hours_known"] = known and chosen.format.has_hours
+        hours = known or not chosen.format.has_hours
+        left_out = (f"left out, for it holds no events: {one}" for one in chosen.left_out)
+        odd = notes_of(about, marks, running.shared, running.busiest, hours)
         about |= {
-            **_read_as(chosen, running, about, given),
+            "notes": [*chosen.format.notes, *left_out, *odd],
             "zone": zone,
             "rules": rules,
             "sources": made_of,
@@ -300,23 +306,6 @@ def ingest(
         }
         Log(about).save(made / Log.marker())
     return Log.open(folder)
-
-
-def _read_as(chosen: Chosen, running: _Import, about: dict[str, Any], given: ImportOptions) -> dict[str, Any]:
-    """Return how the files were read, and notes."""
-    # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
-    known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
-    marks = {name: n for name, n in running.marks.items() if name != "zoneless" or given.times_in is None}
-    hours = known or not chosen.format.has_hours
-    odd = notes_of(about | {"clients": running.clients}, marks, running.shared, running.busiest, hours)
-    left_out = (f"left out, for it holds no events: {one}" for one in chosen.left_out)
-    return {
-        "importer": chosen.format.name,
-        "hours_known": known and chosen.format.has_hours,
-        "rows_read": running.read,
-        "clients": running.clients,
-        "notes": [*chosen.format.notes, *left_out, *odd],
-    }
 
 
 def _whole(file: SourceFile) -> dict[str, Any]:

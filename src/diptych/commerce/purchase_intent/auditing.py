@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-FOLDER = "audit"
-"""Of an audit, in the folder of its features."""
-
+FOLDER = "audit"  # in the folder of its features
 _TABLE = "findings.csv"
 _STEPS = (0, 1, 5, 10)
 _LATER = 0.4  # share of sessions that models and columns are tried on
@@ -233,7 +231,7 @@ class Check(NamedTuple):
     description: str  # one line: what it does, and when it raises an alarm
     run: Callable[
         ..., Iterable[Finding]
-    ]  # of the table, log and options; or of Parts: check and place are filled in
+    ]  # of the table, log and options, or of Parts; check and place follow
     at: Literal["table", "last", "every", "fitted", "ends"]  # once for the table; or at these of its steps
 
 
@@ -271,7 +269,7 @@ CHECKS = {
 
 @dataclass(frozen=True)
 class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEATURES"):
-    """What the checks found."""
+    """The findings of checks on a table of features."""
 
     features: str  # fingerprint of the table
     about: dict[str, Any]  # one line about it, the parts, and the options

@@ -123,8 +123,8 @@ class DuckDBEngine(Engine):
             self._connection.raw_sql(sql)
 
 
+# Results depend on them; they are set in a session that was running, too.
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""Results depend on them; they are set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -211,8 +211,7 @@ def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
         "spark.log.level": "ERROR",
         "spark.local.dir": str(spill),
     }
-    if limit is not None:
-        settings["spark.driver.memory"] = f"{limit}m"
+    settings |= {} if limit is None else {"spark.driver.memory": f"{limit}m"}
     conf = SparkConf().setAll(list(settings.items()))
     start = spill / "start.log"
     try:
@@ -221,9 +220,8 @@ def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkRuntimeError, OSError) as error:
         last = (start.read_text().strip().splitlines() or [str(error)])[-1]
-        raise StorageError(
-            f"Spark does not start: {last}", "it needs Java 17 or newer; see JAVA_HOME"
-        ) from None
+        fix = "it needs Java 17 or newer; see JAVA_HOME"
+        raise StorageError(f"Spark does not start: {last}", fix) from None
 
 
 @contextmanager
@@ -235,10 +233,11 @@ def _spark_errors() -> Iterator[None]:
         with warnings.catch_warnings(action="ignore"):  # of pandas 3, which is not used here
             yield
     except (Py4JJavaError, PySparkException) as error:
-        line = str(error).strip().split("\n", 1)[0]
-        raise DataError(
-            f"Spark failed: {line}", "a file may be corrupt or gone, or memory not suffice"
-        ) from None
+        line, fix = (
+            str(error).strip().split("\n", 1)[0],
+            "a file may be corrupt or gone, or memory not suffice",
+        )
+        raise DataError(f"Spark failed: {line}", fix) from None
 
 
 ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}

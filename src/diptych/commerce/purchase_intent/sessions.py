@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 Window = Callable[..., Any]  # of ibis.window, for the rows of one key in order
 
-BUFFER = 2
-"""Pages that have to follow the last step, and a purchase the present one."""
+BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
 TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
 
@@ -91,8 +90,7 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
 # by counting such beginnings and pages by counting pages, which is all that later steps need of the order. What only a
 # first event says (client, device, channel, local time) is read again for it: rows that are held stay small.
 
-ORDER = ("t_us", "event_id")
-"""Order of events within a key."""
+ORDER = ("t_us", "event_id")  # of events within a key
 
 _FLAGS = ("is_purchase", "is_action", "is_page", "is_query")
 
@@ -210,8 +208,7 @@ def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Seq
 
 def _as_declared(table: ir.Table, name: str) -> ir.Table:
     kinds = {"bool": "boolean", "double": "float64"}
-    columns = [(one.name, kinds.get(one.type, one.type)) for one in TABLES[name]]
-    return table.select(**{column: table[column].cast(kind) for column, kind in columns})
+    return table.select(**{one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()})
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
@@ -246,7 +243,7 @@ def sessionise(
             atomic_folder(folder, SessionTables.marker()) as inside,
             open_engine() if engine is None else nullcontext(engine) as runs,
         ):
-            about = {"log": log.name, "zone": log.zone, "log_fingerprint": log.fingerprint}
+            about: dict[str, Any] = {"log": log.name, "zone": log.zone, "log_fingerprint": log.fingerprint}
             about |= {"options": options.model_dump(), "fingerprint": known_as}
             about["counts"] = _write_tables(log, options, runs, inside)
             SessionTables(about).save(inside / SessionTables.marker())

@@ -265,9 +265,7 @@ def read_feed(
 
     for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
-        name, group = (
-            " ".join(next(iter(values.get(key, ())), "").split()) for key in ("id", "item_group_id")
-        )
+        name, group = (" ".join(values.get(key, [""])[0].split()) for key in ("id", "item_group_id"))
         gathered.product(name, _record(values, kept) | {"category_paths": paths}, where, short_text(group))
     folder = picture_folder(images, file.parent)
     note = f"{len(gathered.items):,} products; categories are of the column {_KINDS[categories]}"

@@ -25,14 +25,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
     return small_features(tmp_path_factory.mktemp("features") / "small")
 
 
-def test_as_published_what_comes_later_counts(table: FeatureTable) -> None:
-    published = replace(table, about=table.about | {"options": {"compat": "published"}})
-    assert published.undecided(5).all()
-    assert published.identified(0).tolist() == (~np.isnan(table.pages_before_identified)).tolist()
-    assert not table.undecided(5).all()
-    assert table.identified(0).tolist() == (table.pages_before_identified == 0).tolist()
-
-
 def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
     for step in table.steps:
         rows = table.population("anonymous", step)

@@ -97,9 +97,8 @@ def _points(table: FeatureTable, sample: int, steps: Sequence[int], seed: int) -
     with_visitor, without = order[known], order[~known]
     n_with = min(len(with_visitor), max(sample // 2, sample - len(without)))
     drawn = np.sort(np.concatenate([with_visitor[:n_with], without[: sample - n_with]]))
-    return np.array(
-        [(row, step) for step in steps for row in drawn[table.undecided(step)[drawn]]], dtype=np.int64
-    ).reshape(-1, 2)
+    points = [(row, step) for step in steps for row in drawn[table.undecided(step)[drawn]]]
+    return np.array(points, dtype=np.int64).reshape(-1, 2)
 
 
 def _alter(
@@ -131,12 +130,7 @@ def _alter(
         file = literal(target / "part.parquet")
         base.execute(Path(__file__).with_name("worlds.sql").read_text().format(file=file), given)
         n = base.execute(f"SELECT count(*) FROM {file}").fetchone()[0]
-    about = {
-        **log.about,
-        "events": n,
-        "buckets": 1,
-        "fingerprint": fingerprint(log.fingerprint, points, seed),
-    }
+    about = log.about | {"events": n, "buckets": 1, "fingerprint": fingerprint(log.fingerprint, points, seed)}
     Log(about).save(folder / Log.marker())
     return Log.open(folder), offset
 

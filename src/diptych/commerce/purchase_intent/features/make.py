@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
 STEPS_FILES = {"export": "steps.parquet", "csv": "steps.csv"}
-_EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")
-"""Features without an encoder that are no column of the view already."""
+_EXPORTED = (
+    "dwell-mean",
+    "dwell-deviation",
+    "switch-probability",
+)  # no columns of the view, without an encoder
 
 
 def make_features(
@@ -133,7 +136,7 @@ def export_steps(table: FeatureTable, *files: Path | str) -> int:
             block |= {name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED}
             block |= {"page_type": last}
             for name in (one.name for one in schema if one.type == pa.string()):
-                block[name] = np.where(block[name] == NOTHING, None, block[name])  # null, as NaN becomes
+                block[name] = np.array([text or None for text in block[name]])  # null, as NaN becomes
             arrays = [pa.array(block[one.name], one.type, from_pandas=True) for one in schema]
             for writer in writers:
                 writer.write_table(pa.table(arrays, schema=schema))
@@ -154,10 +157,8 @@ def features_of_source(
     exports = [folder / STEPS_FILES[name] for name in STEPS_FILES if getattr(wanted, name)]
     if source.is_file():
         if exports or options.also or options.compat != "none":
-            raise UsageError(
-                f"{source} is a table of whole sessions, without steps",
-                "leave --compat, --feature, --export and --csv out",
-            )
+            fix = "leave --compat, --feature, --export and --csv out"
+            raise UsageError(f"{source} is a table of whole sessions, without steps", fix)
         return make_whole_features(source, folder=folder, keep_leaking=wanted.keep_leaking)
     if wanted.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
@@ -194,8 +195,8 @@ def opened_table(path: Path, keep_leaking: bool) -> Iterator[FeatureTable]:
 # later, it counts from its end: before the log-in it was unknown whose it was. The same holds for a purchase before
 # the log-in.
 
+# At one moment queries come first, so that they see only what was strictly before.
 _QUERY, _VISIT, _PURCHASE = 0, 1, 2
-"""At one moment queries come first, so that they see only what was strictly before."""
 
 
 def _visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
@@ -317,10 +318,9 @@ def recognise_session_table(file: Path) -> tuple[str, list[str]]:
     given = set(header)
     fitting = [name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= given]
     if not fitting:
-        raise DataError(
-            f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
-            f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
-        )
+        wrong = f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})"
+        fix = f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest"
+        raise DataError(wrong, fix)
     return fitting[0], header
 
 
@@ -374,13 +374,11 @@ def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str])
         rows = pcsv.read_csv(file, read, convert_options=convert)
     except pa.ArrowInvalid as error:
         raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
-    infinite = [
-        name for name, kind in columns.items() if kind == "number" and pc.any(pc.is_inf(rows[name])).as_py()
-    ]
-    if infinite or rows[label].null_count:
-        wrong = [*infinite, label][0]
-        raise DataError(f"{file}: {wrong} is infinite or missing in a row", "repair the file")
     found = {name: rows[name].to_numpy() for name in (label, *columns)}
-    for name in (name for name, kind in columns.items() if kind == "text"):
-        found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
+    for name, kind in columns.items():
+        if kind == "text":
+            found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
+    wrong = [name for name, kind in columns.items() if kind == "number" and np.isinf(found[name]).any()]
+    if wrong or rows[label].null_count:
+        raise DataError(f"{file}: {[*wrong, label][0]} is infinite or missing in a row", "repair the file")
     return found

@@ -41,11 +41,8 @@ SESSIONS_FILE = "sessions.parquet"
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
 
-WHOLE_SESSION = -1
-"""The one step of a table whose rows are whole sessions."""
-
-ALL = "all"
-"""The one setting and the one feature set of such a table."""
+WHOLE_SESSION = -1  # the one step of a table whose rows are whole sessions
+ALL = "all"  # the one setting and the one feature set of such a table
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
 
@@ -83,12 +80,9 @@ class FeatureTable(
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         view, before = self.view, self.view.pages_before_purchase
         assert before is not None
-        before = np.where(np.isinf(before), np.nan, before)
-        ids, persons, start_us, end_us, identified = (getattr(self, name) for name in _ARRAYS)
-        rows = dict(
-            zip(SESSION, (ids, persons, start_us, end_us, self.labels, before, identified), strict=True)
-        )
-        rows |= view.columns
+        *known, identified = (getattr(self, name) for name in _ARRAYS)
+        known += [self.labels, np.where(np.isinf(before), np.nan, before), identified]
+        rows = dict(zip(SESSION, known, strict=True)) | dict(view.columns)
         for place, (types, times) in enumerate(zip(page_names(view).T, view.page_times.T, strict=True), 1):
             rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
         kinds = {name: arrow.string() if of.dtype.hasobject else None for name, of in rows.items()}
@@ -111,9 +105,8 @@ class FeatureTable(
                     types[:, step - 1] = encode_pages([names], vocabulary, len(names))[0][places]
                     times[:, step - 1] = _values(file, f"page_us_{step}")
         except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
-            raise StorageError(
-                f"{folder / SESSIONS_FILE} cannot be read: {error}", f"recreate it: {cls.RECREATE}"
-            ) from None
+            wrong = f"{folder / SESSIONS_FILE} cannot be read: {error}"
+            raise StorageError(wrong, f"recreate it: {cls.RECREATE}") from None
         ids, persons, start_us, end_us, labels, purchase, identified = map(found.pop, SESSION)
         before = np.where(np.isnan(purchase), np.inf, purchase)
         view = SessionsView(found, types, times, vocabulary, labels, before)
