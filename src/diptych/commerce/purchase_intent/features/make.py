@@ -136,7 +136,7 @@ def export_steps(table: FeatureTable, *files: Path | str) -> int:
             block |= {name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED}
             block |= {"page_type": last}
             for name in (one.name for one in schema if one.type == pa.string()):
-                block[name] = np.array([text or None for text in block[name]])  # null, as NaN becomes
+                block[name] = np.array([text or None for text in block[name]], object)  # null, as NaN becomes
             arrays = [pa.array(block[one.name], one.type, from_pandas=True) for one in schema]
             for writer in writers:
                 writer.write_table(pa.table(arrays, schema=schema))
