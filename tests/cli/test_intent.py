@@ -184,7 +184,7 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.whole import SESSION_TABLES
+    from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 
     file = tmp_path / "online.csv"
     table = SESSION_TABLES["uci-shoppers"]

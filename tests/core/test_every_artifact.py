@@ -26,7 +26,7 @@ from diptych.commerce.category_to_image.results import EvaluationProtocol
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.auditing.checks import Finding, LeakAudit
+from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation.measures import Platt

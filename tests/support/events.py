@@ -40,7 +40,7 @@ def canonical(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "local_hour": int(seconds % _DAY // 3600),
             "local_dow": (day + 3) % 7,  # 1970-01-01 was a Thursday
         }
-        rows.append({column.name: event[column.name] for column in COLUMNS})
+        rows.append({name: event[name] for name in COLUMNS})
     return rows
 
 
@@ -51,12 +51,7 @@ def write_log(folder: Path, events: Iterable[Mapping[str, Any]], buckets: int = 
 
     rows = canonical(events)
     kinds = {"double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
-    schema = pa.schema(
-        [
-            pa.field(column.name, kinds.get(column.type) or getattr(pa, column.type)(), column.nullable)
-            for column in COLUMNS
-        ]
-    )
+    schema = pa.schema({name: kinds.get(kind) or getattr(pa, kind)() for name, kind in COLUMNS.items()})
     of_bucket: dict[int, list[dict[str, Any]]] = {number: [] for number in range(buckets)}
     for row in sorted(rows, key=lambda row: (row["client_id"], row["t_us"], row["event_id"])):
         of_bucket[sum(row["client_id"].encode()) % buckets].append(row)

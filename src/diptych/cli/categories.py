@@ -159,7 +159,7 @@ def download(options: downloads.FetchOptions) -> None:
         done = downloads.download(options)
     show(*done.tables())
     again = [*_CATEGORIES, "download", data, "-o", out, "--contact", options.contact]
-    listed = "shop" if options.reader is None and downloads.is_list(data) else data
+    listed = "shop" if options.is_list else data
     if done.left:
         next_step(again)
     elif done.failures:

@@ -16,9 +16,8 @@ from diptych.commerce.logs import ingest as read
 from diptych.commerce.logs.cleaning import Cleaning
 from diptych.commerce.logs.ingest import ImportOptions
 from diptych.commerce.purchase_intent import options as given
-from diptych.commerce.purchase_intent.auditing import LeakAudit
+from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
-from diptych.commerce.purchase_intent.auditing.checks import FOLDER
 from diptych.commerce.purchase_intent.described import Description, choose_statistics
 from diptych.commerce.purchase_intent.described import describe as describe_sessions
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
@@ -105,7 +104,9 @@ def describe(
     """
     opened, names = Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
     check_replaceable(out, Description.marker())
-    opened.check_outside(out)
+    if log.resolve() in out.resolve().parents:
+        wrong = f"{out} lies in {log}, which the next import replaces with all that is in it"
+        raise UsageError(wrong, "write it elsewhere")
     with engine.open() as runs:
         tables = sessionise(opened, sessions, engine=runs)
         found = describe_sessions(tables, engine=runs, options=options, names=names)

@@ -1,7 +1,4 @@
-"""Images of datasets that ship only their addresses, fetched one at a time; the same call resumes.
-
-``downloads.jsonl`` in the folder has a line per image, the newest of an id counts: its file, or why it did not come.
-"""
+"""Images of datasets that ship only their addresses; ``downloads.jsonl`` has a line per image: its file, or why not."""
 
 from __future__ import annotations
 
@@ -48,31 +45,30 @@ class FetchOptions(DataSource, TargetOption):
     limit: int | None = parameter(None, "Try at most so many images now.", ge=1)
     retry_failed: bool = parameter(False, "Try those again that failed in an earlier call.")
 
+    @property
+    def is_list(self) -> bool:
+        """Return whether the data are a CSV file with the columns ``id`` and ``address``."""
+        if self.data.suffix != ".csv" or self.reader is not None or self.reader_options():
+            return False
+        return {"id", "address"} <= set(DelimitedTable(self.data, delimiter="comma").columns)
+
     def addresses(self) -> dict[str, str]:
         """Return the address of each image that the data names and does not have, by its id."""
         from diptych.data.readers import read_collection
 
-        if self.reader is None and not self.reader_options() and is_list(self.data):
+        if self.is_list:
             table = DelimitedTable(self.data, delimiter="comma")
-            places = [table.columns.index(name) for name in ("id", "address")]
-            found = [[row[at].strip() if at < len(row) else "" for at in places] for _, row in table.rows()]
+            name, address = map(table.columns.index, ("id", "address"))
+            found = [(row[name], row[address]) for _, row in table.rows() if len(row) > max(name, address)]
         else:
             data = read_collection(self.data, self.reader, **self.reader_options())
             rows = zip(data.image_ids, data.records or (), data.pictured, strict=False)
-            found = [
-                [name, str(one.get("picture_address") or "").strip()] for name, one, has in rows if not has
-            ]
-        names = [name for name, _ in found]
-        if len(set(names)) < len(names) or not any(name and address for name, address in found):
-            raise DataError(
-                f"{self.data}: no addresses, or an id occurs twice", "give records, or CSV, of both"
-            )
-        return {name: address for name, address in found if address}
-
-
-def is_list(path: Path) -> bool:
-    """Return whether a file is a CSV file with the columns ``id`` and ``address``."""
-    return path.suffix == ".csv" and {"id", "address"} <= set(DelimitedTable(path, delimiter="comma").columns)
+            found = [(name, one.get("picture_address") or "") for name, one, has in rows if not has]
+        addresses = {name.strip(): str(address).strip() for name, address in found}
+        if len(addresses) < len(found) or not any(name and address for name, address in addresses.items()):
+            wrong = f"{self.data}: no addresses, or an id occurs twice"
+            raise DataError(wrong, "give records, or CSV, of both")
+        return {name: address for name, address in addresses.items() if address}
 
 
 class Downloads(NamedTuple):
@@ -112,20 +108,16 @@ def download(options: FetchOptions) -> Downloads:
     )
     with exclusive_folder(folder), client:
         file, ready, refusals = folder / JOURNAL, defaultdict[str, float](float), Counter[str]()
-        journal = {line.get("id"): line for _, line in read_log(file)} if file.exists() else {}
+        journal = {line["id"]: line for _, line in read_log(file)} if file.exists() else {}
         write_text(file, "".join(f"{json.dumps(line)}\n" for line in journal.values()))  # without half a line
-
-        def lines(kind: str) -> list[dict[str, Any]]:
-            found = [line for name in addresses if kind in (line := journal.get(name, {}))]
-            found = [line for line in found if line["address"] == addresses[line["id"]]]
-            return [line for line in found if kind == "error" or (folder / line[kind]).is_file()]
-
-        before = {line["id"] for line in lines("file")}
-        failed = {line["id"] for line in lines("error") if not (line["again"] or options.retry_failed)}
-        todo = [name for name in addresses if name not in before | failed][: options.limit]
+        known = [journal[name] for name in addresses if name in journal]
+        known = [line for line in known if line["address"] == addresses[line["id"]]]
+        before = {line["id"] for line in known if "file" in line and (folder / line["file"]).is_file()}
+        failed = {line["id"]: line for line in known if "error" in line}
+        final = {name for name, line in failed.items() if not (line["again"] or options.retry_failed)}
+        fetched, todo = 0, [name for name in addresses if name not in before | final][: options.limit]
         for name in track(todo, "downloading", unit="images"):
             host = "".join(addresses[name].split("/")[2:3])
-            line: dict[str, Any] = {"id": name, "address": addresses[name]}
             if refusals[host] == _GIVEN_UP:
                 continue
             check_stop()
@@ -133,20 +125,21 @@ def download(options: FetchOptions) -> Downloads:
                 time.sleep(min(left, 0.2))
                 check_stop()
             ready[host] = time.monotonic() + 1 / options.rate
+            line: dict[str, Any] = {"id": name, "address": addresses[name]}
+            failed.pop(name, None)
             try:
                 content, ending = _image(client, addresses[name], options)
                 line["file"] = f"{picture_name(name)}.{ending}"
                 write_bytes(folder / line["file"], content)
-                refusals[host] = 0
+                fetched, refusals[host] = fetched + 1, 0
             except Failed as error:
                 line["error"], line["again"] = error.args
                 refusals[host] = (refusals[host] + 1) * line["again"]
-            journal[name] = line
+                failed[name] = line
             with file.open("a", encoding="utf-8") as log:
                 log.write(f"{json.dumps(line)}\n")
-        there, failures = lines("file"), lines("error")
-    fetched = len({line["id"] for line in there} - before)
-    return Downloads(len(there), fetched, len(addresses) - len(there) - len(failures), failures)
+    there = len(before) + fetched
+    return Downloads(there, fetched, len(addresses) - there - len(failed), list(failed.values()))
 
 
 def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str]:
@@ -166,14 +159,11 @@ def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str
                 if time.monotonic() > end:
                     raise Failed(f"not there after {10 * options.timeout:g} s", True)
         image = decode_image(bytes(content), "the image")
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
-        raise Failed(f"no http address: {error}", False) from None
-    except httpx.HTTPError as error:
-        raise Failed(f"{type(error).__name__}: {error}", isinstance(error, httpx.TransportError)) from None
-    except ImageError as error:
-        raise Failed(error.message, False) from None
-    if min(image.size) < 2:
-        raise Failed(f"a placeholder of {image.width} × {image.height} pixels", False)
+        if min(image.size) < 2:
+            raise Failed(f"a placeholder of {image.width} × {image.height} pixels", False)
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ImageError) as error:
+        again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+        raise Failed(f"{type(error).__name__}: {error}", again) from None
     kind = str(Image.open(io.BytesIO(content)).format).lower()
     return bytes(content), {"jpeg": "jpg", "tiff": "tif"}.get(kind, kind)
 

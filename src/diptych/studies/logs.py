@@ -23,7 +23,7 @@ from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.whole_sessions import (
     CANNOT,

@@ -95,6 +95,8 @@ def test_diginetica(tmp_path: Path) -> None:
     (folder / "train-clicks.csv").write_text("queryId;timeframe;itemId\n1;16;24857\n")
     log = ingest(folder, tmp_path / "log")
     assert log.about["importer"] == "diginetica"
+    assert not log.hours_known
+    assert any("hours of the day say nothing" in note for note in log.about["notes"])
     columns = ("client_id", "visitor_id", "action", "page_type", "query", "item_id", "t_us")
     assert told(log, *columns) == [
         ("1", None, "page", "product", None, "81766", us("2016-05-09T00:08:46.309")),
@@ -198,10 +200,3 @@ def test_a_log_without_a_zone_says_what_was_assumed(
     assert log.hours_known == known
     notes = [note for note in log.about["notes"] if "zone" in note]
     assert notes[0].startswith(says) if says else not notes
-
-
-def test_hours_of_diginetica_are_never_known(tmp_path: Path) -> None:
-    (tmp_path / "views.csv").write_text("sessionId;userId;itemId;timeframe;eventdate\n1;NA;8;5;2016-05-09\n")
-    log = ingest(tmp_path / "views.csv", tmp_path / "log", zone="Europe/Amsterdam")
-    assert not log.hours_known
-    assert any("hours of the day say nothing" in note for note in log.about["notes"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -26,9 +25,7 @@ def test_columns_are_those_of_the_contract_in_order_and_sorted(tmp_path: Path) -
     log = import_text(tmp_path, CONTENT, buckets=3, zone="Europe/Amsterdam")
     for file in log.buckets:
         schema = pq.ParquetFile(file).schema_arrow
-        assert {field.name: str(field.type) for field in schema} == {
-            column.name: column.type for column in COLUMNS
-        }
+        assert {field.name: str(field.type) for field in schema} == COLUMNS
         rows = pq.ParquetFile(file).read(["client_id", "t_us", "event_id"]).to_pylist()
         assert [tuple(row.values()) for row in rows] == sorted(tuple(row.values()) for row in rows)
     assert sorted(event["event_id"] for event in events_of(log)) == list(range(3000))
@@ -119,21 +116,6 @@ def test_the_database_reaches_nothing_but_the_files_that_were_given(tmp_path: Pa
                 database.rows(forbidden)
 
 
-def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = import_text(tmp_path, CONTENT)
-
-    def stop(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys.modules["diptych.commerce.logs.ingest"], "_counted", stop)
-    with pytest.raises(KeyboardInterrupt):
-        import_text(tmp_path, "time,client\n2019-10-01,a\n")
-    assert Log.open(before.folder).fingerprint == before.fingerprint
-    assert events_of(before)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["events.csv", "events.csv.log"]
-    assert sorted(file.name for file in before.folder.iterdir()) == ["events", "log.json"]
-
-
 def test_only_a_log_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "events.csv.log").mkdir()
     (tmp_path / "events.csv.log" / "letter.txt").write_text("dear")
@@ -141,12 +123,10 @@ def test_only_a_log_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "events.csv.log" / "log.json").write_text("{}")
     with pytest.raises(UsageError, match="would be replaced"):
         ingest(tmp_path / "events.csv.log" / "letter.txt", tmp_path / "events.csv.log")
-    refused(UsageError, "buckets: Input should be less", import_text, tmp_path, CONTENT, buckets=1000)
     refused(UsageError, "no file is given", ingest, [], tmp_path / "log")
 
 
 def test_too_little_memory_is_said(tmp_path: Path) -> None:
-    refused(UsageError, "memory limit is 'much'", import_text, tmp_path, CONTENT, memory_limit="much")
     refused(
         StorageError, r"does not suffice.*--memory-limit", import_text, tmp_path, CONTENT, memory_limit="1MB"
     )
@@ -159,17 +139,12 @@ def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:
     """Unsorted, duplicated, overlapping and clock-skewed events, null visitors, unknown devices, a busy client, empty
     days, no purchase."""
     minutes = [f"{minute // 60:02d}:{minute % 60:02d}" for minute in range(24 * 60)]
-    lines = [f"2019-10-01T{minute}:00Z,keen,,pc,NL,1" for minute in minutes]
-    lines = lines[::-1]  # unsorted
+    lines = [f"2019-10-01T{minute}:00Z,keen,,pc,NL,1" for minute in minutes[::-1]]  # unsorted
     lines += lines[:3]  # duplicated
     lines += [
-        f"2019-10-01T12:00:{second:02d}Z,s{second},null,toaster,Holland,9.9.9" for second in range(30)
+        f"2019-10-01T12:00:{at:02d}Z,s{at},null,toaster,Holland,9.9.9" for at in range(30)
     ]  # overlapping
-    lines += [
-        "2019-10-05T00:00:00Z,shared,7,,NL,",
-        "2019-10-05T00:00:01Z,shared,8,,NL,",
-        "2019-10-05T00:00:01Z,,8,,NL,",
-    ]
+    lines += [f"2019-10-05T00:00:0{who}" for who in ("0Z,shared,7,,NL,", "1Z,shared,8,,NL,", "1Z,,8,,NL,")]
     lines += ["2031-01-01T00:00:00Z,s1,,pc,NL,"]  # a clock that is ahead
     log = import_text(tmp_path, "\n".join(["time,client,visitor,device,country,price", *lines]))
     assert dropped_of(log) == {"duplicate": 3}
@@ -195,7 +170,5 @@ def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:
     assert log.about["devices"] == {"pc": 1441, "toaster": 30, "unknown": 3}
     assert [event["visitor_id"] for event in events_of(log)[-4:]] == ["7", "8", "8", None]
     assert sum(log.about["events_by_day"].values()) == log.n_events
-    nobody = import_text(tmp_path, "time,client\n1970-01-03,a\n", "old.csv", cleaning=Cleaning()).about[
-        "notes"
-    ]
-    assert any("events lie in 1970: check the format of times" in note for note in nobody)
+    old = import_text(tmp_path, "time,client\n1970-01-03,a\n", "old.csv")
+    assert any("events lie in 1970: check the format of times" in note for note in old.about["notes"])

@@ -77,11 +77,6 @@ def test_an_address_tells_events_apart_and_is_not_kept(tmp_path: Path) -> None:
     assert "address" not in events_of(log)[0]
 
 
-@pytest.mark.parametrize("country", ["NLD", "Holland", "N", "N1", "ÄÖ"])
-def test_countries_are_two_letters(country: str) -> None:
-    refused(UsageError, f"no country '{country}'", Cleaning, countries=("be", country))
-
-
 MAPPING = """
 time_format = "%d.%m.%Y %H:%M"
 missing = ["0"]

@@ -60,14 +60,7 @@ def test_numbers_are_told_by_their_size(tmp_path: Path) -> None:
 def test_formats_of_ones_own(tmp_path: Path) -> None:
     texts = ["01/10/2019 12:00", "31/02/2019 12:00", "2019-10-01"]
     options = {"time_format": "%d/%m/%Y %H:%M", "times_in": "Europe/Amsterdam"}
-    lines = "\n".join(["time|client", *(f"{text}|{text}" for text in texts)])
-    log = import_text(
-        tmp_path,
-        lines,
-        mapping=ColumnMapping(columns=MAPPING, time_format=options["time_format"]),
-        times_in="Europe/Amsterdam",
-    )
-    assert [event["t_us"] for event in events_of(log)] == [1_569_924_000_000_000]
+    assert times(tmp_path, texts, **options) == [1_569_924_000_000_000, None, None]
     for wrong in ("%Q", "seconds"):
         refused(UsageError, "format", times, tmp_path, [], time_format=wrong)
 

@@ -11,8 +11,7 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.logs import Log
-from diptych.commerce.purchase_intent.auditing import AuditOptions, Finding, LeakAudit, audit
-from diptych.commerce.purchase_intent.auditing.checks import column_aucs
+from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit, audit, column_aucs
 from diptych.commerce.purchase_intent.features import (
     FEATURES,
     Feature,
@@ -22,8 +21,9 @@ from diptych.commerce.purchase_intent.features import (
 )
 from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError
 
 OPTIONS = AuditOptions(model="logistic-regression", steps=(1, 10), repeats=4, seed=1)
 
@@ -167,8 +167,7 @@ def test_what_later_events_change(shop_log: Log, table_shift: FeatureTable) -> N
     found = audit(looks_ahead, shop_log, options=AuditOptions(seed=3), checks=["shift"])
     assert 1 < len(found.alarms) <= 6
     assert all(one.where.startswith("identified, step") for one in found.alarms[1:])
-    columns_found = {one.where.rpartition(", ")[2] for one in found.alarms[1:]}
-    assert "orders" in columns_found <= {"orders", "days-since-purchase:never"}
+    assert any(one.where.endswith(", orders") for one in found.alarms[1:])
 
 
 ALL_STEPS = tuple(range(11))
@@ -218,7 +217,3 @@ def test_a_stored_value_from_the_future_is_found(shop_log: Log, table_shift: Fea
 def test_a_table_of_another_log(shop_log: Log, tmp_path: Path) -> None:
     with pytest.raises(MismatchError, match="was not made of the sessions"):
         shift_test(shop_log, small_features(tmp_path / "a", n=20))
-    whole = small_features(tmp_path / "b", n=20)
-    whole.about["kind"] = "whole"
-    with pytest.raises(UsageError, match="without a log"):
-        shift_test(shop_log, whole)

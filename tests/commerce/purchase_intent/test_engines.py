@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from pathlib import Path
 
@@ -61,14 +60,6 @@ def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
         limit = engine._connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()  # type: ignore[attr-defined]
         assert limit == [("64.0 MiB",)]
     assert not list(spill.iterdir())
-
-
-def test_an_engine_that_was_not_closed_leaves_nothing(tmp_path: Path) -> None:
-    engine = open_engine(spill=tmp_path / "spill")
-    assert list((tmp_path / "spill").iterdir())
-    del engine
-    gc.collect()
-    assert not list((tmp_path / "spill").iterdir())
 
 
 def test_a_key_press_inside_a_query_is_one(tmp_path: Path) -> None:

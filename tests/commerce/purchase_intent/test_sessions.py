@@ -79,9 +79,7 @@ def test_columns_are_as_declared(tmp_path: Path, engine: Engine) -> None:
         tables = sessionise(log, engine=engine)
         for name, columns in TABLES.items():
             schema = pq.read_schema(tables.files(name)[0])
-            assert [(field.name, str(field.type)) for field in schema] == [
-                (one.name, one.type) for one in columns
-            ]
+            assert [(field.name, str(field.type)) for field in schema] == list(columns.items())
         assert tables.about["counts"]["sessions"] == len(rows(tables)) == log.n_events
     empty.buckets[0].unlink()
     with pytest.raises(DataError, match="holds no events"):

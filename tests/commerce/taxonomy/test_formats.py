@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.commerce.taxonomy import TAXONOMIES, CategoryTree, Taxonomy, read_taxonomy
-from diptych.commerce.taxonomy.tree import shape_of
+from diptych.commerce.taxonomy import TAXONOMIES, CategoryTree, Taxonomy, read_taxonomy, shape_of
 from diptych.core.errors import DataError, DiptychError, UsageError
 from diptych.data.products import MAX_LEVELS
 

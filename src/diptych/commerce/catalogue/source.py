@@ -11,9 +11,7 @@ from pydantic import field_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
-from diptych.commerce.taxonomy import CategoryTree, read_taxonomy
-from diptych.commerce.taxonomy.formats import recognised_format
-from diptych.commerce.taxonomy.tree import shape_of, tree_content
+from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of, tree_content
 from diptych.core.errors import DataError, UsageError
 from diptych.core.options import parameter, parse_values
 from diptych.core.table import Cell, Table

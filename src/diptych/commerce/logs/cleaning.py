@@ -68,7 +68,8 @@ class Rule(NamedTuple):
     of_client: bool = False  # whether it looks at all events of a client
 
 
-STAGED = tuple(one.name for one in COLUMNS if not one.name.startswith("local_"))
+_DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
+STAGED = tuple(name for name in COLUMNS if not name.startswith("local_"))
 
 
 def rules_of(cleaning: Cleaning, since_us: int | None, until_us: int | None) -> list[Rule]:
@@ -88,28 +89,14 @@ def rules_of(cleaning: Cleaning, since_us: int | None, until_us: int | None) -> 
         "columns": ", ".join(STAGED[1:]),
         "most_events": cleaning.most_events,
     }
-    declared = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())["rule"]
-    rules = (Rule(**one) for one in declared if given.get(one.get("needs"), True))
+    rules = (Rule(**one) for one in _DECLARED["rule"] if given.get(one.get("needs"), True))
     return [
         one._replace(drops=one.drops.format_map(given), names=one.names.format_map(given)) for one in rules
     ]
 
 
-MARKS = {  # what is counted besides: among which rows, and what a note says
-    "repeated": (
-        "rule = 0",
-        "events lie in an hour that the clocks of --times-in repeat: where the log names no zone, the later one "
-        "was taken",
-    ),
-    "out_of_order": ("true", "rows are earlier than the row before them in their file"),
-    "visitor_clients": (
-        "rule = 0",
-        "events have a visitor and no client: each such visitor is a client visitor:VISITOR",
-    ),
-    "bad_countries": ("rule = 0", "events have a country that is no two letters, read as missing"),
-    "bad_prices": ("rule = 0", "events have a price that is no number, read as missing"),
-    "zoneless": ("rule = 0", "events have times without a zone, read as UTC (--times-in)"),
-}
+MARKS: Mapping[str, Mapping[str, str]] = _DECLARED["mark"]
+"""What is counted besides: among which rows, and what a note says."""
 
 _RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
 _FAR, _FEW = 7, 0.05  # days without events, after which a small share of events is far from the others
@@ -125,7 +112,7 @@ def notes_of(
         [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()],
     )
     empty = [str(day) for day, n in days if not n]
-    unknown, share = about["devices"].get(UNKNOWN, 0), busiest / events
+    unknown, share, year = about["devices"].get(UNKNOWN, 0), busiest / events, days[0][0].year
     if empty:
         shown = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
         yield f"{len(empty):,} of {len(days):,} days have no event: {shown}"
@@ -135,25 +122,25 @@ def notes_of(
             fix = f"--since {close + timedelta(days=1)}" if end == "first" else f"--until {begin}"
             span = f"{begin}" if len(odd) == 1 else f"{begin} to {close}"
             yield f"the {end} days ({span}) hold only {few:,} of {events:,} events: wrong clocks? {fix}"
-    if days[0][0].year < 1990:
-        yield f"events lie in {days[0][0].year}: check the format of times (--time-format)"
-    yield from (f"{n:,} {MARKS[name][1]}" for name, n in marks.items() if n)
-    if not hours:
-        yield "the shop's zone is not known: days and hours are those of UTC (--zone)"
-    if shared:
-        yield f"{shared:,} of {about['clients']:,} clients have several visitors: shared browsers?"
-    if busiest >= _BUSY_EVENTS and share >= _BUSY and about["clients"] > 1:
-        yield f"one client has {busiest:,} events, {share:.1%} of all: a bot? --most-events drops such clients"
-    if not about["visitors"]:
-        yield "no visitor is known: every session will be anonymous"
-    if unknown == events:
-        yield "no device is known: statistics of devices will have one group, and features of devices say nothing"
-    elif unknown:
-        yield f"the device of {unknown:,} events ({unknown / events:.1%}) is unknown"
-    if about["channels"].get(UNKNOWN, 0) == events:
-        yield "no channel is known"
-    if not about["purchases"]:
-        yield "a log without a purchase: statistics of classes will be empty; nothing can be trained"
+    if year < 1990:
+        yield f"events lie in {year}: check the format of times (--time-format)"
+    yield from (f"{n:,} {MARKS[name]['note']}" for name, n in marks.items() if n)
+    is_busy = busiest >= _BUSY_EVENTS and share >= _BUSY and about["clients"] > 1
+    notes = {
+        "the shop's zone is not known: days and hours are those of UTC (--zone)": not hours,
+        f"{shared:,} of {about['clients']:,} clients have several visitors: shared browsers?": shared,
+        f"one client has {busiest:,} events, {share:.1%} of all: a bot? --most-events drops such clients": is_busy,
+        "no visitor is known: every session will be anonymous": not about["visitors"],
+        "no device is known: statistics of devices will have one group, and features of devices say nothing": (
+            unknown == events
+        ),
+        f"the device of {unknown:,} events ({unknown / events:.1%}) is unknown": 0 < unknown < events,
+        "no channel is known": about["channels"].get(UNKNOWN, 0) == events,
+        "a log without a purchase: statistics of classes will be empty; nothing can be trained": (
+            not about["purchases"]
+        ),
+    }
+    yield from (note for note, holds in notes.items() if holds)
 
 
 def _edge(days: list[tuple[date, int]], total: int) -> list[tuple[date, int]]:

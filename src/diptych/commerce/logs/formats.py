@@ -26,8 +26,7 @@ from diptych.core.reading import file_errors, open_bytes, open_regular, read_jso
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 """Endings of files that are taken from a folder, also with ``.gz``."""
 
-_BEGINNING = 1 << 20
-_UNPACKED = 6  # times as large as gzipped, roughly
+_BEGINNING, _UNPACKED = 1 << 20, 6  # bytes that are looked at; times as large as gzipped, roughly
 
 
 @dataclass(frozen=True)
@@ -130,9 +129,8 @@ def _look_at_parquet(path: Path) -> SourceFile:
     except (pa.ArrowException, OSError) as error:
         line = str(error).split("\n", 1)[0]
         raise DataError(f"{path} is no whole Parquet file: {line}", "it is corrupt: fetch it again") from None
-    timed = frozenset(
-        one.name for one in schema if pa.types.is_timestamp(one.type) or pa.types.is_date(one.type)
-    )
+    types = pa.types
+    timed = frozenset(one.name for one in schema if types.is_timestamp(one.type) or types.is_date(one.type))
     return SourceFile(path, "parquet", tuple(schema.names), rows, timed=timed)
 
 
@@ -202,9 +200,8 @@ class ColumnMapping(Columns):
         valued = (*CONSTANT, "purchase")
         for name, allowed in (("columns", TARGETS), ("values", valued), ("constants", CONSTANT)):
             if unknown := [target for target in getattr(self, name) if target not in allowed]:
-                raise UsageError(
-                    f"{name}: nothing is called {unknown[0]!r}", f"targets: {', '.join(allowed)}"
-                )
+                fix = f"targets: {', '.join(allowed)}"
+                raise UsageError(f"{name}: nothing is called {unknown[0]!r}", fix)
         if both := sorted(set(self.columns) & set(self.constants)):
             raise UsageError(f"{both[0]} has a column and a constant", "give one of them")
         for action in (*self.values.get("action", {}), *filter(None, [self.constants.get("action")])):
@@ -223,9 +220,8 @@ class ColumnMapping(Columns):
                 fix = f"e.g. client=cookie_id; targets: {', '.join(TARGETS)}"
                 raise UsageError(f"{option!r} names no column", fix)
             if more.setdefault(target, column) != column:
-                raise UsageError(
-                    f"{target} is in two columns, {more[target]} and {column}", "give one of them"
-                )
+                wrong = f"{target} is in two columns, {more[target]} and {column}"
+                raise UsageError(wrong, "give one of them")
         return ColumnMapping.model_validate({**dict(self), "columns": {**self.columns, **more}})
 
     def layout(self, file: SourceFile) -> Layout:
@@ -240,9 +236,8 @@ class ColumnMapping(Columns):
                 raise UsageError(f"no column holds the {' or the '.join(needed)}", f"{fix}; {found}")
         for column in self.columns.values():
             if (count := names.count(column)) != 1:
-                raise UsageError(
-                    f"{file.name} has {f'{count} columns' if count else 'no column'} {column!r}", found
-                )
+                wrong = f"{file.name} has {f'{count} columns' if count else 'no column'} {column!r}"
+                raise UsageError(wrong, found)
         return Layout(**dict(self), bare=len(names) if is_bare else 0)
 
 
@@ -268,17 +263,14 @@ class LogFormat(Options):
 
 
 _OWN = {one: one for one in TARGETS}
+_PUBLISHED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
 LOG_FORMATS = (
-    *map(
-        LogFormat.model_validate,
-        tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"],
-    ),
+    *map(LogFormat.model_validate, _PUBLISHED),
     LogFormat(
         name="columns",
         description="your own CSV, TSV, JSON lines or Parquet: name its columns with --column or --mapping",
         layouts=tuple(
-            Layout(columns=_OWN, optional=tuple(set(TARGETS) - {"time", person}))
-            for person in ("client", "visitor")
+            Layout(columns=_OWN, optional=tuple({*TARGETS} - {"time", one})) for one in ("client", "visitor")
         ),
     ),
 )
@@ -286,8 +278,12 @@ LOG_FORMATS = (
 
 # Which format it is.
 
-_SESSIONS = {"Administrative", "ProductRelated", "PageValues", "Revenue"}
-"""Columns of UCI's Online Shoppers Purchasing Intention: a row is a session."""
+_SESSIONS = {
+    "Administrative",
+    "ProductRelated",
+    "PageValues",
+    "Revenue",
+}  # of UCI's shoppers: a row is a session
 
 
 class Chosen(NamedTuple):
@@ -320,11 +316,9 @@ def choose_format(
     if mapping is not None:
         return Chosen(by_name["columns"], [(file, mapping.layout(file)) for file in files], [])
     if table := next((file.path for file in files if set(file.names) >= _SESSIONS), None):
-        raise UsageError(
-            f"{table.name} is a table of sessions (UCI), not of events; mind that its column PageValues is "
-            "computed from purchases",
-            f"diptych intent features {table} --out FEATURES",
-        )
+        wrong = f"{table.name} is a table of sessions (UCI), not of events"
+        leak = "mind that its column PageValues is computed from purchases"
+        raise UsageError(f"{wrong}; {leak}", f"diptych intent features {table} --out FEATURES")
     refused = files[0]
     for one in LOG_FORMATS if name is None else [by_name[name]]:
         events = [file for file in files if file.stem not in one.others]
@@ -337,23 +331,16 @@ def choose_format(
     reason = (
         f"it is no file of {name}: {by_name[name].description}" if name else "no log format recognises it"
     )
-    raise UsageError(
-        f"{refused.name} has columns {', '.join(refused.names)}: {reason}",
-        "name its columns: --column time=COLUMN --column client=COLUMN …, or a format: "
-        f"--format {', '.join(by_name)}",
-    )
+    own = "name its columns: --column time=COLUMN --column client=COLUMN …"
+    fix = f"{own}, or a format: --format {', '.join(by_name)}"
+    raise UsageError(f"{refused.name} has columns {', '.join(refused.names)}: {reason}", fix)
 
 
 def _files_of(source: Path) -> list[Path]:
     if not source.is_dir():
         return [source]
-    return [
-        path
-        for path in source.iterdir()
-        if path.is_file()
-        and not path.name.startswith(".")
-        and path.name.lower().removesuffix(".gz").endswith(ENDINGS)
-    ]
+    visible = [path for path in source.iterdir() if path.is_file() and not path.name.startswith(".")]
+    return [path for path in visible if path.name.lower().removesuffix(".gz").endswith(ENDINGS)]
 
 
 def _generated(folder: Path) -> tuple[list[Path], str] | None:

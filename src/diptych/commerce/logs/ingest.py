@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.cleaning import MARKS, STAGED, Cleaning, Rule, notes_of, rules_of
-from diptych.commerce.logs.database import DEFAULT_MEMORY, Database, literal, literals, open_database
+from diptych.commerce.logs.database import (
+    DEFAULT_MEMORY,
+    REJECTED,
+    Database,
+    canonical_sql,
+    check_time_format,
+    literal,
+    literals,
+    open_database,
+)
 from diptych.commerce.logs.formats import (
-    Chosen,
     ColumnMapping,
     Layout,
     SourceFile,
@@ -27,7 +35,6 @@ from diptych.commerce.logs.formats import (
     read_mapping,
 )
 from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.rows import REJECTED, canonical_sql, check_time_format
 from diptych.commerce.logs.schema import COLUMNS, SECOND, printable
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
@@ -36,6 +43,7 @@ from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.options import Options, parameter
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_BUCKETS = 256
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
 
@@ -75,9 +83,8 @@ class ImportOptions(Options):
         """Return what the options name; None where they name no column."""
         if not self.column and self.columns_file is None:
             if self.time_format is not None:
-                raise UsageError(
-                    "--time-format is of your own columns", "name them with --column or --mapping"
-                )
+                fix = "name them with --column or --mapping"
+                raise UsageError("--time-format is of your own columns", fix)
             return None
         found = ColumnMapping() if self.columns_file is None else read_mapping(self.columns_file)
         found = found.with_columns(self.column)
@@ -113,7 +120,7 @@ class _Import:
         drops = " ".join(f"WHEN {rule.drops} THEN {number}" for number, rule in rules)
         names = " ".join(f"WHEN {number} THEN {rule.names or 'NULL'}" for number, rule in rules)
         sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in files]
-        sums = ", ".join(f"count(*) FILTER ({name} AND {of})" for name, (of, _) in MARKS.items())
+        sums = ", ".join(f"count(*) FILTER ({name} AND {mark['among']})" for name, mark in MARKS.items())
         with task("reading", total=sum(sizes), unit="MB") as bar:
             for number, (size, (file, layout)) in enumerate(zip(sizes, files, strict=True)):
                 target = self.folder / f"{number:05d}"
@@ -132,7 +139,7 @@ class _Import:
         if dropped := sorted(self.folder.glob(f"*/bucket={buckets}/*.parquet")):
             self.lost += f" UNION ALL SELECT rule, named FROM {_table(dropped)}"
         if any(file.kind != "parquet" for file, _ in files):
-            self.rejected = self.database.value(REJECTED)
+            self.rejected = self.database.rows(REJECTED)[0][0]
             self.read += self.rejected
 
     def write_bucket(self, number: int, zone: str, target: Path) -> None:
@@ -154,14 +161,13 @@ class _Import:
         self.shared += shared
         self.busiest = max(self.busiest, busiest)
         if clients:
-            columns = ", ".join(f"{_LOCAL.get(one.name, one.name)} AS {one.name}" for one in COLUMNS)
+            columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
             wall = "t_us" if zone == "UTC" else f"epoch_us(timezone({literal(zone)}, make_timestamptz(t_us)))"
             rows = f"SELECT {columns} FROM (SELECT *, {wall} AS local_us FROM events)"
             form = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd"
             target.parent.mkdir(parents=True)
-            self.database.rows(
-                f"COPY ({rows} ORDER BY client_id, t_us, event_id) TO {literal(target)} ({form})"
-            )
+            ordered = f"{rows} ORDER BY client_id, t_us, event_id"
+            self.database.rows(f"COPY ({ordered}) TO {literal(target)} ({form})")
         for file in staged:
             file.unlink()
 
@@ -188,38 +194,27 @@ def _table(paths: Iterable[Path]) -> str:
     return f"read_parquet([{literals(paths)}], hive_partitioning = false)"
 
 
-def _most_first(counts: Iterable[tuple[Any, int]]) -> dict[Any, int]:
-    return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
-
-
 def _counted(database: Database, files: Sequence[Path]) -> dict[str, Any]:
     """Return what a log says of its events, of which there is at least one."""
     table = _table(files)
     by_day, by_action, devices, channels = (
-        _most_first(database.rows(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"))
-        for column in ("local_day", "action", "device", "channel")
+        dict(database.rows(f"SELECT {one}, count(*) AS n FROM {table} GROUP BY 1 ORDER BY n DESC, 1"))
+        for one in ("local_day", "action", "device", "channel")
     )
     days, epoch = range(min(by_day), 1 + max(by_day)), date(1970, 1, 1)
-    sums = "count(*), min(t_us), max(t_us), count(*) FILTER (is_purchase)"
-    events, first, last, purchases = database.rows(f"SELECT {sums} FROM {table}")[0]
-    visitors = f"SELECT DISTINCT visitor_id FROM {table} WHERE visitor_id IS NOT NULL"
+    sums = "count(*), min(t_us), max(t_us), count(*) FILTER (is_purchase), count(DISTINCT visitor_id)"
+    events, first, last, purchases, visitors = database.rows(f"SELECT {sums} FROM {table}")[0]
     return {
         "events": events,
-        "first": _instant(first),
-        "last": _instant(last),
-        "visitors": database.value(f"SELECT count(*) FROM ({visitors})"),
+        "first": f"{EPOCH + timedelta(seconds=first // SECOND):%Y-%m-%dT%H:%M:%SZ}",
+        "last": f"{EPOCH + timedelta(seconds=last // SECOND):%Y-%m-%dT%H:%M:%SZ}",
+        "visitors": visitors,
         "purchases": purchases,
         "events_by_day": {(epoch + timedelta(days=day)).isoformat(): by_day.get(day, 0) for day in days},
         "by_action": by_action,
         "devices": devices,
         "channels": channels,
     }
-
-
-def _instant(microseconds: int) -> str:
-    """Return whole seconds, ISO 8601."""
-    passed = timedelta(microseconds=microseconds)
-    return (datetime(1970, 1, 1, tzinfo=UTC) + passed).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _moment(database: Database, text: str | None, zone: str) -> int | None:
@@ -231,8 +226,9 @@ def _moment(database: Database, text: str | None, zone: str) -> int | None:
     except ValueError:
         raise UsageError(f"{text!r} is no time", "e.g. 2019-10-01, or 2019-10-01T12:00:00+02:00") from None
     if given.tzinfo is None:
-        return database.value("SELECT epoch_us(timezone(?, ?::TIMESTAMP))", [zone, given.isoformat(sep=" ")])
-    return (given - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        sql = "SELECT epoch_us(timezone(?, ?::TIMESTAMP))"
+        return int(database.rows(sql, [zone, given.isoformat(sep=" ")])[0][0])
+    return (given - EPOCH) // timedelta(microseconds=1)
 
 
 def ingest(
@@ -253,17 +249,15 @@ def ingest(
         options: fields of :class:`ImportOptions`.
     """
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
-    folder, cleaning = Path(folder), cleaning or Cleaning()
-    given = ImportOptions.read(options, "an import")
+    folder, cleaning, given = Path(folder), cleaning or Cleaning(), ImportOptions.read(options, "an import")
     mapping = mapping or given.mapping()
     if not sources:
         raise UsageError("no file is given", "name at least one")
     check_replaceable(folder, Log.marker())
     for one in sources:
         if one.resolve().is_relative_to(folder.resolve()):
-            raise UsageError(
-                f"{one} lies in {folder}, which would be replaced", "write the log to another folder"
-            )
+            wrong = f"{one} lies in {folder}, which would be replaced"
+            raise UsageError(wrong, "write the log to another folder")
     chosen = choose_format(sources, given.format, mapping)
     zone, times_in = given.zone or chosen.zone or "UTC", given.times_in or "UTC"
     rows = sum(file.rows for file, _ in chosen.files)
@@ -277,66 +271,53 @@ def ingest(
             check_time_format(database, chosen.files[0][1].time_format)
             ends = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
             running = _Import(database, inside / "work", rules_of(cleaning, *ends))
-            files = [_checked(file) for file, _ in track(chosen.files, "checking", unit="files")]
+            made_of = [_whole(file) for file, _ in track(chosen.files, "checking", unit="files")]
             running.stage(chosen.files, buckets)
             digits = max(2, len(str(buckets - 1)))
             for number in track(range(buckets), "sorting", unit="buckets"):
-                running.write_bucket(
-                    number, zone, inside / EVENTS / f"bucket={number:0{digits}d}" / "part.parquet"
-                )
+                target = inside / EVENTS / f"bucket={number:0{digits}d}" / "part.parquet"
+                running.write_bucket(number, zone, target)
             written = sorted((inside / EVENTS).glob("*/*.parquet"))
             if not written:
-                raise DataError(
-                    f"no event is left of {running.read:,} rows ({_lost(running.report()) or 'there are none'})",
-                    "check the format, the columns and the rules",
-                )
+                lost = "; ".join(_lost(running.report())) or "there are none"
+                wrong = f"no event is left of {running.read:,} rows ({lost})"
+                raise DataError(wrong, "check the format, the columns and the rules")
             about, rules = _counted(database, written), running.report()
         shutil.rmtree(inside / "work")
-        made_of = [one["fingerprint"] for one in files]
+        # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
+        known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
+        marks = {name: n for name, n in running.marks.items() if name != "zoneless" or given.times_in is None}
+        about |= {"clients": running.clients, "rows_read": running.read, "importer": chosen.format.name}
+        about["hours_known"] = known and chosen.format.has_hours
+        hours = known or not chosen.format.has_hours
+        left_out = (f"left out, for it holds no events: {one}" for one in chosen.left_out)
+        odd = notes_of(about, marks, running.shared, running.busiest, hours)
         about |= {
-            **_read_as(chosen, running, about, given),
+            "notes": [*chosen.format.notes, *left_out, *odd],
             "zone": zone,
             "rules": rules,
-            "sources": files,
+            "sources": made_of,
             "options": how,
             "buckets": buckets,
             "name": given.name or _name(sources[0]),
-            "fingerprint": fingerprint("log", Log.FORMAT, chosen.format.name, made_of, zone, how),
+            "fingerprint": fingerprint(
+                "log", Log.FORMAT, chosen.format.name, [one["fingerprint"] for one in made_of], zone, how
+            ),
         }
         Log(about).save(made / Log.marker())
     return Log.open(folder)
 
 
-def _read_as(chosen: Chosen, running: _Import, about: dict[str, Any], given: ImportOptions) -> dict[str, Any]:
-    """Return how the files were read, and notes."""
-    # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
-    known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
-    marks = {name: n for name, n in running.marks.items() if name != "zoneless" or given.times_in is None}
-    hours = known or not chosen.format.has_hours
-    odd = notes_of(about | {"clients": running.clients}, marks, running.shared, running.busiest, hours)
-    left_out = (f"left out, for it holds no events: {one}" for one in chosen.left_out)
-    return {
-        "importer": chosen.format.name,
-        "hours_known": known and chosen.format.has_hours,
-        "rows_read": running.read,
-        "clients": running.clients,
-        "notes": [*chosen.format.notes, *left_out, *odd],
-    }
-
-
-def _checked(file: SourceFile) -> dict[str, Any]:
-    """Return what the log says of a file, which is whole."""
+def _whole(file: SourceFile) -> dict[str, Any]:
     check_whole(file)
     size = file.path.stat().st_size
     return {"file": file.name, "bytes": size, "fingerprint": fingerprint_file(file.path)}
 
 
-def _lost(dropped: Iterable[Mapping[str, Any]]) -> str:
-    parts = []
+def _lost(dropped: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for one in (one for one in dropped if one["dropped"]):
         names = ", ".join(map(printable, [*one.get("named", {})][:3]))
-        parts.append(f"{one['rule']}: {one['dropped']:,}" + (f", most of them {names}" if names else ""))
-    return "; ".join(parts)
+        yield f"{one['rule']}: {one['dropped']:,}" + (f", most of them {names}" if names else "")
 
 
 def _name(source: Path) -> str:

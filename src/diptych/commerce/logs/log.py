@@ -23,7 +23,6 @@ from typing import Any
 from diptych.commerce.logs.schema import printable
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.errors import UsageError
 from diptych.core.table import Cell, Table
 
 EVENTS = "events"
@@ -83,14 +82,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
             *(f"note: {note}" for note in about["notes"]),
             self.describe(),
         ]
-
-    def check_outside(self, out: Path) -> None:
-        """Raise a UsageError for a folder that lies in the log, which another import replaces."""
-        if self.folder.resolve() in out.resolve().parents:
-            raise UsageError(
-                f"{out} lies in {self.folder}, which the next import replaces with all that is in it",
-                "write it elsewhere",
-            )
 
     def dropped(self, everything: bool = True) -> list[Table]:
         """Return the rules of the import, or those that dropped rows, and how many each dropped; none where none is."""

@@ -1,4 +1,10 @@
--- Functions that the SQL of an import needs; a blank line divides them.
+-- What an import sets, and the functions that its SQL needs.
+SET partitioned_write_max_open_files = 1000;
+SET enable_progress_bar = true;
+SET enable_progress_bar_print = false;
+SET autoinstall_known_extensions = false;
+SET autoload_known_extensions = false;
+SET allow_community_extensions = false;
 
 -- Blanks and tabs at the ends are cut; nothing left is nothing. To look first is five times as fast as to cut.
 CREATE TEMP MACRO trimmed(x) AS nullif(
@@ -9,7 +15,9 @@ CREATE TEMP MACRO unquoted(x) AS
     CASE WHEN prefix(x, '"') AND suffix(x, '"') AND length(x) > 1
          THEN replace(substring(x, 2, length(x) - 2), '""', '"') ELSE x END;
 
--- Times are microseconds since 1970 UTC, NULL where the text is no time. A zone by name must not get to the cast: DuckDB
+-- Times are microseconds since 1970 UTC, NULL where the text is no time. One that names no zone is in the connection's: in
+-- an hour that the clocks repeat the later one, and a note counts them; one that the clocks skipped is what it would have
+-- been without the change. A zone by name must not get to the cast: DuckDB
 -- 1.5 would read later times without one in that zone. So UTC becomes Z, and in a second attempt what is ISO 8601, too:
 -- small letters, a decimal comma, no seconds.
 CREATE TEMP MACRO mended(x) AS regexp_replace(regexp_replace(regexp_replace(replace(upper(x), ',', '.'),

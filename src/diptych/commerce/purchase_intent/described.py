@@ -185,8 +185,8 @@ def describe(
         each = track(chosen, "statistics", unit="statistics")
         found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
         about = {
-            "log": tables.log_name,
-            "zone": tables.zone,
+            "log": tables.about["log"],
+            "zone": tables.about["zone"],
             "log_fingerprint": tables.about["log_fingerprint"],
             "sessions_fingerprint": tables.fingerprint,
             "session_options": tables.about["options"],

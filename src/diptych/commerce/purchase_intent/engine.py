@@ -13,7 +13,7 @@ import tempfile
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -76,11 +76,9 @@ class DuckDBEngine(Engine):
     keeps_order = True
 
     def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
-        settings: dict[str, Any] = {"preserve_insertion_order": True}
-        if memory_limit is not None:
-            settings["memory_limit"] = f"{mebibytes(memory_limit)}MiB"
-        if threads is not None:
-            settings["threads"] = threads
+        limit = None if memory_limit is None else f"{mebibytes(memory_limit)}MiB"
+        given = {"memory_limit": limit, "threads": threads, "preserve_insertion_order": True}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         for name in ("autoinstall_known", "autoload_known", "allow_community"):
             settings[f"{name}_extensions"] = False
         require("duckdb", "commerce", "reading a log")
@@ -125,8 +123,8 @@ class DuckDBEngine(Engine):
             self._connection.raw_sql(sql)
 
 
+# Results depend on them; they are set in a session that was running, too.
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-"""Results depend on them; they are set in a session that was running, too."""
 
 
 class SparkEngine(Engine):
@@ -139,20 +137,19 @@ class SparkEngine(Engine):
         require("pyspark", "spark", "the engine spark")
         ibis = require("ibis", "commerce", "reading a log")
         super().__init__(spill)
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):
             from pyspark.sql import SparkSession
 
-            running = SparkSession.getActiveSession()
-            self._is_own = running is None
-            self._session: Any = running or _start(threads, limit, self._spill)
+            self._session: Any = SparkSession.getActiveSession()
+            self._is_own = self._session is None
+            self._session = self._session or _start(threads, limit, self._spill)
             self._connection = ibis.pyspark.connect(self._session)
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
         self._views = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
-        # Spark would take brackets and the like in a name for a pattern.
-        names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)
+        names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)  # no patterns
         with _spark_errors():
             return self._view(self._session.read.parquet(*names))
 
@@ -177,7 +174,6 @@ class SparkEngine(Engine):
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Run an expression once, when it is first used."""
         with _spark_errors():
             frame = self._frame(expression).persist()
         try:
@@ -191,7 +187,7 @@ class SparkEngine(Engine):
         super().close()
 
     def _frame(self, expression: ir.Table) -> Any:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):
             return self._session.sql(self._connection.compile(expression))
 
     def _view(self, frame: Any) -> ir.Table:
@@ -215,8 +211,7 @@ def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
         "spark.log.level": "ERROR",
         "spark.local.dir": str(spill),
     }
-    if limit is not None:
-        settings["spark.driver.memory"] = f"{limit}m"
+    settings |= {} if limit is None else {"spark.driver.memory": f"{limit}m"}
     conf = SparkConf().setAll(list(settings.items()))
     start = spill / "start.log"
     try:
@@ -225,17 +220,8 @@ def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkRuntimeError, OSError) as error:
         last = (start.read_text().strip().splitlines() or [str(error)])[-1]
-        raise StorageError(
-            f"Spark does not start: {last}", "it needs Java 17 or newer; see JAVA_HOME"
-        ) from None
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """PySpark 4 warns of pandas 3, which it is not used with here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+        fix = "it needs Java 17 or newer; see JAVA_HOME"
+        raise StorageError(f"Spark does not start: {last}", fix) from None
 
 
 @contextmanager
@@ -244,19 +230,17 @@ def _spark_errors() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):  # of pandas 3, which is not used here
             yield
     except (Py4JJavaError, PySparkException) as error:
-        line = str(error).strip().split("\n", 1)[0]
-        raise DataError(
-            f"Spark failed: {line}", "a file may be corrupt or gone, or memory not suffice"
-        ) from None
+        line, fix = (
+            str(error).strip().split("\n", 1)[0],
+            "a file may be corrupt or gone, or memory not suffice",
+        )
+        raise DataError(f"Spark failed: {line}", fix) from None
 
 
-ENGINES: dict[str, Callable[[str | None, int | None, Path | None], Engine]] = {
-    "duckdb": DuckDBEngine,
-    "spark": SparkEngine,
-}
+ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}
 
 
 def open_engine(

@@ -26,8 +26,7 @@ def _separated(given: list[str] | None) -> list[str] | None:
 
 Names = Annotated[list[str] | None, BeforeValidator(_separated)]
 
-LAST_STEP = 10
-"""Predictions are made before any page and after each of the first ten (thesis section 6.5.1)."""
+LAST_STEP = 10  # predictions are made before any page and after each of the first ten (thesis section 6.5.1)
 
 
 class EngineOptions(Options):
@@ -86,9 +85,8 @@ class DescribeOptions(Options):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.near_zero > self.likely:
-            raise UsageError(
-                f"likely is {self.likely:g}, near zero {self.near_zero:g}", "0 < near zero ≤ likely ≤ 1"
-            )
+            wrong = f"likely is {self.likely:g}, near zero {self.near_zero:g}"
+            raise UsageError(wrong, "0 < near zero ≤ likely ≤ 1")
         return self
 
 

@@ -30,7 +30,7 @@ from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 Window = Callable[..., Any]  # of ibis.window, for the rows of one key in order
 
-BUFFER = 2
-"""Pages that have to follow the last step, and a purchase the present one."""
+BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
 TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
 
@@ -55,24 +54,12 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
     folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
-    def log_name(self) -> str:
-        """Return the name of the log."""
-        return str(self.about["log"])
-
-    @property
-    def zone(self) -> str:
-        """Return the zone of local hours and days."""
-        return str(self.about["zone"])
-
-    @property
     def fingerprint(self) -> str:
         """Return the fingerprint of the log and the options: equal ones have equal tables."""
         return str(self.about["fingerprint"])
 
     def files(self, name: str) -> list[Path]:
         """Return the files of a table, one per pass, in order; at least one."""
-        if name not in TABLES:
-            raise UnknownNameError("table of sessions", name, TABLES)
         found = sorted((self.folder / name).glob("part-*.parquet"))
         if not found:
             raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and recreate it")
@@ -103,8 +90,7 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
 # by counting such beginnings and pages by counting pages, which is all that later steps need of the order. What only a
 # first event says (client, device, channel, local time) is read again for it: rows that are held stay small.
 
-ORDER = ("t_us", "event_id")
-"""Order of events within a key."""
+ORDER = ("t_us", "event_id")  # of events within a key
 
 _FLAGS = ("is_purchase", "is_action", "is_page", "is_query")
 
@@ -148,8 +134,7 @@ def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: Sess
 def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
     """Return one row per session, of what is added up over its events whatever their order.
 
-    Nearly all sessions have one visitor or none. Of several, only the first and the last in the alphabet are known
-    here: :func:`_sessions` looks for the first in time.
+    Of several visitors only the first and last in the alphabet are known: :func:`_sessions` finds the first in time.
     """
     return events.group_by(keys).aggregate(
         session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
@@ -223,12 +208,7 @@ def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Seq
 
 def _as_declared(table: ir.Table, name: str) -> ir.Table:
     kinds = {"bool": "boolean", "double": "float64"}
-    return table.select(
-        **{
-            column.name: table[column.name].cast(kinds.get(column.type, column.type))
-            for column in TABLES[name]
-        }
-    )
+    return table.select(**{one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()})
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
@@ -263,14 +243,9 @@ def sessionise(
             atomic_folder(folder, SessionTables.marker()) as inside,
             open_engine() if engine is None else nullcontext(engine) as runs,
         ):
-            about = {
-                "log": log.name,
-                "zone": log.zone,
-                "log_fingerprint": log.fingerprint,
-                "options": options.model_dump(),
-                "counts": _write_tables(log, options, runs, inside),
-                "fingerprint": known_as,
-            }
+            about: dict[str, Any] = {"log": log.name, "zone": log.zone, "log_fingerprint": log.fingerprint}
+            about |= {"options": options.model_dump(), "fingerprint": known_as}
+            about["counts"] = _write_tables(log, options, runs, inside)
             SessionTables(about).save(inside / SessionTables.marker())
     return SessionTables.open(folder)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.features.make import recognise_session_table
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.features.whole import recognise_session_table
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions import TABLES, SessionTables
 from diptych.core.errors import DataError
@@ -114,8 +114,8 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
         (folder / name).mkdir(parents=True)
         given = known if name == "sessions" else {}
         arrays = {
-            one.name: pa.array(given.get(one.name, [None] * len(given and numbers)), kinds[one.type])
-            for one in declared
+            column: pa.array(given.get(column, [None] * len(given and numbers)), kinds[kind])
+            for column, kind in declared.items()
         }
         if name == "sessions":
             arrays["weekend"] = pa.array([text.upper() == "TRUE" for text in columns["Weekend"]])

@@ -1,5 +1,14 @@
 """Readers of shops' products; an entry point adds them to those of ``diptych.data.readers``."""
 
-from diptych.commerce.readers import feed, product_scenes, xmarket
+from diptych.commerce.readers import feed, xmarket
+from diptych.commerce.scenes.products import read_product_scenes
+from diptych.data.readers.contract import begins, reader
 
-__all__ = ["feed", "product_scenes", "xmarket"]
+__all__ = ["feed", "xmarket"]
+
+reader(
+    "product-scenes",
+    "generated products with a category tree, as diptych data products writes them",
+    "dataset.json",
+    claims=begins('{"dataset":"product-scenes"'),
+)(read_product_scenes)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, XMLPullParser
 
-from diptych.commerce.taxonomy import read_taxonomy
-from diptych.commerce.taxonomy.tree import SEPARATOR
+from diptych.commerce.taxonomy import SEPARATOR, read_taxonomy
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import beginning_of, file_errors, open_bytes
@@ -36,9 +35,7 @@ from diptych.data.readers.products import (
 Row = tuple[str, dict[str, list[str]]]  # where a product is, and its values by plain column names
 
 _ITEMS = ("item", "entry")
-_BLOCK = 1 << 16
-_MAX_ITEM = 1 << 22  # bytes; longer items are refused
-_MAX_DEPTH = 32
+_BLOCK, _MAX_ITEM, _MAX_DEPTH = 1 << 16, 1 << 22, 32  # bytes, bytes, elements in each other
 _PROLOG = re.compile(r"(?>\s|<\?.*?\?>|<!--.*?-->)*+<(?!!)", re.DOTALL)
 
 
@@ -63,10 +60,9 @@ def _xml_rows(file: Path) -> Iterator[Row]:
     A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
     """
     if _start(file) and not _PROLOG.match(_start(file).replace("\0", "")):
-        raise DataError(
-            f"{file.name}: no element begins it, or the document declares a type or entities of its own",
-            "feeds need no declaration, which may unpack to anything or read other files: take it out",
-        )
+        wrong = "no element begins it, or the document declares a type or entities of its own"
+        fix = "feeds need no declaration, which may unpack to anything or read other files: take it out"
+        raise DataError(f"{file.name}: {wrong}", fix)
     parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
     path: list[Element] = []
     number = n_bytes = 0
@@ -131,10 +127,9 @@ def _rows(
     for line, fields in table.rows():
         if len(fields) != len(names):
             if not skip:
-                raise DataError(
-                    f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}",
-                    "correct the line, or leave such lines out with --reader-option skip_bad_lines=true",
-                )
+                fix = "correct the line, or leave such lines out with --reader-option skip_bad_lines=true"
+                wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
+                raise DataError(wrong, fix)
             counts["lines with more or fewer fields than columns left out"] += 1
             continue
         values: dict[str, list[str]] = {}
@@ -236,9 +231,8 @@ def read_feed(
         raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     kept = [plain_column(one) for one in str(keep).split(",") if one.strip()]
     if set(kept) & _OWN:
-        raise UsageError(
-            f"keep is {keep!r}", f"other columns than {', '.join(sorted(_OWN))}, which records have"
-        )
+        fix = f"other columns than {', '.join(sorted(_OWN))}, which records have"
+        raise UsageError(f"keep is {keep!r}", fix)
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)
     found = [path] if path.is_file() else list(filter(_is_feed, matching(path, listing(path), _FILES)))
@@ -263,20 +257,15 @@ def read_feed(
         if not text.isdigit():
             return paths_in(text)[:1]
         if text not in paths_by_id:
-            lacks = "that the taxonomy does not have"
-            why = (
-                "without a path: name the taxonomy with --reader-option taxonomy=FILE"
-                if ids is None
-                else lacks
-            )
-            gathered.counts[f"category ids {why}"] += 1
+            without = "without a path: name the taxonomy with --reader-option taxonomy=FILE"
+            gathered.counts[
+                f"category ids {without if ids is None else 'that the taxonomy does not have'}"
+            ] += 1
         return [paths_by_id[text]] if text in paths_by_id else []
 
     for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
-        name, group = (
-            " ".join(next(iter(values.get(key, ())), "").split()) for key in ("id", "item_group_id")
-        )
+        name, group = (" ".join(values.get(key, [""])[0].split()) for key in ("id", "item_group_id"))
         gathered.product(name, _record(values, kept) | {"category_paths": paths}, where, short_text(group))
     folder = picture_folder(images, file.parent)
     note = f"{len(gathered.items):,} products; categories are of the column {_KINDS[categories]}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,46 +68,28 @@ def parse_line(line: str, where: str) -> Any:
 ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
 """Choices of what becomes a product's attributes, and the keys of the records."""
 
-_TELLING = (
-    # The rank names the category, and the others tell nothing of the product.
-    *("best sellers rank", "amazon best sellers rank", "bestsellers rank", "amazon bestsellers rank"),
-    *("bestseller-rang", "amazon bestseller-rang", "classement des meilleures ventes d'amazon"),
-    *("clasificación en los más vendidos de amazon", "posizione nella classifica bestseller di amazon"),
-    *("amazon 売れ筋ランキング", "売れ筋ランキング"),
-    *("customer reviews", "customer ratings", "average customer review", "durchschnittliche kundenbewertung"),
-    *("kundenrezensionen", "commentaires client", "opiniones de los clientes", "recensioni clienti"),
-    *("asin", "date first available", "date first listed on amazon", "im angebot von amazon.de seit"),
-)
+_LEFT_OUT = tomllib.loads(Path(__file__).with_name("xmarket.toml").read_text("utf-8"))["left_out"]
 _CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(|\{[^{}:;]*[:;][^{}]*\}")
 _RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield name and value of each attribute in a dict, or of each text in a list, all under one name."""
-    if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from ((str(key), part) for part in (one if isinstance(one, list | tuple) else (one,)))
-    elif isinstance(value, list | tuple):
-        yield from (("feature", one) for one in value)
-    elif value:
-        yield "feature", value
+    for key, given in value.items() if isinstance(value, Mapping) else [("feature", value or ())]:
+        yield from ((str(key), one) for one in (given if isinstance(given, list | tuple) else (given,)))
 
 
 def _attributes(
     record: Mapping[str, Any], parts: Sequence[str], counts: Counter[str]
 ) -> dict[str, list[str]]:
-    """Return the attributes of a product.
-
-    Left out are ranks (they name the category that is to be found), reviews, the shop's own id and dates, style sheets
-    and scripts. A value that was there under the same name counts once.
-    """
+    """Return the attributes of a product without those that name its category, reviews, ids, dates, and code."""
     found: dict[str, list[str]] = {}
     for part in parts:
         for raw_name, raw in _pairs(record.get(ATTRIBUTES[part])):
             name = short_text(raw_name).strip(" :")
             is_code = isinstance(raw, Mapping | list | tuple) or _CODE.search(str(raw)) is not None
             value = "" if is_code else short_text(raw).strip(" :")
-            if is_code or (value and name and (name.lower() in _TELLING or _RANK.search(value))):
+            if is_code or (value and name and (name.lower() in _LEFT_OUT or _RANK.search(value))):
                 counts["values that are ranks, reviews, ids, dates or code are no attributes"] += 1
             elif value and name and value not in (values := found.setdefault(name, [])):
                 values.append(value)
@@ -138,10 +121,8 @@ def _path_in(given: Any) -> tuple[str, ...]:
     """Return the category path of a product: a list from the root on, or a text with ``>`` or ``›`` between names."""
     if isinstance(given, str):
         return split_path(given.replace(" › ", " > "))
-    names = (
-        (short_text(one) for one in given if isinstance(one, str)) if isinstance(given, list | tuple) else ()
-    )
-    return tuple(name for name in names if name not in ("", "›", ">"))
+    texts = [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
+    return tuple(name for name in map(short_text, texts) if name not in ("", "›", ">"))
 
 
 _PATTERNS = ("metadata_[a-z][a-z]_*.json", "metadata_[a-z][a-z]_*.json.gz")
@@ -158,10 +139,8 @@ def _files(path: Path, market: str | None, categories: str | None) -> tuple[str,
     if not found:
         raise DataError(f"{path} has no metadata_MARKET_CATEGORY.json.gz", "fetch the files of metadata")
     if market is None and len(markets) > 1:
-        raise UsageError(
-            f"{path} has {len(markets)} markets: {', '.join(markets)}",
-            "the same product may be in several: choose one with --reader-option market=us",
-        )
+        fix = "the same product may be in several: choose one with --reader-option market=us"
+        raise UsageError(f"{path} has {len(markets)} markets: {', '.join(markets)}", fix)
     market = str(market or markets[0])
     choice("market", market, markets)
     chosen = known if categories is None else [one.strip() for one in str(categories).split(",")]

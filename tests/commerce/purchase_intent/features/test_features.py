@@ -72,20 +72,6 @@ def test_no_feature_depends_on_what_lies_behind_its_step(
     )
 
 
-def test_a_session_alone_has_the_values_it_has_in_the_crowd() -> None:
-    random = np.random.default_rng(0)
-    times = np.cumsum(random.exponential(30, (50, 10)), axis=1).tolist()
-    names = random.choice(["home", "search", "product"], (50, 10)).tolist()
-    crowd = [list(zip(*one, strict=True)) for one in zip(times, names, strict=True)]
-    view = small_view(crowd, {"device": ["pc", "tv"] * 25}, labels=[True, False] * 25)
-    fitted = fit_features(list(FEATURES), view)
-    for row, whole in list(enumerate(fitted.matrix(view)))[::7]:
-        alone = small_view(
-            [crowd[row]], {"device": [["pc", "tv"][row % 2]]}
-        )  # its own vocabulary: other codes
-        np.testing.assert_allclose(fitted.matrix(alone)[0], whole, rtol=1e-12)
-
-
 sequences = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=5), min_size=1, max_size=8)
 
 

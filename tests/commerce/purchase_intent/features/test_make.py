@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,15 @@ from intent_logs import random_events
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.features import (
+    FEATURES,
     FeatureOptions,
     FeatureTable,
     fit_features,
     make_features,
-    open_features,
 )
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.core.errors import DataError, UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
 
@@ -159,45 +157,25 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     assert fitted.learned[2].states == ("(other)", "a", "b")  # type: ignore[union-attr]
 
 
-def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
-    tables = tables_of(tmp_path, visit("c"))
-    somebodys = tmp_path / "pictures"
-    somebodys.mkdir()
-    (somebodys / "cat.jpg").write_bytes(b"cat")
-    with pytest.raises(UsageError, match="holds other things"):
-        make_features(tables, folder=somebodys)
-    table = make_features(tables, folder=tmp_path / "features")
-    pages = tables.files("pages")[0]
-    pages.write_bytes(pages.read_bytes()[:50])
-    with pytest.raises(DataError, match="cannot be read"):
-        make_features(tables, folder=tmp_path / "features")
-    assert open_features(tmp_path / "features").fingerprint == table.fingerprint
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
-
-
 def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:
     table = small_features(tmp_path / "features", n=60)
     n = export_steps(table, tmp_path / "steps.parquet")
     rows = parquet.read_table(tmp_path / "steps.parquet").to_pylist()
     assert len(rows) == n == sum(len(table.population(a, b)) for a in table.settings for b in table.steps)
     assert [path.name for path in tmp_path.iterdir() if path.name != "features"] == ["steps.parquet"]
-    row_of = {session_id: row for row, session_id in enumerate(table.session_ids.tolist())}
-    for setting in table.settings:
-        for step in table.steps:
-            population = table.population(setting, step)
-            view = table.at(population, step)
-            fitted = fit_features(table.features("identified", "extended", max(1, step)), view)
-            matrix = dict(zip(fitted.names, fitted.matrix(view).T.tolist(), strict=True))
-            own = [row for row in rows if (row["setting"], row["step"]) == (setting, step)]
-            assert [row_of[row["session_id"]] for row in own] == population.tolist()
-            for place, row in enumerate(own):
-                for name in ("dwell-mean", "dwell-deviation", "switch-probability", "orders"):
-                    value = row[name.replace("-", "_")]
-                    assert value == matrix[name][place] or (value is None and math.isnan(matrix[name][place]))
-                code = table.view.page_types[row_of[row["session_id"]], step - 1] if step else NO_PAGE
-                assert row["page_type"] == (None if step == 0 else table.view.vocabulary[code])
-                if setting == "anonymous":
-                    assert row["sessions"] is row["device_before_1"] is None
+    for setting, step in product(table.settings, table.steps):
+        population = table.population(setting, step)
+        view = table.at(population, step)
+        own = [row for row in rows if (row["setting"], row["step"]) == (setting, step)]
+        assert [row["session_id"] for row in own] == table.session_ids[population].tolist()
+        for name in ("dwell-mean", "dwell-deviation", "switch-probability", "orders"):
+            values = np.array([row[name.replace("-", "_")] for row in own], dtype=np.float64)
+            np.testing.assert_array_equal(values, FEATURES.get(name).values(view))
+        codes = view.page_types[:, -1] if step else [NO_PAGE] * len(own)
+        names = [table.view.vocabulary[code] if step else None for code in codes]
+        assert [row["page_type"] for row in own] == names
+        if setting == "anonymous":
+            assert {row["sessions"] for row in own} == {row["device_before_1"] for row in own} == {None}
 
 
 def test_the_same_features_on_both_engines(tmp_path: Path, spark: Engine) -> None:

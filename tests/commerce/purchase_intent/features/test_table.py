@@ -16,21 +16,13 @@ from small_views import small_view
 from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
     return small_features(tmp_path_factory.mktemp("features") / "small")
-
-
-def test_as_published_what_comes_later_counts(table: FeatureTable) -> None:
-    published = replace(table, about=table.about | {"options": {"compat": "published"}})
-    assert published.undecided(5).all()
-    assert published.identified(0).tolist() == (~np.isnan(table.pages_before_identified)).tolist()
-    assert not table.undecided(5).all()
-    assert table.identified(0).tolist() == (table.pages_before_identified == 0).tolist()
 
 
 def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
@@ -71,7 +63,7 @@ def test_what_cannot_be_fitted_or_is_not_there(table: FeatureTable) -> None:
             refused()
 
 
-def test_what_is_corrupt_or_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_refused(tmp_path: Path) -> None:
     folder = small_features(tmp_path / "f", n=30).folder
     rows = parquet.read_table(folder / "sessions.parquet")
     parquet.write_table(rows.drop_columns(["page_us_3"]), folder / "sessions.parquet")
@@ -79,10 +71,6 @@ def test_what_is_corrupt_or_of_an_earlier_version_is_refused(tmp_path: Path) -> 
         open_features(folder)
     (folder / "sessions.parquet").write_bytes(b"PAR1")
     with pytest.raises(StorageError, match="cannot be read"):
-        open_features(folder)
-    header = (folder / "features.json").read_text().replace('"format": 2', '"format": 1')
-    (folder / "features.json").write_text(header)
-    with pytest.raises(StorageError, match="format 1, this version reads 2.*diptych intent features"):
         open_features(folder)
 
 
@@ -107,7 +95,7 @@ def test_columns_are_features_and_the_leaking_one_is_left_out(tmp_path: Path) ->
     table = make_whole_features(file, folder=tmp_path / "features")
     assert table.labels.tolist() == [True, False]
     assert (table.steps, table.settings, table.sets) == ((-1,), ("all",), ("all",))
-    assert not table.has_times
+    assert not table.about["has_times"]
     assert table.population("all", -1).tolist() == [0, 1]
     assert [one["column"] for one in table.about["left_out"]] == ["PageValues"]
     features = table.features("all", "all", -1)

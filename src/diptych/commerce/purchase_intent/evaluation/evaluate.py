@@ -147,7 +147,7 @@ def _among(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> 
 
 def _folds(features: FeatureTable, protocol: Protocol) -> list[Fold]:
     """Return the folds of all sessions of a table; every population's are made of them."""
-    if protocol.split == "time" and not features.has_times:
+    if protocol.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
     if not features.labels.any() or features.labels.all():
         what = "every session ends" if len(features) and features.labels.all() else "no session ends"

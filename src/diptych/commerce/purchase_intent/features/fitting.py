@@ -30,9 +30,7 @@ from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.registry import Registry
 
-OTHER_PAGE = "(other)"
-"""The name of page types that have no code of their own."""
-
+OTHER_PAGE = "(other)"  # page types that have no code of their own
 _MOST_CATEGORIES = 50  # with columns, the most frequent: a log may call every campaign a channel of its own
 _WEIGHT = 20.0  # sessions at the rate of all that every category is taken to have had more
 
@@ -226,8 +224,6 @@ def _column(name: str) -> Callable[[SessionsView], np.ndarray]:
 
 
 FEATURES: Registry[Feature] = Registry("feature", __name__)
-"""All features."""
-
 _ENCODERS: Mapping[str, type[Encoder]] = {"one-hot": OneHot, "rate": SmoothedRate, "markov": MarkovRatio}
 _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-mean": lambda view: _dwells(view)[0],
@@ -242,13 +238,10 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
 }  # others are their column
 _DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
 
-for _name, _given in _DECLARED.items():
-    _columns, _parts = tuple(_given.pop("columns")), tuple(_given.pop("parts", ("",)))
-    _encoder = _ENCODERS.get(_given.pop("encoder", ""))
-    _values = _VALUES.get(_name) or _column(_columns[0])
-    FEATURES.add(
-        Feature(name=_name, columns=_columns, values=_values, encoder=_encoder, parts=_parts, **_given)
-    )
+for _name, _one in _DECLARED.items():
+    _one |= {"columns": tuple(_one["columns"]), "parts": tuple(_one.get("parts", [""]))}
+    _one |= {"encoder": _ENCODERS.get(_one.get("encoder", ""))}
+    FEATURES.add(Feature(name=_name, values=_VALUES.get(_name) or _column(_one["columns"][0]), **_one))
 
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
@@ -277,7 +270,7 @@ class FittedFeatures:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The declarations."""
+        """Return the declarations."""
         return tuple(
             FEATURES.get(name) if name in _DECLARED else column_feature(name, isinstance(learned, OneHot))
             for name, learned in zip(self.chosen, self.learned, strict=True)
@@ -285,17 +278,17 @@ class FittedFeatures:
 
     @cached_property
     def names_of(self) -> tuple[tuple[str, ...], ...]:
-        """Names of each feature's columns."""
+        """Return the names of each feature's columns."""
         return tuple(map(Feature.names, self.features, self.learned))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all columns."""
+        """Return the names of all columns."""
         return tuple(chain.from_iterable(self.names_of))
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The feature that each column belongs to."""
+        """Return the feature that each column belongs to."""
         return tuple(name for name, columns in zip(self.chosen, self.names_of, strict=True) for _ in columns)
 
     def matrix(self, view: SessionsView) -> np.ndarray:

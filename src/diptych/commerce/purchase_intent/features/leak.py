@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
@@ -27,7 +28,7 @@ from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.core.draws import draw_uniform
-from diptych.core.extras import require
+from diptych.core.errors import MismatchError
 from diptych.core.fingerprint import fingerprint
 
 _ALL_TYPES = 1_000_000
@@ -47,10 +48,10 @@ class ShiftChange(NamedTuple):
 
 
 class ShiftFinding(NamedTuple):
-    """What the test found."""
+    """The number of sessions at steps that were compared, and every value that differs."""
 
-    n_checked: int  # sessions at steps that were looked at
-    changed: list[ShiftChange]  # every value that differs; empty where nothing looks into the future
+    n_checked: int
+    changed: list[ShiftChange]
 
     def line(self) -> str:
         """Return one line."""
@@ -74,12 +75,15 @@ def shift_test(
         open_engine() if engine is None else nullcontext(engine) as runs,
         tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder,
     ):
-        scratch, tables = Path(folder), features.sessions(log, runs)
+        scratch, given = Path(folder), SessionOptions(**features.about["session_options"])
+        tables = sessionise(log, given, engine=runs)
+        if tables.fingerprint != features.about["sessions_fingerprint"]:
+            wrong = f"{features.folder} was not made of the sessions of {log.folder}"
+            raise MismatchError(wrong, "give the log that it was made of")
         points = _points(features, sample, [step for step in steps if step in features.steps], seed)
         if not len(points):
             return ShiftFinding(0, [])
         altered, offset = _alter(log, tables, features, points, scratch / "log", seed)
-        given = SessionOptions(**features.about["session_options"])
         again = sessionise(altered, given, engine=runs, folder=scratch / "sessions")
         options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
         other = make_features(again, options=options, folder=scratch / "again", engine=runs)
@@ -93,55 +97,17 @@ def _points(table: FeatureTable, sample: int, steps: Sequence[int], seed: int) -
     with_visitor, without = order[known], order[~known]
     n_with = min(len(with_visitor), max(sample // 2, sample - len(without)))
     drawn = np.sort(np.concatenate([with_visitor[:n_with], without[: sample - n_with]]))
-    return np.array(
-        [(row, step) for step in steps for row in drawn[table.undecided(step)[drawn]]], dtype=np.int64
-    ).reshape(-1, 2)
-
-
-# What a session's worlds are made of: its first event, all clients of its visitor, what they did until the moment.
-# A session by visitor goes on as that visitor's; in others one who was not known may log in.
-_WORLDS = """
-COPY (
-  WITH first AS (
-    SELECT points.*, event.*, session.visitor_id AS visitor FROM points
-    JOIN session USING (session_id) JOIN event ON event.event_id = points.session_id),
-  members AS (
-    SELECT world, client_id FROM first
-    UNION SELECT world, event.client_id FROM first JOIN event ON event.visitor_id = first.visitor),
-  kept AS (
-    SELECT world, event.* REPLACE (
-      CASE WHEN step = 0 AND action = 'page' AND t_us = moment THEN 'something else' ELSE page_type END AS page_type,
-      event_id + world * $ids AS event_id)
-    FROM members JOIN event USING (client_id) JOIN points USING (world) WHERE t_us <= moment),
-  ends AS (
-    SELECT world, $ids // 2 + i AS event_id, moment + (i + 1) * (1 + hash(world, $seed) % $gap)::BIGINT AS t_us,
-      $types[1 + (hash(world, i, 'page') % len($types))::BIGINT] AS page_type,
-      ['pc', 'tablet', 'tv'][1 + (hash(world, i, 'device') % 3)::BIGINT] AS device,
-      ['paid', 'other'][1 + (hash(world, i, 'channel') % 2)::BIGINT] AS channel,
-      CASE WHEN i < $pages THEN 'page' ELSE 'purchase' END AS action, i > hash(world) % (2 * $pages) AS new_visitor
-    FROM points, range($pages + 1) AS pages(i)),
-  ending AS (
-    SELECT world, first.* EXCLUDE (world, session_id, step, moment, bought, is_known, visitor) REPLACE (
-      ends.event_id + world * $ids AS event_id, ends.t_us AS t_us, ends.device AS device, ends.channel AS channel,
-      ends.page_type AS page_type, ends.action AS action, ends.action = 'purchase' AS is_purchase,
-      NULL AS query, NULL AS item_id, NULL AS price,
-      CASE WHEN $by = 'visitor' THEN visitor_id WHEN is_known THEN visitor
-           WHEN new_visitor THEN 'another visitor' END AS visitor_id)
-    FROM first JOIN ends USING (world) WHERE bought OR ends.action = 'page'),
-  begin AS (
-    SELECT 0 AS world, * REPLACE (0 AS event_id, $since AS t_us, NULL AS visitor_id) FROM event LIMIT 1)
-  SELECT * EXCLUDE (world) REPLACE (
-    world || ':' || client_id AS client_id, world || ':' || visitor_id AS visitor_id,
-    world || ':' || given_session AS given_session)
-  FROM (FROM kept UNION ALL BY NAME FROM ending UNION ALL BY NAME FROM begin) ORDER BY client_id, t_us, event_id
-) TO '{file}' (FORMAT parquet)"""
+    points = [(row, step) for step in steps for row in drawn[table.undecided(step)[drawn]]]
+    return np.array(points, dtype=np.int64).reshape(-1, 2)
 
 
 def _alter(
     log: Log, tables: SessionTables, table: FeatureTable, points: np.ndarray, folder: Path, seed: int
 ) -> tuple[Log, int]:
     """Write a log of all worlds, numbered from 1 on; return it, and how far apart their event ids are."""
-    pa, duckdb = (require(name, "commerce", "a shift test") for name in ("pyarrow", "duckdb"))
+    import duckdb
+    import pyarrow as pa
+
     options, (rows, steps) = SessionOptions(**table.about["session_options"]), points.T
     moments = table.view.page_times[rows, np.maximum(steps, 1) - 1]
     gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
@@ -152,29 +118,21 @@ def _alter(
     target = folder / EVENTS / "bucket=00"
     target.mkdir(parents=True)
     with duckdb.connect() as base:
-        base.execute(f"CREATE VIEW event AS FROM {_read(log.buckets)}")
-        base.execute(f"CREATE VIEW session AS FROM {_read(tables.files('sessions'))}")
+        base.execute(
+            f"CREATE VIEW event AS FROM read_parquet([{literals(log.buckets)}], hive_partitioning = false)"
+        )
+        base.execute(f"CREATE VIEW session AS FROM read_parquet([{literals(tables.files('sessions'))}])")
         largest = base.execute("SELECT coalesce(max(event_id), 0) FROM event").fetchone()[0]
         offset = 2 * (largest + _NEW_EVENTS)
         base.register("points", pa.table(world))
         given = {"ids": offset, "by": options.by, "since": table.about["since_us"], "seed": seed, "gap": gap}
         given |= {"types": list(_TYPES), "pages": options.pages + BUFFER}
-        file = str(target / "part.parquet").replace("'", "''")
-        base.execute(_WORLDS.format(file=file), given)
-        n = base.execute(f"SELECT count(*) FROM '{file}'").fetchone()[0]
-    about = {
-        **log.about,
-        "events": n,
-        "buckets": 1,
-        "fingerprint": fingerprint(log.fingerprint, points, seed),
-    }
+        file = literal(target / "part.parquet")
+        base.execute(Path(__file__).with_name("worlds.sql").read_text().format(file=file), given)
+        n = base.execute(f"SELECT count(*) FROM {file}").fetchone()[0]
+    about = log.about | {"events": n, "buckets": 1, "fingerprint": fingerprint(log.fingerprint, points, seed)}
     Log(about).save(folder / Log.marker())
     return Log.open(folder), offset
-
-
-def _read(files: Sequence[Path]) -> str:
-    names = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
-    return f"read_parquet([{names}], hive_partitioning = false)"
 
 
 def _compare(table: FeatureTable, other: FeatureTable, points: np.ndarray, offset: int) -> list[ShiftChange]:

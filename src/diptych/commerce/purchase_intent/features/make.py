@@ -1,22 +1,36 @@
-"""Make tables of features of the sessions of a log, one expression on any engine, and export them for other tools."""
+"""Make tables of features: of the sessions of a log, one expression on any engine; and of tables of whole sessions."""
 
 from __future__ import annotations
 
+import csv
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, page_names
-from diptych.commerce.purchase_intent.features.table import SESSIONS_FILE, FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import COLUMNS, NOTHING, PURPOSE
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.table import (
+    SESSIONS_FILE,
+    WHOLE_SESSION,
+    FeatureTable,
+    open_features,
+)
+from diptych.commerce.purchase_intent.features.view import (
+    COLUMNS,
+    EARLIER_DEVICES,
+    NOTHING,
+    PURPOSE,
+    SESSION,
+    SessionsView,
+    text_array,
+)
 from diptych.commerce.purchase_intent.options import (
     EngineOptions,
     FeatureOptions,
@@ -25,10 +39,11 @@ from diptych.commerce.purchase_intent.options import (
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER, sessionise
 from diptych.core.context import task, track
-from diptych.core.errors import UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, atomic_path
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.reading import open_text
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -36,8 +51,11 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
 STEPS_FILES = {"export": "steps.parquet", "csv": "steps.csv"}
-_EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")
-"""Features without an encoder that are no column of the view already."""
+_EXPORTED = (
+    "dwell-mean",
+    "dwell-deviation",
+    "switch-probability",
+)  # no columns of the view, without an encoder
 
 
 def make_features(
@@ -48,8 +66,6 @@ def make_features(
     engine: Engine | None = None,
 ) -> FeatureTable:
     """Write all that is known of sessions one may predict on: those with pages for the last step and the buffer."""
-    from diptych.commerce.purchase_intent.features.rows import feature_rows
-
     options, steps = options or FeatureOptions(), int(tables.about["options"]["pages"])
     with (
         open_engine() if engine is None else nullcontext(engine) as runs,
@@ -63,13 +79,13 @@ def make_features(
         )
         n, long, since_us = runs.to_arrow(counted).to_pylist()[0].values()
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(feature_rows(sessions, pages, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(_feature_rows(sessions, pages, steps, since_us), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump()
         about = {
             "kind": "steps",
-            "name": tables.log_name,
-            "zone": tables.zone,
+            "name": tables.about["log"],
+            "zone": tables.about["zone"],
             "has_times": True,
             "since_us": since_us,
             "steps": list(range(steps + 1)),
@@ -86,8 +102,8 @@ def make_features(
 
 
 def _vocabulary(engine: Engine, pages: ir.Table, most: int) -> list[str]:
-    """Return the most frequent page types, by count, then name."""
-    ibis = require("ibis", "commerce", PURPOSE)
+    import ibis
+
     counted = pages.group_by("page_type").aggregate(n=pages.count())
     frequent = counted.order_by([ibis.desc("n"), "page_type"]).limit(most)
     return [str(name) for name in engine.to_arrow(frequent).column("page_type").to_pylist()]
@@ -119,12 +135,9 @@ def export_steps(table: FeatureTable, *files: Path | str) -> int:
             block |= {"setting": np.full(len(rows), setting, dtype=object), "step": np.full(len(rows), step)}
             block |= {name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED}
             block |= {"page_type": last}
-            # No text and NaN are null, which other tools take for none.
-            blank = {
-                name: [text or None for text in of] if of.dtype.hasobject else of
-                for name, of in block.items()
-            }
-            arrays = [pa.array(blank[one.name], one.type, from_pandas=True) for one in schema]
+            for name in (one.name for one in schema if one.type == pa.string()):
+                block[name] = np.array([text or None for text in block[name]], object)  # null, as NaN becomes
+            arrays = [pa.array(block[one.name], one.type, from_pandas=True) for one in schema]
             for writer in writers:
                 writer.write_table(pa.table(arrays, schema=schema))
     return n
@@ -137,16 +150,15 @@ def features_of_source(
     options: FeatureOptions,
     sessions: SessionOptions,
     engine: EngineOptions,
-    wanted: TableOptions,
+    wanted: TableOptions | None = None,
 ) -> FeatureTable:
     """Make the features of a log, or of a table of whole sessions, and export them."""
+    wanted = wanted or TableOptions()
     exports = [folder / STEPS_FILES[name] for name in STEPS_FILES if getattr(wanted, name)]
     if source.is_file():
         if exports or options.also or options.compat != "none":
-            raise UsageError(
-                f"{source} is a table of whole sessions, without steps",
-                "leave --compat, --feature, --export and --csv out",
-            )
+            fix = "leave --compat, --feature, --export and --csv out"
+            raise UsageError(f"{source} is a table of whole sessions, without steps", fix)
         return make_whole_features(source, folder=folder, keep_leaking=wanted.keep_leaking)
     if wanted.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
@@ -171,3 +183,202 @@ def opened_table(path: Path, keep_leaking: bool) -> Iterator[FeatureTable]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield make_whole_features(path, folder=Path(folder) / "features", keep_leaking=keep_leaking)
+
+
+# What was known of a visitor when a session began.
+#
+# Three streams per visitor are put in the order of time: queries of long sessions, visits that count, purchases that
+# count; what a query gets is what was added up strictly before it. So nothing is compared with everything, and no
+# session sees itself, one that begins later, or a purchase that comes later in an earlier one.
+#
+# A session counts from its start where its visitor was known before its first page. Where the visitor logged in
+# later, it counts from its end: before the log-in it was unknown whose it was. The same holds for a purchase before
+# the log-in.
+
+# At one moment queries come first, so that they see only what was strictly before.
+_QUERY, _VISIT, _PURCHASE = 0, 1, 2
+
+
+def _visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
+    """Return the history of every session that has a visitor and at least that many pages."""
+    import ibis
+
+    known = sessions.filter(sessions.visitor_id.notnull())
+    queries = known.filter(known.n_pages >= least_pages)
+    known = known.semi_join(queries.select("visitor_id").distinct(), "visitor_id")
+    on_arrival = known.pages_before_identified == 0
+    visits = known.mutate(at_us=ibis.ifelse(on_arrival, known.start_us, known.end_us))
+    bought = known.filter(known.first_purchase_us.notnull())
+    before_purchase = bought.pages_before_identified < bought.pages_before_purchase
+    was_known = (bought.pages_before_identified == 0) | before_purchase
+    purchases = bought.mutate(at_us=ibis.ifelse(was_known, bought.first_purchase_us, bought.end_us))
+    counts, numbered = _counts(queries.mutate(at_us=queries.start_us), visits, purchases), _numbered(visits)
+    same = [counts.visitor_id == numbered.visitor_id, counts.sessions == numbered.number]
+    return counts.left_join(numbered, same).select(
+        *(counts[name] for name in ("session_id", "sessions", "orders", "last_purchase_us", "devices")),
+        ibis.coalesce(numbered.switches, 0).name("switches"),
+        ibis.greatest(counts.sessions - 1, 0).name("pairs"),
+        *(numbered[name] for name in EARLIER_DEVICES),
+    )
+
+
+def _counts(*streams: ir.Table) -> ir.Table:
+    """Return counts of what was before each query; the streams are queries, visits and purchases."""
+    import ibis
+
+    stream = ibis.union(
+        *(
+            one.select(
+                "visitor_id",
+                "session_id",
+                "device",
+                "at_us",
+                role=ibis.literal(role, "int64"),
+                bought_us=one.first_purchase_us if role == _PURCHASE else ibis.null("int64"),
+            )
+            for role, one in enumerate(streams)
+        )
+    )
+    so_far = {"order_by": ["at_us", "role"], "rows": (None, 0)}
+    by_visitor = ibis.window(group_by="visitor_id", **so_far)
+    by_device = ibis.window(group_by=["visitor_id", "device"], **so_far)
+    stream = stream.mutate(visit=(stream.role == _VISIT).cast("int64"))
+    stream = stream.mutate(on_device=stream.visit.sum().over(by_device))
+    first_on_device = ((stream.visit == 1) & (stream.on_device == 1)).cast("int64")
+    stream = stream.mutate(
+        sessions=stream.visit.sum().over(by_visitor),
+        orders=(stream.role == _PURCHASE).cast("int64").sum().over(by_visitor),
+        last_purchase_us=stream.bought_us.max().over(by_visitor),
+        earlier_devices=first_on_device.sum().over(by_visitor),
+    )
+    queries = stream.filter(stream.role == _QUERY)
+    return queries.mutate(devices=queries.earlier_devices + (queries.on_device == 0).cast("int64"))
+
+
+def _numbered(visits: ir.Table) -> ir.Table:
+    """Return the visits of each visitor, 1 is the first, with their last devices and the switches so far."""
+    import ibis
+
+    order = {"group_by": "visitor_id", "order_by": ["at_us", "session_id"]}
+    in_turn = ibis.window(**order)
+    devices = [visits.device.lag(back).over(in_turn) for back in range(1, len(EARLIER_DEVICES))]
+    numbered = visits.select(
+        "visitor_id",
+        "session_id",
+        "at_us",
+        number=ibis.row_number().over(in_turn) + 1,
+        **dict(zip(EARLIER_DEVICES, [visits.device, *devices], strict=True)),
+    )
+    last, before = (numbered[name] for name in EARLIER_DEVICES[:2])
+    switched = (before.notnull() & (last != before)).cast("int64")
+    return numbered.mutate(switches=switched.sum().over(ibis.window(**order, rows=(None, 0))))
+
+
+def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
+    """Return a row per session that has pages for the last step and the buffer."""
+    import ibis
+
+    long = sessions.filter(sessions.n_pages >= steps + BUFFER)
+    long = long.mutate(number_of_person=long.session_id.min().over(ibis.window(group_by="person")))
+    opened = {}
+    for step in range(1, steps + 1):
+        there = pages.position == step
+        opened[f"page_type_{step}"] = pages.page_type.max(where=there)
+        opened[f"page_us_{step}"] = pages.t_us.max(where=there)
+    history = _visitor_history(sessions, steps + BUFFER)
+    by_session = pages.group_by("session_id").aggregate(**opened)
+    rows = long.left_join(history, "session_id").drop("session_id_right").left_join(by_session, "session_id")
+    since = ibis.ifelse(rows.sessions.notnull(), ibis.literal(since_us, "int64"), ibis.null("int64"))
+    rows = rows.mutate(since_us=since, person=rows.number_of_person, label=rows.purchase)
+    rows = rows.mutate(**{name: rows[name].cast("float64") for name in SESSION if name.startswith("pages_")})
+    columns = {one.name: one.value(rows) for one in COLUMNS}
+    return rows.select(*SESSION, *opened, **columns).order_by("session_id")
+
+
+class SessionTable(NamedTuple):
+    """A format, as ``whole.toml`` declares it."""
+
+    label: str
+    numbers: list[str]
+    texts: list[str]
+    leaking: dict[str, str]
+    notes: list[str]
+
+
+SESSION_TABLES = {
+    name: SessionTable(**one)
+    for name, one in tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8")).items()
+}
+
+
+def recognise_session_table(file: Path) -> tuple[str, list[str]]:
+    """Return the name of a known table of whole sessions, and its columns in their order."""
+    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
+        header = [name.strip() for name in next(csv.reader(text), [])]
+    given = set(header)
+    fitting = [name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= given]
+    if not fitting:
+        wrong = f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})"
+        fix = f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest"
+        raise DataError(wrong, fix)
+    return fitting[0], header
+
+
+def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
+    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
+    file = Path(file)
+    table, header = recognise_session_table(file)
+    known = SESSION_TABLES[table]
+    left_out = {} if keep_leaking else known.leaking
+    kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
+    columns = {name: kind for name, kind in kinds.items() if name not in left_out}
+    found = _read(file, known.label, columns, header)
+    labels = found.pop(known.label)
+    n = len(labels)
+    about = {
+        "kind": "whole",
+        "name": table,
+        "zone": None,
+        "has_times": False,
+        "since_us": None,
+        "steps": [WHOLE_SESSION],
+        "options": {"keep_leaking": keep_leaking},
+        "columns": columns,
+        "vocabulary": [],
+        "left_out": [{"column": name, "why": why} for name, why in left_out.items()],
+        "kept_leaking": [name for name in known.leaking if name in columns],
+        "notes": known.notes,
+        "counts": {"sessions": n, "too_short": 0, "population": n},
+        "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
+    }
+    numbers, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
+    pages = np.zeros((n, 0), dtype=np.int64)
+    view = SessionsView(found, pages, pages, (), labels, np.full(n, np.inf))
+    FeatureTable(about, view, numbers, numbers, nothing, nothing, np.full(n, np.nan)).save(folder)
+    return open_features(folder)
+
+
+def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str]) -> dict[str, np.ndarray]:
+    """Return the label and the columns."""
+    pa, pc, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".compute", ".csv"))
+    types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
+    convert = pcsv.ConvertOptions(
+        column_types=types | {label: pa.bool_()},
+        include_columns=[label, *columns],
+        null_values=[""],
+        true_values=["TRUE", "True", "true", "1"],
+        false_values=["FALSE", "False", "false", "0"],
+    )
+    read = pcsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False)
+    try:
+        rows = pcsv.read_csv(file, read, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
+    found = {name: rows[name].to_numpy() for name in (label, *columns)}
+    for name, kind in columns.items():
+        if kind == "text":
+            found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
+    wrong = [name for name, kind in columns.items() if kind == "number" and np.isinf(found[name]).any()]
+    if wrong or rows[label].null_count:
+        raise DataError(f"{file}: {[*wrong, label][0]} is infinite or missing in a row", "repair the file")
+    return found

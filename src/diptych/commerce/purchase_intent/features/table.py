@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,28 +29,20 @@ from diptych.commerce.purchase_intent.features.view import (
     encode_pages,
     text_array,
 )
-from diptych.commerce.purchase_intent.options import SessionOptions
-from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
+from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import percent
 from diptych.core.artifact import Artifact
-from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.table import Cell, Table
-
-if TYPE_CHECKING:
-    from diptych.commerce.logs.log import Log
-    from diptych.commerce.purchase_intent.engine import Engine
 
 SESSIONS_FILE = "sessions.parquet"
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
 
-WHOLE_SESSION = -1
-"""The one step of a table whose rows are whole sessions."""
-
-ALL = "all"
-"""The one setting and the one feature set of such a table."""
+WHOLE_SESSION = -1  # the one step of a table whose rows are whole sessions
+ALL = "all"  # the one setting and the one feature set of such a table
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
 
@@ -75,9 +67,7 @@ class FeatureTable(
     persons: np.ndarray  # (n,) int64, equal for sessions of one person
     start_us: np.ndarray  # (n,) int64 microseconds; 0 where the table has no times
     end_us: np.ndarray
-    pages_before_identified: (
-        np.ndarray
-    )  # (n,) float64 pages opened before the visitor was known, NaN for never
+    pages_before_identified: np.ndarray  # (n,) float64, NaN where the visitor was never known
     folder: Path = field(init=False, default=Path(), compare=False)
 
     def __len__(self) -> int:
@@ -90,12 +80,9 @@ class FeatureTable(
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         view, before = self.view, self.view.pages_before_purchase
         assert before is not None
-        before = np.where(np.isinf(before), np.nan, before)
-        ids, persons, start_us, end_us, identified = (getattr(self, name) for name in _ARRAYS)
-        rows = dict(
-            zip(SESSION, (ids, persons, start_us, end_us, self.labels, before, identified), strict=True)
-        )
-        rows |= view.columns
+        *known, identified = (getattr(self, name) for name in _ARRAYS)
+        known += [self.labels, np.where(np.isinf(before), np.nan, before), identified]
+        rows = dict(zip(SESSION, known, strict=True)) | dict(view.columns)
         for place, (types, times) in enumerate(zip(page_names(view).T, view.page_times.T, strict=True), 1):
             rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
         kinds = {name: arrow.string() if of.dtype.hasobject else None for name, of in rows.items()}
@@ -118,9 +105,8 @@ class FeatureTable(
                     types[:, step - 1] = encode_pages([names], vocabulary, len(names))[0][places]
                     times[:, step - 1] = _values(file, f"page_us_{step}")
         except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
-            raise StorageError(
-                f"{folder / SESSIONS_FILE} cannot be read: {error}", f"recreate it: {cls.RECREATE}"
-            ) from None
+            wrong = f"{folder / SESSIONS_FILE} cannot be read: {error}"
+            raise StorageError(wrong, f"recreate it: {cls.RECREATE}") from None
         ids, persons, start_us, end_us, labels, purchase, identified = map(found.pop, SESSION)
         before = np.where(np.isnan(purchase), np.inf, purchase)
         view = SessionsView(found, types, times, vocabulary, labels, before)
@@ -128,43 +114,38 @@ class FeatureTable(
 
     @property
     def labels(self) -> np.ndarray:
-        """(n,) bool, true where a session ends in a purchase."""
+        """Return (n,) bool, true where a session ends in a purchase."""
         assert self.view.labels is not None
         return self.view.labels
 
     @property
     def is_whole(self) -> bool:
-        """Whether rows are whole sessions, without steps."""
+        """Return whether rows are whole sessions, without steps."""
         return bool(self.about["kind"] == "whole")
 
     @property
-    def has_times(self) -> bool:
-        """Whether it is known when sessions were; a split by time needs it."""
-        return bool(self.about["has_times"])
-
-    @property
     def steps(self) -> tuple[int, ...]:
-        """Points of prediction: pages that are open, or only :data:`WHOLE_SESSION`."""
+        """Return the points of prediction: pages that are open, or only :data:`WHOLE_SESSION`."""
         return tuple(self.about["steps"])
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """``anonymous`` and ``identified``, or ``all``."""
+        """Return ``anonymous`` and ``identified``, or ``all``."""
         return (ALL,) if self.is_whole else SETTINGS
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """``baseline`` and ``extended``, or ``all``."""
+        """Return ``baseline`` and ``extended``, or ``all``."""
         return (ALL,) if self.is_whole else FEATURE_SETS
 
     @property
     def compat(self) -> str:
-        """``none``; or ``published``: all sessions stay, and a later log-in identifies from the beginning."""
+        """Return ``none``; or ``published``: all sessions stay, and a later log-in identifies from the beginning."""
         return str(self.about["options"].get("compat", "none"))
 
     @property
     def fingerprint(self) -> str:
-        """Of what it was made of and how."""
+        """Return the fingerprint of what it was made of and how."""
         return str(self.about["fingerprint"])
 
     # Who is in the population of a setting and a step (thesis section 6.5.1).
@@ -186,7 +167,7 @@ class FeatureTable(
         """Return (n,) bool: whether a prediction at this step still comes well before a purchase."""
         before = self.view.pages_before_purchase
         assert before is not None
-        return np.ones(len(self), dtype=bool) if self.compat == "published" else before >= step + BUFFER
+        return (before >= step + BUFFER) | (self.compat == "published")
 
     def identified(self, step: int) -> np.ndarray:
         """Return (n,) bool: whether the visitor is known at this step."""
@@ -219,8 +200,7 @@ class FeatureTable(
         """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
         if sessions is None:
             return self
-        whole_persons = isinstance(sessions, int)
-        if isinstance(sessions, int):
+        if whole_persons := isinstance(sessions, int):
             limits = [(np.arange(len(self)), sessions)]
         else:
             parts = [self.population(setting, self.steps[0]) for setting in self.settings]
@@ -234,17 +214,6 @@ class FeatureTable(
         about = self.about | {"fingerprint": fingerprint(self.fingerprint, "sampled", sessions, seed)}
         taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
-
-    def sessions(self, log: Log, engine: Engine | None = None) -> SessionTables:
-        """Return the sessions of the log that the features were made of."""
-        if self.is_whole:
-            wrong = f"{self.about['name']} is a table of whole sessions, without a log"
-            raise UsageError(wrong, "leave the log out")
-        tables = sessionise(log, SessionOptions(**self.about["session_options"]), engine=engine)
-        if tables.fingerprint != self.about["sessions_fingerprint"]:
-            wrong = f"{self.folder} was not made of the sessions of {log.folder}"
-            raise MismatchError(wrong, "give the log that it was made of")
-        return tables
 
     def describe(self) -> str:
         """Return one line."""

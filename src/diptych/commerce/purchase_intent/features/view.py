@@ -17,12 +17,8 @@ from diptych.commerce.logs.schema import SECOND
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-NO_PAGE = -1
-"""The code of a page that was not opened, or lies behind the step."""
-
-NOTHING = ""
-"""The text of an earlier session that does not exist, or of a visitor who is not known."""
-
+NO_PAGE = -1  # the code of a page that was not opened, or lies behind the step
+NOTHING = ""  # the text of an earlier session that does not exist, or of a visitor who is not known
 DAY_US = 86_400 * SECOND
 
 
@@ -86,11 +82,8 @@ def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], s
     return codes
 
 
-LAST_DEVICES = 5
-"""How many sessions the device sequence is made of, the present one among them; ours."""
-
-EARLIER_DEVICES = tuple(f"device_before_{number}" for number in range(1, LAST_DEVICES))
-"""Devices of the visitor's last sessions before this one, latest first."""
+EARLIER_DEVICES = tuple(f"device_before_{number}" for number in range(1, 5))
+"""Devices of the visitor's last sessions before this one, latest first; how many is ours."""
 
 
 class ViewColumn(NamedTuple):
@@ -99,9 +92,7 @@ class ViewColumn(NamedTuple):
     name: str
     kind: Literal["text", "number"]  # number: float64 with NaN
     group: Literal["session", "history"]  # of the session itself, or of the visitor's history
-    expression: Callable[[ir.Table], ir.Value] | None = (
-        None  # of a session and its history; None: the column itself
-    )
+    expression: Callable[[ir.Table], ir.Value] | None = None  # of a session and its history; None: the column
 
     def value(self, row: ir.Table) -> ir.Value:
         """Return its Ibis expression of sessions with their history."""

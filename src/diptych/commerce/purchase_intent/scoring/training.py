@@ -289,7 +289,7 @@ def _places(
 def _about_features(features: FeatureTable) -> dict[str, Any]:
     """Return what serving has to know of a table, and what a model card has of it."""
     about, days, words = features.about, "times unknown", {}
-    if features.has_times and len(features):
+    if features.about["has_times"] and len(features):
         ends = (int(one) // SECOND for one in (features.start_us.min(), features.start_us.max()))
         zone = ZoneInfo(about["zone"])
         days = " to ".join(datetime.fromtimestamp(one, zone).date().isoformat() for one in ends)

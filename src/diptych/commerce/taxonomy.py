@@ -1,22 +1,145 @@
-"""Read taxonomy files: Google's, Shopify's, tables of parents, lists of paths, and the JSON that Diptych writes."""
+"""Category trees, and the files of them: Google's, Shopify's, tables of parents, lists of paths, and Diptych's JSON."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from diptych.commerce.taxonomy.tree import SEPARATOR, CategoryTree
-from diptych.commerce.taxonomy.tree import Path as Names
+import numpy as np
+
 from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint_lists
 from diptych.core.reading import read_json, read_lines
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import MAX_LEVELS, plain_text
+
+SEPARATOR = " > "  # between the names of a path, as shops write it
+
+Names = tuple[str, ...]
+
+
+class CategoryTree:
+    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first.
+
+    Args:
+        paths: of categories; their ancestors are added.
+        codes: a taxonomy's own ids by path, for as many categories as have one.
+
+    Attributes:
+        depth: (n,) int64: the number of names of each path; 1 for a root.
+        lineage: (n, deepest) int64: row i holds node i's ancestors from the root on, itself last, then -1.
+        root, parent: (n,) int64: of each node; a root is its own root and has the parent -1.
+        is_leaf: (n,) booleans: nodes without children.
+        shares_name: (n,) booleans: nodes whose name another node has as well.
+    """
+
+    def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Names, str] | None = None) -> None:
+        nodes: set[Names] = set()
+        for path in map(tuple, paths):
+            if not all(path) or not 0 < len(path) <= MAX_LEVELS:
+                message = f"category path {list(path[:3])} … has {len(path):,} levels or one without a name"
+                raise DataError(message, f"give 1 to {MAX_LEVELS} names, from a root to one category")
+            while path and path not in nodes:
+                nodes.add(path)
+                path = path[:-1]
+        self.paths: tuple[Names, ...] = tuple(sorted(nodes))
+        self.codes: Mapping[Names, str] = dict(codes or {})
+        self._number = {path: number for number, path in enumerate(self.paths)}
+        n, names = len(self.paths), Counter(path[-1] for path in self.paths)
+        self.depth = np.array([len(path) for path in self.paths], dtype=np.int64)
+        self.lineage = np.full((n, int(self.depth.max(initial=1))), -1, dtype=np.int64)
+        for number, path in enumerate(self.paths):
+            self.lineage[number, : len(path)] = [self._number[path[: end + 1]] for end in range(len(path))]
+        self.root: np.ndarray = self.lineage[:, 0]
+        self.parent = np.array([self._number.get(path[:-1], -1) for path in self.paths], dtype=np.int64)
+        self.children = np.bincount(self.parent + 1, minlength=n + 1)[1:]
+        self.is_leaf: np.ndarray = self.children == 0
+        self.shares_name = np.array([names[path[-1]] > 1 for path in self.paths], dtype=bool)
+        self.fingerprint = fingerprint_lists(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._number
+
+    def node(self, path: Sequence[str]) -> int:
+        """Return the number of the node with this path."""
+        if tuple(path) not in self:
+            raise DataError(f"no category {SEPARATOR.join(path)!r}", "give the names from a root on")
+        return self._number[tuple(path)]
+
+    def meant(self, words: str) -> list[int]:
+        """Return the nodes whose name or whole path the words are, whatever their case and spaces."""
+        path, whole = tuple(map(_folded, words.split(SEPARATOR.strip()))), _folded(words)
+        paths = (tuple(map(_folded, names)) for names in self.paths)
+        return [node for node, names in enumerate(paths) if names == path or names[-1] == whole]
+
+    def ancestors(self, node: int) -> np.ndarray:
+        """Return the nodes on the way from the root to ``node``, itself last."""
+        return self.lineage[node, : self.depth[node]]
+
+    def common(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the number of names that the paths of two nodes share from the root on; 0 in different trees."""
+        same = (self.lineage[left] == self.lineage[right]) & (self.lineage[left] >= 0)
+        shared: np.ndarray = np.cumprod(same, axis=-1).sum(axis=-1)
+        return shared
+
+    def distance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the edges between two nodes; different trees are joined above their roots."""
+        steps: np.ndarray = self.depth[left] + self.depth[right] - 2 * self.common(left, right)
+        return steps
+
+    def text(self, node: int) -> str:
+        """Return the path as shops write it."""
+        return SEPARATOR.join(self.paths[node])
+
+    def describe(self) -> str:
+        """Return one line: nodes, roots, levels, leaves."""
+        levels = int(self.depth.max(initial=0))
+        return (
+            f"{len(self):,} categories on {levels} {'level' if levels == 1 else 'levels'}: "
+            f"{int((self.parent < 0).sum()):,} most general, {int(self.is_leaf.sum()):,} without children"
+        )
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def shape_of(tree: CategoryTree) -> dict[str, Any]:
+    """Count the categories of each level, the names that several have, and categories without siblings."""
+    levels: list[dict[str, Any]] = []
+    for level in range(1, int(tree.depth.max(initial=0)) + 1):
+        here = tree.children[tree.depth == level]
+        some = here[here > 0]
+        levels.append({"level": level, "categories": len(here), "leaves": len(here) - len(some)})
+        mean = float(some.mean()) if len(some) else 0.0
+        levels[-1] |= {"most_children": int(here.max()), "mean_children": mean}
+    names = sorted(Counter(path[-1] for path in tree.paths).items(), key=lambda one: (-one[1], one[0]))
+    return {
+        "categories": len(tree),
+        "levels": levels,
+        "shared": {name: count for name, count in names if count > 1},
+        "only_children": int((tree.children[tree.parent[tree.parent >= 0]] == 1).sum()),
+    }
+
+
+def tree_content(tree: CategoryTree, counts: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return a tree as JSON-able values, which the format ``written`` reads; ``counts`` are (n,) numbers by name."""
+    nodes: list[dict[str, Any]] = []
+    for node, path in enumerate(tree.paths):
+        code = {"id": tree.codes[path]} if path in tree.codes else {}
+        nodes.append({"path": list(path), **code, **{name: int(of[node]) for name, of in counts.items()}})
+    return {"fingerprint": tree.fingerprint, "shape": shape_of(tree), "categories": nodes}
+
 
 _LINES, _SHOWN = 20, 5
 
@@ -72,8 +195,7 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
-Listed = tuple[int, Names, str]
-"""The line of a category, its path, and its code or ``""``."""
+Listed = tuple[int, Names, str]  # line, path, and code or ""
 
 _LANGUAGE = re.compile(r"(?<![A-Za-z])([a-z]{2})[-_]([A-Z]{2})(?![A-Za-z])")
 
@@ -90,9 +212,8 @@ def _taxonomy(
         known = path_of.setdefault(code, names) if code else names
         given = code_of.setdefault(names, code) if code else code
         if known != names or given != code:
-            here, there = (
-                f"id {one} is {SEPARATOR.join(way)!r}" for one, way in ((code, names), (given, known))
-            )
+            pairs = ((code, names), (given, known))
+            here, there = (f"id {one} is {SEPARATOR.join(way)!r}" for one, way in pairs)
             message = f"{path.name}, line {line}: {here}, and {there} in line {line_of[known]}"
             raise DataError(message, "a category has one id and one path: name one of them differently")
         repeated += line_of.setdefault(names, line) != line
@@ -126,14 +247,8 @@ _VERSION = re.compile(r"#\s*(?:Google_Product_Taxonomy_Version|Shopify|Taxonomy)
 def _read_list(
     path: Path, encoding: str, line: str = "()(.*)", by: str = SEPARATOR
 ) -> tuple[list[Listed], str]:
-    """Return the categories of a path per line, and the version in a comment at the top.
-
-    Args:
-        line: a pattern of code and path; codes stand in all lines or in none.
-        by: stands between names.
-    """
-    version = ""
-    listed: list[Listed] = []
+    """Return the categories of lines of code and path, and the version in a comment; all have a code or none."""
+    version, listed = "", list[Listed]()
     for number, text in read_lines(path, encoding, error=DataError):
         where, text = f"{path.name}, line {number}", text.strip()
         if text.startswith("#") and not listed:
@@ -234,9 +349,7 @@ def _read_parents(
     notes = [f"{len(lost):,} categories whose parent is not there made roots: {first}"] if lost else []
     if twins:
         first = f"{SEPARATOR.join(paths[twins[0]])} (ids {codes[paths[twins[0]]]} and {twins[0]})"
-        notes.append(
-            f"{len(twins):,} categories with the name of a sibling are one with it, the first: {first}"
-        )
+        notes.append(f"{len(twins):,} categories with a sibling's name are one with it, the first: {first}")
     return _taxonomy(path, ((nodes[code].line, names, code) for names, code in codes.items()), notes=notes)
 
 
@@ -248,10 +361,8 @@ def _paths_of(path: Path, nodes: dict[str, _Node]) -> dict[str, Names]:
         for code in TopologicalSorter(above).static_order():
             paths[code] = (*paths.get(nodes[code].parent, ()), nodes[code].name)
             if len(paths[code]) > MAX_LEVELS:
-                message = (
-                    f"{path.name}, line {nodes[code].line}: {nodes[code].name!r} (id {code}) is deeper than "
-                )
-                raise DataError(f"{message}{MAX_LEVELS} levels", "check the column of parents")
+                where = f"{path.name}, line {nodes[code].line}: {nodes[code].name!r} (id {code})"
+                raise DataError(f"{where} is deeper than {MAX_LEVELS} levels", "check the column of parents")
     except CycleError as error:
         cycle = error.args[1][::-1]  # each before its parent, the first again at the end
         way = " → ".join(f"{nodes[code].name!r} (id {code})" for code in cycle[: _SHOWN + 1])
@@ -284,9 +395,8 @@ def _read_paths(
         return _taxonomy(path, _read_list(path, encoding, by=separator)[0])
     table = DelimitedTable(path, encoding)
     place = table.place(column, _PATHS, "paths", "column=NAME")
-    codes = table.places(_CODES)[:1]
-    if id_column is not None:
-        codes = [table.place(id_column, (), "ids", "id_column=NAME")]
+    named = id_column is not None
+    codes = [table.place(id_column, (), "ids", "id_column=NAME")] if named else table.places(_CODES)[:1]
     listed: list[Listed] = []
     for line, fields in table.rows():
         text = "".join(fields[place : place + 1]).removeprefix(separator)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -29,16 +28,13 @@ from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_csv
-from diptych.core.registry import Registry
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
     from diptych.commerce.logs.log import Log
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-FOLDER = "audit"
-"""Of an audit, in the folder of its features."""
-
+FOLDER = "audit"  # in the folder of its features
 _TABLE = "findings.csv"
 _STEPS = (0, 1, 5, 10)
 _LATER = 0.4  # share of sessions that models and columns are tried on
@@ -63,12 +59,6 @@ class Finding:
     limit: float | None = None  # from where on it is an alarm, where it can be one
 
 
-Steps = Literal["table", "last", "every", "fitted", "ends"]
-"""Where a check runs: once for the table; or at these of its steps."""
-
-_NUMBERS = itertools.count()
-
-
 class Parts(NamedTuple):
     """Earlier and later sessions of one setting and step, as pairs."""
 
@@ -83,47 +73,13 @@ class Parts(NamedTuple):
     matrices: list[np.ndarray]  # (n, columns) and (m, columns)
 
 
-class AuditInput(NamedTuple):
-    """What a check of the whole table may look at."""
-
-    features: FeatureTable
-    log: Log | None  # that it was made of, where it is there
-    options: AuditOptions
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check."""
-
-    name: str  # e.g. single-column
-    description: str  # one line: what it does, and when it raises an alarm
-    run: Callable[[Any], Iterable[Finding]]  # of an AuditInput or of Parts; check and place are filled in
-    at: Steps = "table"
-    order: int = 99  # in a report
-
-
-CHECKS: Registry[Check] = Registry("check", __name__)
-"""All checks, in the order of a report: each registers itself."""
-
-
-def _check(at: Steps, description: str) -> Callable[[Callable[[Any], Iterable[Finding]]], object]:
-    """Declare a check by the function that makes its findings."""
-
-    def add(run: Callable[[Any], Iterable[Finding]]) -> object:
-        name = run.__name__.strip("_").replace("_", "-")
-        return CHECKS.add(Check(name, description, run, at, next(_NUMBERS)))
-
-    return add
-
-
-@_check("table", "everything after a page is altered in a sample of sessions; an alarm when a feature moves")
-def _shift(given: AuditInput) -> Iterator[Finding]:
-    if given.features.is_whole:
+def _shift(features: FeatureTable, log: Log | None, options: AuditOptions) -> Iterator[Finding]:
+    if features.is_whole:
         yield Finding("", "", "not looked at: whole sessions have no later events")
-    elif given.log is None:
+    elif log is None:
         yield Finding("", "", "not looked at: it needs the log that the features were made of")
     else:
-        found = shift_test(given.log, given.features, seed=given.options.seed)
+        found = shift_test(log, features, seed=options.seed)
         n = len(found.changed)
         yield Finding("", "", found.line(), n > 0, "values that moved", float(n), limit=0.0)
         for one in found.changed[:_SHOWN]:
@@ -132,9 +88,8 @@ def _shift(given: AuditInput) -> Iterator[Finding]:
             yield Finding("", where, f"session {one.session_id}: {moved}", alarm=True)
 
 
-@_check("table", "columns that a known table has computed from the outcome; an alarm when one is kept")
-def _known_columns(given: AuditInput) -> Iterator[Finding]:
-    kept, left_out = (given.features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
+def _known_columns(features: FeatureTable, *_: object) -> Iterator[Finding]:
+    kept, left_out = (features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
     for name in kept:
         yield Finding("", name, "this column is known to be computed from what was bought", alarm=True)
     for one in left_out:
@@ -143,10 +98,6 @@ def _known_columns(given: AuditInput) -> Iterator[Finding]:
         yield Finding("", "", "no column is known to know the outcome")
 
 
-@_check(
-    "last",
-    "later sessions with all values of an earlier one, at the last step; an alarm above 5 % of a log's",
-)
 def _duplicates(parts: Parts) -> Iterator[Finding]:
     train, test = parts.matrices
     earlier = {row.tobytes() for row in train}
@@ -159,7 +110,6 @@ def _duplicates(parts: Parts) -> Iterator[Finding]:
     )
 
 
-@_check("every", "the ROC AUC of every column, at every setting and step; an alarm above 0.95")
 def _single_column(parts: Parts) -> Iterator[Finding]:
     highest, names = parts.options.highest, parts.fitted.names
     aucs = column_aucs(parts.matrices[1], parts.labels[1])
@@ -172,16 +122,12 @@ def _single_column(parts: Parts) -> Iterator[Finding]:
         yield Finding("", names[place], text, True, "ROC AUC", float(aucs[place]), limit=highest)
 
 
-@_check(
-    "fitted",
-    "models and features fitted on labels of other people, measured on true ones; an alarm when all of the 99.9 % "
-    "interval of their ROC AUC lies above 0.55",
-)
 def _permuted_labels(parts: Parts) -> Iterator[Finding]:
     # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5. It
     # is ROC AUC that is judged, for its mean is 0.5 whatever the noise; the mean average precision of scores that are
     # right as often as wrong lies above the base rate where the features are strong, and is only reported. A leak, such
     # as a feature that looks up the label of the session it is computed of, is right every time.
+    metrics = require("sklearn.metrics", "commerce", "an audit")
     options, (train, test), (labels, truth) = parts.options, parts.views, parts.labels
 
     def scores(fitted: FittedFeatures, train: SessionsView, labels: np.ndarray) -> np.ndarray:
@@ -196,7 +142,7 @@ def _permuted_labels(parts: Parts) -> Iterator[Finding]:
         view = replace(train, labels=permuted, pages_before_purchase=None)
         fitted = fit_features(parts.features, view)
         p = scores(fitted, view, permuted)
-        precisions.append(_sklearn().average_precision_score(truth, p))
+        precisions.append(metrics.average_precision_score(truth, p))
         aucs[""].append(_auc(truth, p))
         both = zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True)
         for feature, before, after in both:
@@ -225,7 +171,6 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
-@_check("ends", "a classifier of later and earlier sessions; shows what drifts, and is no alarm")
 def _drift(parts: Parts) -> Iterator[Finding]:
     seed, (earlier, later) = parts.options.seed, parts.matrices
     matrix, labels = np.concatenate([earlier, later]), np.repeat([False, True], [len(earlier), len(later)])
@@ -245,12 +190,8 @@ def _drift(parts: Parts) -> Iterator[Finding]:
     yield Finding("", "", text, False, "ROC AUC", auc)
 
 
-def _sklearn() -> Any:
-    return require("sklearn.metrics", "commerce", "an audit")
-
-
 def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
-    return float(_sklearn().roc_auc_score(labels, scores))
+    return float(require("sklearn.metrics", "commerce", "an audit").roc_auc_score(labels, scores))
 
 
 def _filled(values: np.ndarray) -> np.ndarray:
@@ -284,9 +225,51 @@ def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[i
     return permuted
 
 
+class Check(NamedTuple):
+    """One check."""
+
+    description: str  # one line: what it does, and when it raises an alarm
+    run: Callable[
+        ..., Iterable[Finding]
+    ]  # of the table, log and options, or of Parts; check and place follow
+    at: Literal["table", "last", "every", "fitted", "ends"]  # once for the table; or at these of its steps
+
+
+CHECKS = {
+    "shift": Check(
+        "everything after a page is altered in a sample of sessions; an alarm when a feature moves",
+        _shift,
+        "table",
+    ),
+    "known-columns": Check(
+        "columns that a known table has computed from the outcome; an alarm when one is kept",
+        _known_columns,
+        "table",
+    ),
+    "duplicates": Check(
+        "later sessions with all values of an earlier one, at the last step; an alarm above 5 % of a log's",
+        _duplicates,
+        "last",
+    ),
+    "single-column": Check(
+        "the ROC AUC of every column, at every setting and step; an alarm above 0.95", _single_column, "every"
+    ),
+    "permuted-labels": Check(
+        "models and features fitted on labels of other people, measured on true ones; an alarm when all of the 99.9 % "
+        "interval of their ROC AUC lies above 0.55",
+        _permuted_labels,
+        "fitted",
+    ),
+    "drift": Check(
+        "a classifier of later and earlier sessions; shows what drifts, and is no alarm", _drift, "ends"
+    ),
+}
+"""All checks, in the order of a report."""
+
+
 @dataclass(frozen=True)
 class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEATURES"):
-    """What the checks found."""
+    """The findings of checks on a table of features."""
 
     features: str  # fingerprint of the table
     about: dict[str, Any]  # one line about it, the parts, and the options
@@ -350,43 +333,48 @@ def audit(
             raise UnknownNameError("step", str(step), map(str, features.steps))
     if not features.is_whole and options.feature_set not in features.sets:
         raise UnknownNameError("feature set", options.feature_set, features.sets)
-    chosen = sorted(CHECKS if checks is None else map(CHECKS.get, checks), key=lambda one: one.order)
+    for name in checks or ():
+        if name not in CHECKS:
+            raise UnknownNameError("check", name, CHECKS)
+    chosen = [name for name in CHECKS if checks is None or name in checks]
     slices = slices_of(features, holdout=_LATER, seed=options.seed)
-    given = AuditInput(features, log, options)
-    findings = [one for check in track(chosen, "checks", unit="checks") for one in _run(check, given, slices)]
+    findings: list[Finding] = []
+    for name in track(chosen, "checks", unit="checks"):
+        if CHECKS[name].at == "table":
+            findings += (replace(one, check=name) for one in CHECKS[name].run(features, log, options))
+        else:
+            findings += _run(name, features, options, slices)
     about = {
         "line": features.describe(),
         "log": None if log is None else log.name,
         "parts": slices.note,
         "options": options.model_dump(mode="json"),
     }
-    described = {check.name: check.description for check in chosen}
+    described = {name: CHECKS[name].description for name in chosen}
     return LeakAudit(features.fingerprint, about, described, tuple(findings))
 
 
-def _run(check: Check, given: AuditInput, slices: Slices) -> Iterator[Finding]:
-    """Yield what a check finds, at least one finding."""
-    table, options = given.features, given.options
-    if check.at == "table":
-        yield from (replace(one, check=check.name) for one in check.run(given))
-        return
+def _run(name: str, table: FeatureTable, options: AuditOptions, slices: Slices) -> Iterator[Finding]:
+    """Yield what a check of parts finds, at least one finding."""
     fitted = options.steps or [step for step in table.steps if step in _STEPS] or table.steps[-1:]
     steps = {"last": table.steps[-1:], "every": table.steps, "fitted": fitted}
     steps["ends"] = sorted({fitted[0], fitted[-1]})
-    cells = [(setting, step) for setting in table.settings for step in steps[check.at]]
+    cells = [(setting, step) for setting in table.settings for step in steps[CHECKS[name].at]]
     cells = [cell for cell in cells if len(table.population(*cell))]
     if not cells:
-        yield Finding(check.name, "", "no session to look at")
-    for setting, step in track(cells, check.name, unit="settings and steps"):
+        yield Finding(name, "", "no session to look at")
+    for setting, step in track(cells, name, unit="settings and steps"):
         where = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
-        parts = _parts(given, slices, setting, step)
-        for one in [Finding("", "", parts)] if isinstance(parts, str) else check.run(parts):
-            yield replace(one, check=check.name, where=", ".join(filter(None, (where, one.where))))
+        parts = _parts(table, options, slices, setting, step)
+        for one in [Finding("", "", parts)] if isinstance(parts, str) else CHECKS[name].run(parts):
+            yield replace(one, check=name, where=", ".join(filter(None, (where, one.where))))
 
 
-def _parts(given: AuditInput, slices: Slices, setting: str, step: int) -> Parts | str:
+def _parts(
+    table: FeatureTable, options: AuditOptions, slices: Slices, setting: str, step: int
+) -> Parts | str:
     """Return the parts of a setting and step; or why they cannot be judged."""
-    table, options, population = given.features, given.options, given.features.population(setting, step)
+    population = table.population(setting, step)
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
     order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
     rows = [np.sort(order[part[order]][: options.most]) for part in (slices.fit, slices.holdout)]
