@@ -9,12 +9,14 @@ per visitor the truth lies outside more often than stated.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from itertools import accumulate, groupby
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -118,23 +120,25 @@ class Counts:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic: its table or figure of the thesis, columns, what an engine counts, and what follows from it.
-
-    Where ``cells`` names a column of counts, its rows are suppressed as wholes, and the counts add up over rows with
-    equal ``whole``: see :meth:`DisclosureControl.rows`.
-    """
+    """One statistic: what an engine counts, what follows from it, and what ``statistics.toml`` declares."""
 
     name: str
+    expression: Callable[[Counts], ir.Table]
+    finish: Finish
     description: str
     source: str
     columns: str
-    expression: Callable[[Counts], ir.Table]
-    finish: Finish
+    section: str
     cells: str = ""
     whole: str = ""
+    title: str = ""
+    shown: Sequence[Mapping[str, Any]] = ()  # columns of its table
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
 
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
+_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+LACKS: Mapping[str, str] = _DECLARED["lacks"]
 
 
 def share(part: int, of: int) -> float | None:
@@ -395,34 +399,6 @@ def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-_DECLARED = """
-overview | what total | | | Table 6.1
-how many events, sessions, clients, visitors and queries there are
-session-length | device purchase length sessions at_least share low high | | | Figure 6.2
-share of sessions with at least so many actions, by device and class
-session-length-quantiles | device purchase sessions mean p50 p90 p99 middle max | sessions | purchase | section 6.4.1
-mean and quantiles of session length, and the mean from P50 to P90 (middle), by device and class
-week-days | purchase week_day sessions share low high | sessions | purchase | Figure 6.3
-sessions by the local week day of the first event; 0 is Monday
-weekend | purchase weekend sessions share low high per_day | sessions | purchase | Figure 6.3
-sessions on Saturdays and Sundays, and on other days; per_day is the share divided by 2 or 5
-hours | purchase hour sessions share low high | sessions | purchase | Figure 6.4
-sessions by the local hour of the first event
-channels | channel {rates} | purchase_sessions | | Table 6.2
-sessions, purchase sessions and conversion rates by channel of the first event
-devices-per-visitor | purchaser devices visitors share low high | visitors | purchaser | Table 6.3, "per session"
-how many different devices the sessions of a known visitor began on
-devices | device {rates} | purchase_sessions | | Table 6.4
-sessions, purchase sessions and conversion rates by device of the first event
-device-transitions | from_device to_device transitions share low high link | transitions | from_device | Figure 6.5
-devices of a known visitor's consecutive sessions, of which the later one is a purchase session
-queries | purchase device sessions queries per_session low high share | sessions | purchase | Table 6.5
-queries per session, by class and device
-unique-queries | purchase device unique queries share unique_share | queries | purchase | Table 6.6
-different queries, by class and device; in lower case, blanks made one
-"""
-"""Name, columns, cells, whole and source in the thesis; below, the description."""
-_RATES = "sessions purchase_sessions purchase_share other_share rate low high standardised"
 _COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
     "overview": (_count_overview, _overview),
     "session-length": (lambda counts: counts.lengths, _lengths),
@@ -441,7 +417,5 @@ _COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
     "unique-queries": (lambda counts: counts.unique.filter(counts.unique.purchase.notnull()), _unique),
 }
 ORDER = tuple(_COUNTED)  # as the thesis has them
-_LINES = _DECLARED.format(rates=_RATES).strip().splitlines()
-for _head, _text in zip(_LINES[::2], _LINES[1::2], strict=True):
-    _name, _columns, _cells, _whole, _source = (part.strip() for part in _head.split("|"))
-    STATISTICS.add(Statistic(_name, _text, f"thesis {_source}", _columns, *_COUNTED[_name], _cells, _whole))
+for _name, _counted in _COUNTED.items():
+    STATISTICS.add(Statistic(_name, *_counted, **_DECLARED["statistics"][_name]))
