@@ -122,6 +122,17 @@ def test_another_way_of_measuring_and_another_log_are_other_measurements(log: Pa
         run_study(DEVICES, folder, choices(bare))
 
 
+def test_a_claim_about_rows_without_numbers_says_why(tmp_path: Path) -> None:
+    study = STUDIES.get("intent.table-6.1")
+    events = [{"t": 9000.0 * n, "client_id": f"c{n}", "visitor_id": f"v{n}"} for n in range(8)]
+    found = compare(
+        study, run_study(study, tmp_path / "s", choices(write_log(tmp_path / "l", events).folder))
+    )
+    judged = {claim.name: judgement for claim, judgement, _ in found.claims}
+    assert judged["anonymous"].status == "not tested"
+    assert judged["anonymous"].figure == "every session of the log has a visitor"
+
+
 @pytest.mark.parametrize("asked", [None, "published"])
 def test_a_log_by_the_name_of_the_thesis_is_the_papers(tmp_path: Path, asked: Any) -> None:
     given = replace(choices(write_log(tmp_path / "thesis-shop", shop()).folder), setting=asked)
@@ -164,13 +175,7 @@ def test_what_is_hidden_is_left_out_and_nothing_else_changes(name: str) -> None:
     every = counted(name, tables.__getitem__)
     control, each = DisclosureControl(least=25), {one: STATISTICS.get(one) for one in tables}
     some = counted(name, lambda one: control.rows(tables[one], each[one].cells, each[one].whole))
-    derived = (
-        "three most",
-        "four least",
-        "difference",
-        f"standardised{PUBLISHED}",
-        "transitions",
-    )
+    derived = ("three most", "four least", "difference", f"standardised{PUBLISHED}", "transitions")
     assert every
     for row in every.keys() - {"either"}:
         left = {one: value for one, value in some.get(row, {}).items() if one not in derived}

@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.table import Table
@@ -59,7 +59,7 @@ def description_page(description: Description, log: Log | None = None) -> Page:
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    words: dict[str, Any] = {"journey": JOURNEYS[options.journey], "rate": TEXTS["parts"]["rate"]}
+    words: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
     words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}
     sections = []
     for title, text in TEXTS["description"].items():
@@ -101,17 +101,10 @@ def _totals(totals: Mapping[str, Any]) -> list[Headline]:
 
 def _facts(description: Description) -> dict[str, str]:
     about, options = description.about, description.options
-    return {
-        "log": f"{shorten(description.name, 80)}, fingerprint {about['log_fingerprint']}",
-        "sessions": f"{SessionOptions(**about['session_options']).words}; fingerprint {about['sessions_fingerprint']}",
-        "hours and days": f"of {about['zone']}, by a session's first event",
-        "class": "a session with a purchase anywhere in it, or another",
-        "device, channel": "of a session's first event",
-        "intervals": f"{100 * options.confidence:g} %; Wilson's for shares and rates, normal for means; sessions are "
-        "taken as independent, which those of one visitor are not quite",
-        "standardised": f"ddof {options.ddof}, over groups, each counting once",
-        "engine": str(about["engine"]),
-    }
+    words = {"name": shorten(description.name, 80), "about": about}
+    words |= {"sessions": SessionOptions(**about["session_options"]).words}
+    words |= {"confidence": 100 * options.confidence, "ddof": options.ddof}
+    return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
 
 
 def _describe_command(description: Description) -> str:
@@ -207,31 +200,20 @@ def scorer_page(scorer: Scorer) -> Page:
     grid = scored.measured_grid(cells, about["options"], about["kind"])
     scores, wrong = scored.example_scores(scorer)
     least = (about["session_options"] or {}).get("pages", 0) + 2
-    among = (
-        "It was trained on whole sessions and cannot score one that still runs."
-        if about["kind"] == "whole"
-        else f"Its probabilities hold among sessions that go on to at least {least} pages and buy nothing before two "
-        "more pages are open: those are what it was trained on."
-    )
-    card = scorer.folder / scored.CARD
+    among = TEXTS["scorer"][about["kind"]].format(least=least)
+    reasons = [scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons]
+    notes = [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)])
+    example = TEXTS["scorer"]["example"].format(file=scored.EXAMPLE)
     sections = [
         *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
-            "An example",
-            [
-                *scored.example_charts(scores),
-                *(scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons),
-            ],
-            f"The made-up session of {scored.EXAMPLE}. A reason is what the log-odds are more or less than with the "
-            "feature's values of training sessions in its place: an account of the model, not of causes.",
-            [wrong]
-            if wrong
-            else [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)]),
+            "An example", [*scored.example_charts(scores), *reasons], example, [wrong] if wrong else notes
         ),
-        Section("Model card", [Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))])
-        if card.is_file()
-        else Section("Model card"),
     ]
+    card = scorer.folder / scored.CARD
+    if card.is_file():
+        text = Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))
+        sections.append(Section("Model card", [text]))
     summary, headlines = _best(grid, "")
     return Page(
         title=f"Scorer: {shorten(str(about['name']), 80)}",
@@ -268,10 +250,9 @@ def scores_page(scores: ScoredTable) -> Page:
 
 def _measured_sections(grid: Grid, table: Table, text: str) -> list[Section]:
     charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
-    bins = "Sessions in bins of equally many, by probability: its mean and the share that bought."
     return [
         Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
-        Section("Probabilities", evaluated.reliability_charts(grid), bins),
+        Section("Probabilities", evaluated.reliability_charts(grid), TEXTS["scorer"]["bins"]),
     ]
 
 

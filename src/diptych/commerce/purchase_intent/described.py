@@ -87,11 +87,8 @@ class Description(
 
     def totals(self) -> dict[str, Any]:
         """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
-        shown = (
-            {row["what"]: row["total"] for row in self.rows("overview")}
-            if "overview" in self.unprotected
-            else {}
-        )
+        rows = self.rows("overview") if "overview" in self.unprotected else ()
+        shown = {row["what"]: row["total"] for row in rows}
         for one in ("purchase", "anonymous"):
             part, of = shown.get(f"{one} sessions"), shown.get("sessions")
             if isinstance(part, int) and isinstance(of, int):
@@ -101,12 +98,24 @@ class Description(
     def tables(self, name: str | None = None) -> list[Table]:
         """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
         names = [name] if name else [one for one in self.unprotected if one != "session-length"]
-        each = (tables_of(self, one) or [chart.table() for chart in charts_of(self, one)] for one in names)
+        each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
         return [table for tables in each for table in tables]
 
     def charts(self, name: str) -> list[Chart]:
         """Return the charts of one statistic."""
-        return charts_of(self, name)
+        rows = self.rows(name)
+        match name:
+            case "session-length":
+                return _lengths(_largest_first(rows))
+            case "week-days":
+                days = [day[:3] for day in WEEK_DAYS]
+                return _over_time("Week day of the start", "week_day", rows, categories=days)
+            case "hours":
+                return _over_time("Hour of the start", "hour", rows, x="hour")
+            case "channels" | "devices" if rows:
+                of_all = self.totals().get("purchase rate")
+                return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
+        return []
 
     def line(self) -> str:
         """Everything the numbers depend on, in one line."""
@@ -147,7 +156,7 @@ def describe(
     options, chosen = options or DescribeOptions(), choose_statistics(names)
     with ExitStack() as stack:
         runs = stack.enter_context(open_engine()) if engine is None else engine
-        counts = stack.enter_context(Counts(runs, tables, options))
+        counts = Counts(runs, tables, options, stack)
         each = track(chosen, "statistics", unit="statistics")
         found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
         about = {
@@ -198,23 +207,6 @@ def tables_of(description: Description, name: str) -> list[Table]:
     if name in ("channels", "devices"):
         return [_groups(statistic.title, columns, _largest_first(rows), description.options.ddof)]
     return [_by_class(statistic.title, columns, rows)]
-
-
-def charts_of(description: Description, name: str) -> list[Chart]:
-    """Return the charts of one statistic."""
-    rows = description.rows(name)
-    match name:
-        case "session-length":
-            return _lengths(_largest_first(rows))
-        case "week-days":
-            days = [day[:3] for day in WEEK_DAYS]
-            return _over_time("Week day of the start", "week_day", rows, categories=days)
-        case "hours":
-            return _over_time("Hour of the start", "hour", rows, x="hour")
-        case "channels" | "devices" if rows:
-            of_all = description.totals().get("purchase rate")
-            return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
-    return []
 
 
 def _largest_first(rows: Sequence[Row]) -> list[Row]:

@@ -33,32 +33,24 @@ Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]  # from counted r
 
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
 CLASSES = (True, False)  # purchase sessions and others, in the order of tables
-JOURNEYS = {
-    "pair": "from the session before a purchase session to it",
-    "journey": "all from the purchase session before, or the visitor's first session, to a purchase session",
-}  # which transitions between devices count
 _CUBE = ("device", "channel", "purchase", "start_dow", "start_hour", "weekend")
 
 
 class Counts:
     """A log's sessions and queries, and small tables of counts, each counted once when it is first needed."""
 
-    def __init__(self, engine: Engine, tables: SessionTables, options: DescribeOptions) -> None:
+    def __init__(
+        self, engine: Engine, tables: SessionTables, options: DescribeOptions, held: ExitStack
+    ) -> None:
         import ibis
 
-        self.options, self._engine, self._held = options, engine, ExitStack()
+        self.options, self._engine, self._held = options, engine, held
         self.sessions, self.queries = (
             table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
             for table in (engine.read(tables.files(name)) for name in ("sessions", "queries"))
         )
         if "weekend" not in self.sessions.columns:
             self.sessions = self.sessions.mutate(weekend=self.sessions.start_dow >= 5)
-
-    def __enter__(self) -> Counts:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     def _hold(self, expression: ir.Table) -> ir.Table:
         return self._held.enter_context(self._engine.held(expression))
@@ -177,11 +169,10 @@ def mean_between(counts: Mapping[int, int], low: float, high: float) -> float:
 
 
 def standardise(rates: Sequence[float | None], ddof: int = 0) -> list[float | None]:
-    """Return (rate − mean) / standard deviation of groups, each counting once whatever its size.
+    """Return (rate − mean) / standard deviation of groups, each counting once whatever its size (thesis section 6.2).
 
-    Thesis section 6.2. Its worked example and Table 6.4 divide by n under the deviation (``ddof`` 0); three of the
-    four numbers of Table 6.2 fit n − 1 (``ddof`` 1). None where there is no rate, and everywhere where groups do not
-    differ or are too few.
+    ``ddof``: Table 6.4 divides by n under the deviation (0), of Table 6.2 three of four numbers fit n − 1 (1). None
+    where there is no rate, and everywhere where groups do not differ or are too few.
     """
     known = [rate for rate in rates if rate is not None]
     if len(known) <= ddof or all(rate == known[0] for rate in known):
@@ -195,9 +186,7 @@ def link(there: float, back: float | None, *, likely: float, near_zero: float) -
     """Return the kind of link between two devices, the same from either side: strong, one-sided, weak or none.
 
     Thesis section 6.4.4 tells them apart by eye: strong is likely both ways, one-sided likely one way and close to
-    zero back, weak close to zero both ways. Its words and numbers leave little room: 1/16 from TV to tablet is high,
-    and so is about 0.02 from PC to tablet. That both bounds are 0.01 is ours. ``back`` is None where the other
-    device was never left.
+    zero back, weak close to zero both ways. The bounds are ours. ``back``: None where the other was never left.
     """
     if back is None:
         return "none"
@@ -264,21 +253,8 @@ def _count_overview(counts: Counts) -> ir.Table:
 
 def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     counted = {name: int(total or 0) for name, total in rows[0].items()}
-    totals = {
-        "events": counted["events"],
-        "sessions": counted["sessions"],
-        "anonymous sessions": counted["sessions"] - counted["identified"],
-        "identified sessions": counted["identified"],
-        "purchase sessions": counted["purchases"],
-        "clients": counted["clients"],
-        "identified visitors": counted["known"],
-        "purchasers": counted["buyers"],
-        "queries": counted["queries"],
-        "distinct queries": counted["distinct"],
-        "device types": counted["devices"],
-        "sessions with several visitors": counted["several"],
-    }
-    return [{"what": what, "total": total} for what, total in totals.items()]
+    counted["anonymous"] = counted["sessions"] - counted["identified"]
+    return [{"what": what, "total": counted[name]} for what, name in _DECLARED["totals"].items()]
 
 
 def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:

@@ -12,6 +12,8 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import NOTHING, PURPOSE, SessionsView, text_array
+from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.commerce.purchase_intent.sessions import TABLES, SessionTables
 from diptych.core.errors import DataError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_file
@@ -26,6 +28,13 @@ class SessionTable(NamedTuple):
     texts: list[str]
     leaking: dict[str, str]
     notes: list[str]
+    known: tuple[str, str]
+    pages: list[str]
+    codes: dict[str, tuple[str, str]]
+    session_notes: list[str]
+    stand_ins: dict[str, list[str]]
+    cannot: dict[str, str]
+    limits: dict[str, str]
 
 
 SESSION_TABLES = {
@@ -46,6 +55,14 @@ def recognise_session_table(file: Path) -> tuple[str, list[str]]:
             f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
         )
     return fitting[0], header
+
+
+def is_session_table(file: Path) -> bool:
+    """Return whether a file is a known table of whole sessions, by its header."""
+    try:
+        return bool(recognise_session_table(file))
+    except DataError:
+        return False
 
 
 def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
@@ -108,3 +125,49 @@ def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str])
     for name in (name for name, kind in columns.items() if kind == "text"):
         found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
     return found
+
+
+def known_visitors(table: FeatureTable) -> np.ndarray:
+    """Return (n,) bool: the sessions of visitors who count as known."""
+    column, value = SESSION_TABLES[table.about["name"]].known
+    found: np.ndarray = table.view.columns[column] == value
+    return found
+
+
+def sessions_of_table(table: FeatureTable, folder: Path) -> None:
+    """Write the sessions of such a table as :class:`SessionTables` into a folder."""
+    pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
+    form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
+    pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
+    ids, nothing = [str(number) for number in range(len(table))], np.zeros(len(table), dtype=np.int64)
+    sessions = {
+        **dict.fromkeys(("start_us", "end_us", "n_queries"), nothing),
+        **dict.fromkeys(("length", "n_events", "n_pages"), pages),
+        **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
+        "session_id": np.arange(len(table)),
+        "start_day": nothing.astype(np.int32),
+        "client_id": ids,
+        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
+        "person": ids,
+        "n_visitors": known.astype(np.int64),
+        "purchase": table.labels,
+        "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
+    }
+    for name, declared in TABLES.items():
+        rows = pa.schema([(one.name, pa.type_for_alias(one.type)) for one in declared]).empty_table()
+        if name == "sessions":
+            rows = pa.concat_tables([rows, pa.table(sessions)], promote_options="default")
+        (folder / name).mkdir(parents=True)
+        parquet.write_table(rows, folder / name / "part-0000.parquet")
+    counts = dict.fromkeys(("several_visitors", "pages", "queries"), 0)
+    counts |= {"events": int(pages.sum()), "sessions": len(table), "identified": int(known.sum())}
+    about = {
+        "log": table.about["name"],
+        "zone": "no zone",
+        "log_fingerprint": table.fingerprint,
+        "options": SessionOptions(by="given").model_dump(),
+        "counts": counts | {"purchases": int(table.labels.sum())},
+        "fingerprint": fingerprint("whole sessions", table.fingerprint),
+        "notes": form.session_notes,
+    }
+    SessionTables(about).save(folder / SessionTables.marker())
