@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intent_rows import described, groups, times
 from study_runs import run_study
+from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import STATISTICS, mean_between
@@ -131,6 +132,16 @@ def test_a_claim_about_rows_without_numbers_says_why(tmp_path: Path) -> None:
     judged = {claim.name: judgement for claim, judgement, _ in found.claims}
     assert judged["anonymous"].status == "not tested"
     assert judged["anonymous"].figure == "every session of the log has a visitor"
+
+
+def test_a_table_of_whole_sessions_has_what_its_columns_tell(tmp_path: Path) -> None:
+    file = made_up_table(tmp_path / "uci.csv", 40)
+    sizes, channels = (
+        run_study(STUDIES.get(f"intent.{name}"), tmp_path / name, choices(file))
+        for name in ("table-6.1", "table-6.2")
+    )
+    assert (sizes.values("sessions", "total"), sizes.values("clients", "total")) == ([40.0], [40.0])
+    assert channels.left_out["paid"] == "what its numbers of traffic types mean was not published"
 
 
 @pytest.mark.parametrize("asked", [None, "published"])

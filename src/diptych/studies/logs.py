@@ -84,14 +84,16 @@ class ShopLog:
     log: Log
     options: LogOptions
     refused: str = field(default="", init=False)  # why no model could be evaluated
-    stand_ins: Mapping[str, Sequence[str]] = field(
-        init=False, default_factory=dict
-    )  # feature → columns for it
     _evaluations: dict[Path, Evaluation] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return str(self.log.about["name"])
+
+    @property
+    def stand_ins(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns that stand for features, where the log has others."""
+        return {}
 
     @cached_property
     def lacks(self) -> set[str]:
@@ -203,7 +205,7 @@ class ShopSessions(ShopLog):
         return statistic in SESSION_TABLES[self.name].cannot
 
     @property
-    def stand_ins(self) -> Mapping[str, Sequence[str]]:  # type: ignore[override]
+    def stand_ins(self) -> Mapping[str, Sequence[str]]:
         return SESSION_TABLES[self.name].stand_ins
 
     @cached_property
