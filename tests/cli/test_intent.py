@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ import pytest
 from commands import Command
 from events import write_log
 from imported import events_of
-from intent_rows import cells_of
+from intent_rows import cells_of, evaluation
+from uci_sessions import made_up_table
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.described import Description
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation, Protocol
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Protocol
 from diptych.commerce.purchase_intent.features import open_features
 
 LINES = """ts;cookie;what;ua
@@ -184,18 +184,11 @@ def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
-    from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
-
-    file = tmp_path / "online.csv"
-    table = SESSION_TABLES["uci-shoppers"]
-    columns = [*table.numbers, *table.texts, table.label]
-    with open(file, "w", newline="") as text:
-        writer = csv.writer(text)
-        writer.writerow(columns)
-        writer.writerows([["1"] * len(columns), ["0"] * len(columns)])
+    file = made_up_table(tmp_path / "online.csv", 10)
     done = diptych(f"intent features {file} --out {tmp_path}/out")
     assert done.err == ""
-    done.shows("uci-shoppers: 2 sessions, whole sessions, 50.0% with a purchase")
+    rate = open_features(tmp_path / "out").labels.mean()
+    done.shows(f"uci-shoppers: 10 sessions, whole sessions, {rate:.1%} with a purchase")
     done.shows("the column PageValues is left out: it is the value of transactions")
     done.shows("note: rows are whole sessions")
     done = diptych(f"intent features {file} --out {tmp_path}/out --keep-leaking")
@@ -205,43 +198,23 @@ def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
 
 def evaluated(folder: Path) -> Path:
     """The folder of an evaluation of one cell."""
-    (cell,) = cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"})
-    about = {
-        "features": {
-            "name": "shop",
-            "line": "a line",
-            "kind": "steps",
-            "compat": "none",
-            "fingerprint": "f00",
-        },
-        "diptych": "0",
-        "split": {"name": "random", "description": "sessions at random", "folds": []},
-        "models": {"random-forest": {"label": "RF", "description": "trees"}},
-        "notes": [],
-    }
-    names = (("random-forest",), ("anonymous",), ("extended",), (5,))
-    protocol = Protocol("f00", *names, "random", 2, True, True, False, 0, "1", about=about)
-    how = {"samples": 0, "confidence": 0.95, "seed": 0}
+    found = evaluation(cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"}), "shop")
     folder.mkdir()
-    protocol.save(folder / Protocol.marker())
-    Evaluation(protocol, how, [cell], [], [], [], []).save(folder / RESULTS, of=protocol.key)
+    found.protocol.save(folder / Protocol.marker())
+    found.save(folder / RESULTS, of=found.protocol.key)
     return folder
 
 
-def test_an_evaluation_is_known_by_its_marker(diptych: Command, tmp_path: Path) -> None:
+def test_an_evaluation_is_known_by_its_marker_and_has_nothing_to_hide(
+    diptych: Command, tmp_path: Path
+) -> None:
     folder = evaluated(tmp_path / "evaluation")
+    for option in ("--hide-rates", "--least-count 9", "--log log"):
+        diptych(f"intent report {folder} {option}", refused="has intent_evaluation.json")
+        assert not (folder / "report.html").exists()
     done = diptych(f"intent report {folder}")
     done.shows(f"open {folder / 'report.html'}", "MB, no other files needed")
-    page = (folder / "report.html").read_text("utf-8")
-    assert ">Predicting purchases: shop</h1>" in page
-
-
-@pytest.mark.parametrize("option", [("--hide-rates",), ("--least-count", "9"), ("--log", "log")])
-def test_an_evaluation_has_nothing_to_hide(diptych: Command, tmp_path: Path, option: tuple[str, ...]) -> None:
-    diptych(
-        "intent report", evaluated(tmp_path / "evaluation"), *option, refused="has intent_evaluation.json"
-    )
-    assert not (tmp_path / "evaluation" / "report.html").exists()
+    assert ">Predicting purchases: shop</h1>" in (folder / "report.html").read_text("utf-8")
 
 
 def test_a_description_with_its_log(diptych: Command, tmp_path: Path) -> None:

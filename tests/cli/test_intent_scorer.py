@@ -45,8 +45,11 @@ def test_a_scorer_on_other_sessions_prints_one_f1_everywhere(diptych: Command, t
     trained.shows("by cost")
     evaluated = diptych(f"intent evaluate {later.folder} --scorer {scorer} --out {tmp_path}/out --samples 0")
     scored = diptych(f"intent score {scorer} {later.folder} --out {tmp_path}/scores")
+    scored.shows(f"next: head {tmp_path / 'scores' / 'scores.csv'}")
+    diptych(f"intent score {scorer} {later.folder}", refused="nowhere to write")
     (cell,), (other,) = (ScoredTable.open(tmp_path / name).about["cells"] for name in ("out", "scores"))
-    assert cell["scored"] == len(later.population("anonymous", 5))
+    lines = (tmp_path / "scores" / "scores.csv").read_text(encoding="utf-8").splitlines()
+    assert cell["scored"] == len(later.population("anonymous", 5)) == len(lines) - 1
     assert cell["measures"]["f1_low"] is None
     for name in ("f1", "roc_auc", "average_precision", "brier", "cost"):
         assert cell["measures"][name] == other["measures"][name]
@@ -122,18 +125,6 @@ def test_a_stream_of_events(diptych: Command, scorer: Scorer, monkeypatch: pytes
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert [(answer["client_id"], answer["line"]) for answer in answers] == [("x", 1), ("y", 2), ("x", 4)]
     assert "1 page is open: the model of step 0" in answers[0]["notes"][0]
-
-
-def test_a_table(diptych: Command, scorer: Scorer, tmp_path: Path) -> None:
-    later = small_features(tmp_path / "later", n=200, seed=9)
-    done = diptych(f"intent score {scorer.folder} {later.folder} --out {tmp_path}/scores")
-    about = ScoredTable.open(tmp_path / "scores").about
-    for cell in about["cells"]:
-        assert f"{cell['measures']['roc_auc']:.3f}" in done.out
-    lines = (tmp_path / "scores" / "scores.csv").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 1 + sum(cell["scored"] for cell in about["cells"])
-    assert f"next: head {tmp_path / 'scores' / 'scores.csv'}" in done.out
-    diptych(f"intent score {scorer.folder} {later.folder}", refused="nowhere to write")
 
 
 def test_drift(diptych: Command, scorer: Scorer, features: FeatureTable, tmp_path: Path) -> None:

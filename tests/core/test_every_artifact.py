@@ -30,12 +30,7 @@ from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
-from diptych.commerce.purchase_intent.evaluation.result import (
-    Evaluation,
-    FoldResult,
-    FoldScores,
-    Protocol,
-)
+from diptych.commerce.purchase_intent.evaluation.result import Evaluation, FoldResult, FoldScores, Protocol
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,

@@ -65,23 +65,17 @@ def test_an_item_without_a_picture_is_nobody_elses() -> None:
     assert "3 images (1 of them without a picture), 3 captions" in three.describe()
 
 
-def test_a_split_keeps_images_captions_and_records_together() -> None:
+def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_for() -> None:
     train = collection().split("train")
     assert train.image_ids == ["a", "c"]
     assert train.captions == ["a0", "a1", "c0"]
     assert train.caption_image.tolist() == [0, 0, 1]
     assert train.records == [{"n": 0}, {"n": 2}]
     assert [picture.getpixel((0, 0))[0] for picture in train.images()] == [10, 30]
-
-
-def test_a_subset_follows_the_order_asked_for() -> None:
     turned = collection().subset([2, 1, 0])
     assert turned.captions == ["c0", "a0", "a1"]
     assert turned.caption_image.tolist() == [0, 2, 2]
     assert turned.first_captions(1).captions == ["c0", "a0"]
-
-
-def test_an_unknown_split_lists_those_there_are() -> None:
     refused(UnknownNameError, r"unknown split of three 'val' .*known: test, train", collection().split, "val")
 
 

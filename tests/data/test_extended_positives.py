@@ -128,11 +128,7 @@ def test_pairs_of_ones_own(tmp_path: Path) -> None:
 
 HEAD = "caption,image,agg_score,sampling_method\n"
 WRONG_FILES: list[tuple[str, object, str]] = [
-    (
-        "cxc",
-        "caption,image,score\n",
-        "no CxC file of sits ratings: its columns are caption,image,score",
-    ),
+    ("cxc", "caption,image,score\n", "no CxC file of sits ratings: its columns are caption,image,score"),
     *(("cxc", f"{HEAD}{line}\n", "line 2: no pair with a rating") for line in ("a,b,six,c", "a,b,7,c", "a")),
     ("pairs", {"i2c": {}}, "has .*i2c.* where 'i2t', 't2i' or both"),
     ("pairs", {}, "has {} where"),

@@ -42,19 +42,19 @@ def test_exif_orientation_is_applied() -> None:
     assert upright.getpixel((0, 1)) == (0, 0, 255)
 
 
-def test_palette_with_transparency_is_laid_on_white() -> None:
+def test_palettes_sixteen_bits_and_animations() -> None:
     picture = Image.new("P", (2, 1))
     picture.putpalette([10, 20, 30, 200, 100, 50])
     picture.putpixel((1, 0), 1)
     decoded = decode_image(encoded(picture, transparency=0), "x")
     assert decoded.getpixel((0, 0)) == (255, 255, 255)
     assert decoded.getpixel((1, 0)) == (200, 100, 50)
-
-
-def test_sixteen_bit_grey_keeps_its_range() -> None:
     values = np.array([[0, 256, 32768, 65535]], dtype=np.uint16)
     decoded = decode_image(encoded(Image.fromarray(values)), "x")
     assert [decoded.getpixel((x, 0)) for x in range(4)] == [(0,) * 3, (1,) * 3, (128,) * 3, (255,) * 3]
+    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
+    content = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert decode_image(content, "x").getpixel((0, 0)) == (255, 0, 0)  # the first frame
 
 
 def test_cmyk_alpha_grey_one_bit_and_float_become_rgb() -> None:
@@ -66,12 +66,6 @@ def test_cmyk_alpha_grey_one_bit_and_float_become_rgb() -> None:
     ramp = Image.fromarray(np.array([[-1.0, 0.0, 1.0, np.nan]], dtype=np.float32))
     assert [to_rgb(ramp).getpixel((x, 0))[0] for x in range(4)] == [0, 127, 255, 127]
     assert to_rgb(Image.fromarray(np.full((1, 1), 3.0, np.float32))).getpixel((0, 0)) == (0, 0, 0)
-
-
-def test_animation_gives_its_first_frame() -> None:
-    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
-    content = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert decode_image(content, "x").getpixel((0, 0)) == (255, 0, 0)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])

@@ -89,23 +89,6 @@ def test_pairs_in_csv_tsv_and_jsonl_agree(tmp_path: Path) -> None:
         assert found.splits == ["train", "test"]
 
 
-def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None:
-    def read(names: list[str]) -> dict[str, str]:
-        (tmp_path / "pairs.csv").write_text("image,caption\n" + "".join(f"{name},text\n" for name in names))
-        found = read_collection(tmp_path)
-        assert found.split_sizes == {"all": len(names)}
-        found = found.divided()
-        return dict(zip(found.image_ids, found.splits, strict=True))
-
-    few = read([f"{i}.png" for i in range(500)])
-    more = read([f"{i}.png" for i in range(900, -1, -1)])
-    assert all(more[name] == split for name, split in few.items())
-    shares = {split: list(few.values()).count(split) / 500 for split in ("train", "val", "test")}
-    assert 0.7 < shares["train"] < 0.9
-    assert 0.05 < shares["val"] < 0.16
-    assert 0.05 < shares["test"] < 0.16
-
-
 def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     words = datasets.List(datasets.Value("string"))
@@ -132,8 +115,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert ", ".join(READERS.names()) in caught.fix
     with pytest.raises(UsageError, match="unknown reader 'karpaty'.*did you mean 'karpathy'"):
         read_collection(tmp_path, reader="karpaty")
-    with pytest.raises(UsageError, match="reader 'karpathy' has no option 'colour'"):
-        read_collection(karpathy(tmp_path / "k", [entry("a.png", "test", "one")]), colour=3)
+    karpathy(tmp_path / "k", [entry("a.png", "test", "one")])
     with pytest.raises(DataError, match="image folder .*gone does not exist"):
         read_collection(tmp_path / "k", images=tmp_path / "gone")
     karpathy(tmp_path / "k", [entry("a.png", "test", "one")], "dataset_two.json")

@@ -61,15 +61,12 @@ def test_features_that_do_not_fit_the_images(folder: Path, ids: str | None, mess
     refused(DataError, message, read_collection, folder, regions=folder / "more.npy", region_ids=region_ids)
 
 
-def test_ids_without_regions_are_an_error(folder: Path) -> None:
+def test_what_are_no_features_or_ids(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"region_ids .*ids.txt without regions"):
         read_collection(folder, region_ids=folder / "ids.txt")
     with pytest.raises(DataError, match=r"gone.txt does not exist"):
         read_collection(folder, regions=folder / "regions.npy", region_ids=folder / "gone.txt")
-
-
-def test_what_are_no_features(tmp_path: Path) -> None:
-    file = tmp_path / "x.npy"
+    file = folder / "x.npy"
     refused(DataError, r"x\.npy does not exist", open_regions, file)
     for array, message in (
         (np.zeros((3, 2), np.int64), r"holds int64 of shape \(3, 2\), no region features"),
@@ -140,14 +137,11 @@ def test_as_many_captions_as_images_that_differ_are_pairs(tmp_path: Path) -> Non
     assert found.notes == ()
 
 
-def test_captions_that_are_no_multiple_of_images(tmp_path: Path) -> None:
+def test_captions_that_are_no_multiple_of_images_or_missing(tmp_path: Path) -> None:
     write(tmp_path, "test", features(3, 2, 4), 10)
     refused(DataError, "test: 10 captions for 3 images", read_collection, tmp_path)
     write(tmp_path, "test", features(3, 2, 4), 0)
     refused(DataError, ": 0 captions for 3 images", read_collection, tmp_path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
     write(tmp_path, "test", features(2, 2, 4), 4)
     (tmp_path / "dev_caps.txt").write_text("one\n")
     refused(DataError, r"dev_ims.npy does not exist", read_collection, tmp_path)

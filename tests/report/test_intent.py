@@ -18,6 +18,7 @@ from intent_rows import (
     LENGTHS,
     cells_of,
     described,
+    evaluation,
     gains_of,
     groups,
     importance_of,
@@ -28,12 +29,10 @@ from intent_rows import (
 from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.described import Description, charts_of, tables_of
+from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import (
-    Grid,
     evaluation_blocks,
     evaluation_tables,
     importance_charts,
@@ -102,7 +101,7 @@ def test_a_description_has_every_number() -> None:
     for row in tables["queries"]:
         assert f"{row['per_session']:.2f} ({row['low']:.2f} to {row['high']:.2f})" in cells
     assert {f"{row['unique']:,}" for row in tables["unique-queries"]} <= set(cells)
-    (week,) = charts_of(description(tables), "week-days")
+    (week,) = description(tables).charts("week-days")
     assert line(week, "purchase").y == pytest.approx([14, 16, 15, 18, 13, 12, 12])
     assert line(week, "all alike").y[0] == pytest.approx(100 / 7)
     text = page.html()
@@ -158,10 +157,10 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     moves = shown("device-transitions")
     assert moves["pc"] == ["60.0 (50.2 to 69.1; one-sided)", "–", "–"]  # of one alone subtraction would tell
     assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
-    (hours,) = charts_of(description(tables), "hours")
+    (hours,) = description(tables).charts("hours")
     assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]
     assert line(hours, "purchase").low[0] is None
-    shares, rates = charts_of(description(tables), "devices")
+    shares, rates = description(tables).charts("devices")
     assert [one.y[1:] for one in shares.series] == [[None] * 3] * 2
     assert rates.series[0].y[1:] == [None] * 3
     of_all = description_page(description(tables))
@@ -181,11 +180,9 @@ def test_without_rates_nothing_is_counted_by_class() -> None:
     with disclosing(DisclosureControl(hide_rates=True)):
         page = description_page(description(tables))
         found = texts(page)
-        (standardised,) = charts_of(description(tables), "channels")[1:]
-        cut = charts_of(
-            description({"session-length": lengths({("pc", True): dict.fromkeys(range(1, 1001), 1)})[0]}),
-            "session-length",
-        )
+        (standardised,) = description(tables).charts("channels")[1:]
+        long = lengths({("pc", True): dict.fromkeys(range(1, 1001), 1)})[0]
+        cut = description({"session-length": long}).charts("session-length")
     for row in [*tables["channels"], *tables["devices"]]:
         assert not any(cell.startswith(f"{100 * row['rate']:.2f}") for cell in found)
         assert f"{row['standardised']:+.2f}".replace("-", "−") in found
@@ -202,7 +199,7 @@ def test_a_curve_is_the_share_that_is_at_least_so_long() -> None:
     rows, quantiles = lengths({("pc", True): {2: 5, 4: 3, 9: 2}, ("pc", False): {0: 40, 1: 60}})
     with disclosing(DisclosureControl(least=3)):
         found = description({"session-length": rows, "session-length-quantiles": quantiles})
-        (chart,) = charts_of(found, "session-length")
+        (chart,) = found.charts("session-length")
         (table,) = tables_of(found, "session-length-quantiles")
     curve = line(chart, "purchase")
     assert dict(zip(curve.x, curve.y, strict=True)) == pytest.approx(
@@ -260,45 +257,6 @@ def test_what_the_import_dropped(tmp_path: Path) -> None:
     assert line(log.charts()[0], "events").y == [100, 100, 100, 0, 100, 100, 100, 100, 100]
     with pytest.raises(MismatchError, match="the log f00"):
         description_page(description({}), Log({**about, "fingerprint": "another"}))
-
-
-def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -> Evaluation:
-    """Return an evaluation as its folder would hold it."""
-    grid = Grid(cells)
-    compat = more.pop("compat", "none")
-    kind = "whole" if grid.steps == [-1] else "steps"
-    fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
-    about = {
-        "features": {
-            "name": name,
-            "line": "2,000 sessions",
-            "kind": kind,
-            "compat": compat,
-            "fingerprint": "f00",
-        },
-        "diptych": "0.0",
-        "split": {
-            "name": "random",
-            "description": "sessions at random; what it lets leak",
-            "folds": [fold] * 2,
-        },
-        "models": {
-            model: {"label": label, "description": f"<b>{model}</b>"} for model, label in grid.labels.items()
-        },
-        "notes": ["split random: sessions at random", "no weights for classes in KNN"],
-    }
-    names = (tuple(dict.fromkeys(cell[one] for cell in cells)) for one in ("model", "setting", "set", "step"))
-    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", about=about)
-    values = {
-        "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
-        "cells": cells,
-        "gains": [],
-        "importance": [],
-        "left_out": [],
-        "remarks": [],
-        **more,
-    }
-    return Evaluation(protocol, **values)
 
 
 def test_an_evaluation_has_every_number() -> None:
@@ -423,11 +381,9 @@ def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer) -> None
         found = cell["holdout"]
         for name in ("average_precision", "roc_auc", "f1"):
             assert any(one.startswith(f"{found[name]:.3f}") for one in shown)
-        assert {
-            f"{found['brier']:.4f}",
-            f"{found['brier_prior']:.4f}",
-            f"{cell['threshold']:.3f}",
-        } <= set(shown)
+        assert {f"{found['brier']:.4f}", f"{found['brier_prior']:.4f}", f"{cell['threshold']:.3f}"} <= set(
+            shown
+        )
     example = json.loads((scorer.folder / "example.json").read_text("utf-8"))
     last = scorer.score(example, reasons=8)
     assert last.reasons

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intent_rows import described, groups, times
 from study_runs import run_study
+from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import STATISTICS, mean_between
@@ -122,6 +123,27 @@ def test_another_way_of_measuring_and_another_log_are_other_measurements(log: Pa
         run_study(DEVICES, folder, choices(bare))
 
 
+def test_a_claim_about_rows_without_numbers_says_why(tmp_path: Path) -> None:
+    study = STUDIES.get("intent.table-6.1")
+    events = [{"t": 9000.0 * n, "client_id": f"c{n}", "visitor_id": f"v{n}"} for n in range(8)]
+    found = compare(
+        study, run_study(study, tmp_path / "s", choices(write_log(tmp_path / "l", events).folder))
+    )
+    judged = {claim.name: judgement for claim, judgement, _ in found.claims}
+    assert judged["anonymous"].status == "not tested"
+    assert judged["anonymous"].figure == "every session of the log has a visitor"
+
+
+def test_a_table_of_whole_sessions_has_what_its_columns_tell(tmp_path: Path) -> None:
+    file = made_up_table(tmp_path / "uci.csv", 40)
+    sizes, channels = (
+        run_study(STUDIES.get(f"intent.{name}"), tmp_path / name, choices(file))
+        for name in ("table-6.1", "table-6.2")
+    )
+    assert (sizes.values("sessions", "total"), sizes.values("clients", "total")) == ([40.0], [40.0])
+    assert channels.left_out["paid"] == "what its numbers of traffic types mean was not published"
+
+
 @pytest.mark.parametrize("asked", [None, "published"])
 def test_a_log_by_the_name_of_the_thesis_is_the_papers(tmp_path: Path, asked: Any) -> None:
     given = replace(choices(write_log(tmp_path / "thesis-shop", shop()).folder), setting=asked)
@@ -164,13 +186,7 @@ def test_what_is_hidden_is_left_out_and_nothing_else_changes(name: str) -> None:
     every = counted(name, tables.__getitem__)
     control, each = DisclosureControl(least=25), {one: STATISTICS.get(one) for one in tables}
     some = counted(name, lambda one: control.rows(tables[one], each[one].cells, each[one].whole))
-    derived = (
-        "three most",
-        "four least",
-        "difference",
-        f"standardised{PUBLISHED}",
-        "transitions",
-    )
+    derived = ("three most", "four least", "difference", f"standardised{PUBLISHED}", "transitions")
     assert every
     for row in every.keys() - {"either"}:
         left = {one: value for one, value in some.get(row, {}).items() if one not in derived}

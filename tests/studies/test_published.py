@@ -237,10 +237,7 @@ def about(dataset: str, split: str = "test") -> dict[str, str]:
             ["OTHER DATA: printed of flickr30k val (1,014 images), computed from flickr8k test"],
         ),
         ({"test": (about("my-own"), 1_014)}, ["OTHER DATA"]),
-        (
-            {"test": (about("flickr30k_karpathy"), 1_000)},
-            ["Printed of 1,014 images; given are 1,000 (test)"],
-        ),
+        ({"test": (about("flickr30k_karpathy"), 1_000)}, ["Printed of 1,014 images; given are 1,000 (test)"]),
     ],
 )
 def test_other_data_is_pointed_out(given: dict[str, tuple[dict[str, str], int]], said: list[str]) -> None:

@@ -465,10 +465,7 @@ BEFORE: dict[str, list[str]] = {
         *(
             f"{_TRAIN} --data scenes --set seed={seed} {change} --out seeds/{name}/{seed}"
             f" && diptych evaluate seeds/{name}/{seed} --quiet"
-            for name, change in {
-                "baseline": "",
-                "ltd": _LATENT,
-            }.items()
+            for name, change in {"baseline": "", "ltd": _LATENT}.items()
             for seed in (0, 1)
         ),
         *_stressed("gru", "bag-of-words"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from itertools import product
 from typing import Any
 
-from diptych.commerce.purchase_intent.statistics import mean_between
+from diptych.commerce.purchase_intent.evaluation import Evaluation
+from diptych.commerce.purchase_intent.evaluation.result import Protocol
+from diptych.commerce.purchase_intent.evaluation.shown import Grid
+from diptych.commerce.purchase_intent.options import DescribeOptions
+from diptych.commerce.purchase_intent.statistics import STATISTICS, wilson
 
 Row = dict[str, Any]
 
@@ -17,199 +21,96 @@ LENGTHS: Mapping[tuple[str, bool], Mapping[int, int]] = {
     ("smartphone", False): {1: 900, 2: 600, 6: 400, 20: 100},
 }
 """Sessions by device, class and length: 100 of 1,100 on a pc buy, 100 of 2,100 on a smartphone."""
+TOTALS = {
+    **{"events": 21000, "sessions": 3200, "anonymous sessions": 2000, "identified sessions": 1200},
+    **{"purchase sessions": 200, "clients": 2500, "identified visitors": 700, "purchasers": 150},
+    **{"queries": 1900, "distinct queries": 321, "device types": 2, "sessions with several visitors": 3},
+}
 
 
-def _wilson(count: int, total: int, z: float = 1.959964) -> tuple[float, float]:
-    share = count / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _ends(count: int, total: int) -> Row:
-    low, high = _wilson(count, total)
-    return {"share": count / total, "low": low, "high": high}
+def finished(name: str, columns: str, *counted: Sequence[Any]) -> list[Row]:
+    """Rows of a statistic from counted ones."""
+    rows = [dict(zip(columns.split(), one, strict=True)) for one in counted]
+    return STATISTICS.get(name).finish(rows, DescribeOptions())
 
 
 def lengths(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> tuple[list[Row], list[Row]]:
     """Rows of ``session-length`` and ``session-length-quantiles``, of all devices together too."""
-    together: dict[tuple[str, bool], dict[int, int]] = {key: dict(value) for key, value in counts.items()}
-    for (_, purchase), of_length in counts.items():
-        every = together.setdefault(("all", purchase), {})
-        for length, count in of_length.items():
-            every[length] = every.get(length, 0) + count
-    rows, quantiles = [], []
-    for (device, purchase), of_length in sorted(together.items(), key=lambda one: (one[0][0], not one[0][1])):
-        total = left = sum(of_length.values())
-        key = {"device": device, "purchase": purchase}
-        found: dict[str, int] = {}
-        for length, count in sorted(of_length.items()):
-            rows.append({**key, "length": length, "sessions": count, "at_least": left, **_ends(left, total)})
-            left -= count
-            for name, level in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
-                if total - left >= level * total:
-                    found.setdefault(name, length)
-        mean = sum(length * count for length, count in of_length.items()) / total
-        middle = mean_between(of_length, 0.5, 0.9)
-        quantiles.append(
-            {**key, "sessions": total, "mean": mean, **found, "middle": middle, "max": max(of_length)}
-        )
-    return rows, quantiles
+    counted = [(*key, length, n) for key, of in counts.items() for length, n in of.items()]
+    columns = "device purchase length sessions"
+    return finished("session-length", columns, *counted), finished(
+        "session-length-quantiles", columns, *counted
+    )
 
 
 def groups(key: str, counts: Mapping[str, tuple[int, int]]) -> list[Row]:
     """Rows of ``channels`` or ``devices`` from name → (sessions, purchase sessions)."""
-    buys = sum(buy for _, buy in counts.values())
-    others = sum(sessions - buy for sessions, buy in counts.values())
-    rates = [buy / sessions for sessions, buy in counts.values()]
-    mean = sum(rates) / len(rates)
-    deviation = sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates))
-    found = []
-    for name, (sessions, buy) in sorted(counts.items()):
-        low, high = _wilson(buy, sessions)
-        found.append(
-            {
-                key: name,
-                "sessions": sessions,
-                "purchase_sessions": buy,
-                "purchase_share": buy / buys if buys else 0.0,
-                "other_share": (sessions - buy) / others if others else 0.0,
-                "rate": buy / sessions,
-                "low": low,
-                "high": high,
-                "standardised": (buy / sessions - mean) / deviation if deviation else None,
-            }
-        )
-    return found
+    counted = [
+        (name, is_so, n)
+        for name, (of, buy) in counts.items()
+        for is_so, n in ((True, buy), (False, of - buy))
+    ]
+    return finished(f"{key}s", f"{key} purchase sessions", *counted)
 
 
 def times(key: str, buy: Sequence[int], other: Sequence[int]) -> list[Row]:
     """Rows of ``week-days`` or ``hours`` from counts per place."""
-    return [
-        {"purchase": purchase, key: place, "sessions": count, **_ends(count, sum(counts))}
-        for purchase, counts in ((True, buy), (False, other))
-        if sum(counts)
-        for place, count in enumerate(counts)
-    ]
-
-
-def weekend(days: Sequence[Row]) -> list[Row]:
-    """Rows of ``weekend`` from those of ``week-days``."""
-    found = []
-    for purchase in (True, False):
-        mine = [row for row in days if row["purchase"] is purchase]
-        total = sum(row["sessions"] for row in mine)
-        for is_so, n in ((False, 5), (True, 2)):
-            count = sum(row["sessions"] for row in mine if (row["week_day"] > 4) is is_so)
-            ends = _ends(count, total)
-            key = {"purchase": purchase, "weekend": is_so, "sessions": count}
-            found.append({**key, **ends, "per_day": ends["share"] / n})
-    return found
+    name, column = {"week_day": ("week-days", "start_dow"), "hour": ("hours", "start_hour")}[key]
+    counted = [(is_so, place, n) for is_so, of in ((True, buy), (False, other)) for place, n in enumerate(of)]
+    return finished(name, f"purchase {column} sessions", *counted)
 
 
 def transitions(counts: Mapping[tuple[str, str], tuple[int, str]]) -> list[Row]:
     """Rows of ``device-transitions`` from (from, to) → (transitions, link)."""
-    return [
-        {
-            "from_device": one,
-            "to_device": other,
-            "transitions": count,
-            **_ends(count, sum(count for (start, _), (count, _) in counts.items() if start == one)),
-            "link": link,
-        }
-        for (one, other), (count, link) in sorted(counts.items())
-    ]
+    found = []
+    for (one, other), (count, link) in sorted(counts.items()):
+        total = sum(n for (start, _), (n, _) in counts.items() if start == one)
+        low, high = wilson(count, total, 0.95)
+        row = {"from_device": one, "to_device": other, "transitions": count, "share": count / total}
+        found.append({**row, "low": low, "high": high, "link": link})
+    return found
 
 
 def described(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> dict[str, list[Row]]:
     """All statistics of a small log: 3,200 sessions, 200 of them with a purchase."""
     rows, quantiles = lengths(counts)
-    devices = groups(
-        "device",
-        {
-            device: (
-                sum(counts[device, True].values()) + sum(other.values()),
-                sum(counts[device, True].values()),
-            )
-            for (device, purchase), other in counts.items()
-            if not purchase
-        },
-    )
-    queries: list[Row] = []
-    for purchase, per in ((True, 2.0), (False, 0.5)):
-        for device, sessions in (("all", 200 if purchase else 3000), ("pc", 100 if purchase else 1000),
-                                 ("smartphone", 100 if purchase else 2000)):  # fmt: skip
-            count = int(sessions * per)
-            queries.append(
-                {
-                    "purchase": purchase,
-                    "device": device,
-                    "sessions": sessions,
-                    "queries": count,
-                    "per_session": per,
-                    "low": 0.9 * per,
-                    "high": 1.1 * per,
-                    "share": count / (400 if purchase else 1500),
-                }
-            )
-    week = times("week_day", (28, 32, 30, 36, 26, 24, 24), (450, 420, 480, 440, 400, 380, 430))
+    sums = {key: sum(of.values()) for key, of in counts.items()}
+    devices = {one: (sums[one, True] + sums[one, False], sums[one, True]) for one, _ in counts}
+    week = (28, 32, 30, 36, 26, 24, 24), (450, 420, 480, 440, 400, 380, 430)
+    weekend = [
+        (is_so, end, sum(of[5:] if end else of[:5]))
+        for is_so, of in zip((True, False), week, strict=True)
+        for end in (False, True)
+    ]
+    of_devices = [
+        *((True, "pc", 100, 200), (True, "smartphone", 100, 200)),
+        *((False, "pc", 1000, 500), (False, "smartphone", 2000, 1000)),
+    ]
+    unique = [
+        (one, device, n // 4, n)
+        for one, device, _, n in [*of_devices, (True, "all", 0, 400), (False, "all", 0, 1500)]
+    ]
+    switches = {("pc", "pc"): (60, "self"), ("pc", "smartphone"): (20, "strong")}
+    switches |= {("smartphone", "smartphone"): (70, "self"), ("smartphone", "pc"): (30, "strong")}
+    visitors = ((True, 1, 105), (True, 2, 45), (False, 1, 484), (False, 2, 66))
     return {
-        "overview": [
-            {"what": what, "total": total}
-            for what, total in (
-                ("events", 21000),
-                ("sessions", 3200),
-                ("anonymous sessions", 2000),
-                ("identified sessions", 1200),
-                ("purchase sessions", 200),
-                ("clients", 2500),
-                ("identified visitors", 700),
-                ("purchasers", 150),
-                ("queries", 1900),
-                ("distinct queries", 321),
-                ("device types", 2),
-                ("sessions with several visitors", 3),
-            )
-        ],
+        "overview": [{"what": what, "total": total} for what, total in TOTALS.items()],
         "session-length": rows,
         "session-length-quantiles": quantiles,
-        "week-days": week,
-        "weekend": weekend(week),
+        "week-days": times("week_day", *week),
+        "weekend": finished("weekend", "purchase weekend sessions", *weekend),
         "hours": times("hour", [4] * 6 + [8] * 12 + [16] * 5 + [0], [60] * 6 + [150] * 12 + [160] * 5 + [40]),
         "channels": groups("channel", {"direct": (2000, 90), "paid": (900, 80), "organic": (300, 30)}),
-        "devices": devices,
-        "devices-per-visitor": [
-            {"purchaser": purchaser, "devices": devices, "visitors": count, **_ends(count, total)}
-            for purchaser, total, counted in ((True, 150, (45, 105, 45)), (False, 550, (66, 484, 66)))
-            for devices, count in zip(("> 1", "1", "2"), counted, strict=True)
-        ],
-        "device-transitions": transitions(
-            {
-                ("pc", "pc"): (60, "self"),
-                ("pc", "smartphone"): (20, "strong"),
-                ("smartphone", "smartphone"): (70, "self"),
-                ("smartphone", "pc"): (30, "strong"),
-            }
+        "devices": groups("device", devices),
+        "devices-per-visitor": finished("devices-per-visitor", "purchaser devices visitors", *visitors),
+        "device-transitions": transitions(switches),
+        "queries": finished(
+            "queries",
+            "purchase device sessions queries squares",
+            *((*one, 4 * one[-1]) for one in of_devices),
         ),
-        "queries": queries,
-        "unique-queries": [
-            {
-                "purchase": row["purchase"],
-                "device": row["device"],
-                "unique": row["queries"] // 4,
-                "queries": row["queries"],
-                "share": row["share"],
-                "unique_share": 0.25,
-            }
-            for row in queries
-        ],
+        "unique-queries": finished("unique-queries", "purchase device unique queries", *unique),
     }
-
-
-def _bins(*points: tuple[float, float]) -> list[Row]:
-    return [
-        {"low": mean, "high": mean, "n": 50, "mean_score": mean, "share": share} for mean, share in points
-    ]
 
 
 def cells_of(
@@ -219,53 +120,28 @@ def cells_of(
     models: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """Cells of ``results.json``; every number is another, so that it can be found on a page."""
-    found = []
-    names = models or {"random-forest": "RF", "k-nearest": "KNN"}
-    for one, setting in enumerate(settings):
-        for other, feature_set in enumerate(sets):
-            for place, step in enumerate(steps):
-                for number, (model, label) in enumerate(names.items()):
-                    f1 = 0.411 + 0.3 * one + 0.05 * other + 0.02 * place - 0.031 * number
-                    average = f1 - 0.017
-                    base = 0.2 + 0.1 * one - 0.01 * place
-                    found.append(
-                        {
-                            "setting": setting,
-                            "set": feature_set,
-                            "step": step,
-                            "model": model,
-                            "label": label,
-                            "sessions": 2000 - 100 * place - 500 * one,
-                            "purchases": 400,
-                            "base_rate": base,
-                            "always_buy_f1": 2 * base / (1 + base),
-                            "f1": f1,
-                            "f1_low": f1 - 0.02,
-                            "f1_high": f1 + 0.02,
-                            "best_f1": f1 + 0.013,
-                            "best_f1_low": f1,
-                            "best_f1_high": f1 + 0.03,
-                            "threshold": 0.3,
-                            "average_precision": average,
-                            "average_precision_low": average - 0.02,
-                            "average_precision_high": average + 0.02,
-                            "roc_auc": 0.8,
-                            "brier": 0.17 if model != "svm" else None,
-                            "brier_prior": base * (1 - base),
-                            "brier_calibrated": 0.1234,
-                            "log_loss_calibrated": 0.4,
-                            "log_loss_prior": 0.5,
-                            "lift_10": 2.5,
-                            "precision_at_recall_50": 0.55,
-                            "weighting": "none" if model == "k-nearest" else "class_weight",
-                            "output": "probability",
-                            "reliability": _bins((0.2, 0.1), (0.6, 0.4)),
-                            "reliability_calibrated": _bins((0.1, 0.1), (0.4, 0.4)),
-                            "constant_folds": 0,
-                            "uncalibrated_folds": 0,
-                            "remarks": {},
-                        }
-                    )
+    names, found = models or {"random-forest": "RF", "k-nearest": "KNN"}, []
+    ends = ("low", "high", "mean_score")
+    bins = [{**dict.fromkeys(ends, p), "n": 50, "share": share} for p, share in ((0.2, 0.1), (0.6, 0.4))]
+    for of in product(*(list(enumerate(one)) for one in (settings, sets, steps, names.items()))):
+        (one, setting), (other, feature_set), (place, step), (number, (model, label)) = of
+        f1 = 0.411 + 0.3 * one + 0.05 * other + 0.02 * place - 0.031 * number
+        base = 0.2 + 0.1 * one - 0.01 * place
+        cell: Row = {"setting": setting, "set": feature_set, "step": step, "model": model, "label": label}
+        for name, value, low, high in (
+            ("f1", f1, f1 - 0.02, f1 + 0.02),
+            ("best_f1", f1 + 0.013, f1, f1 + 0.03),
+            ("average_precision", f1 - 0.017, f1 - 0.037, f1 + 0.003),
+        ):
+            cell |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        cell |= {"sessions": 2000 - 100 * place - 500 * one, "purchases": 400, "base_rate": base}
+        cell |= {"always_buy_f1": 2 * base / (1 + base), "threshold": 0.3, "roc_auc": 0.8}
+        cell |= {"brier": 0.17 if model != "svm" else None, "brier_prior": base * (1 - base)}
+        cell |= {"brier_calibrated": 0.1234, "log_loss_calibrated": 0.4, "log_loss_prior": 0.5}
+        cell |= {"lift_10": 2.5, "precision_at_recall_50": 0.55, "output": "probability", "remarks": {}}
+        cell |= {"weighting": "none" if model == "k-nearest" else "class_weight"}
+        cell |= {"reliability": bins, "reliability_calibrated": bins}
+        found.append(cell | {"constant_folds": 0, "uncalibrated_folds": 0})
     return found
 
 
@@ -309,3 +185,23 @@ def importance_of(settings: Sequence[str] = ("anonymous",), steps: Sequence[int]
         for step in steps
         for feature, share in shares[min(5, max(0, step))].items()
     ]
+
+
+def evaluation(cells: list[Row], name: str = "a shop", compat: str = "none", **more: Any) -> Evaluation:
+    """Return an evaluation as its folder would hold it."""
+    grid = Grid(cells)
+    features = {"name": name, "line": "2,000 sessions", "compat": compat, "fingerprint": "f00"}
+    fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
+    split = {"name": "random", "description": "sessions at random; what it lets leak", "folds": [fold] * 2}
+    about = {
+        "features": {**features, "kind": "whole" if grid.steps == [-1] else "steps"},
+        "diptych": "0.0",
+        "split": split,
+        "models": {one: {"label": it, "description": f"<b>{one}</b>"} for one, it in grid.labels.items()},
+        "notes": ["split random: sessions at random", "no weights for classes in KNN"],
+    }
+    names = (tuple(dict.fromkeys(cell[one] for cell in cells)) for one in ("model", "setting", "set", "step"))
+    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", about=about)
+    intervals = {"samples": 200, "confidence": 0.95, "seed": 3}
+    values: Row = dict.fromkeys(("gains", "importance", "left_out", "remarks"), ()) | more
+    return Evaluation(protocol, intervals, cells, **values)

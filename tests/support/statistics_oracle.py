@@ -32,11 +32,15 @@ def check_rows(found: Sequence[Row], expected: Sequence[Row]) -> None:
                 assert one == value, (column, row, other)
 
 
-def _interval(part: int, of: int, options: Row) -> Row:
+def _row(columns: str, *values: Any) -> Row:
+    return dict(zip(columns.split(), values, strict=True))
+
+
+def _interval(part: int, of: int, options: Row, name: str = "share") -> Row:
     if not of:
-        return {"low": None, "high": None}
+        return {name: None, "low": None, "high": None}
     found = scipy.stats.binomtest(part, of).proportion_ci(options["confidence"], method="wilson")
-    return {"low": found.low, "high": found.high}
+    return {name: part / of, "low": found.low, "high": found.high}
 
 
 def _share(part: int, of: int) -> float | None:
@@ -85,17 +89,9 @@ def _session_length(sessions: Sequence[Row], queries: Sequence[Row], options: Ro
     for device, purchase, lengths in _lengths(sessions):
         for length in sorted(set(lengths)):
             at_least = sum(one >= length for one in lengths)
-            rows.append(
-                {
-                    "device": device,
-                    "purchase": purchase,
-                    "length": length,
-                    "sessions": lengths.count(length),
-                    "at_least": at_least,
-                    "share": at_least / len(lengths),
-                    **_interval(at_least, len(lengths), options),
-                }
-            )
+            counts = device, purchase, length, lengths.count(length), at_least
+            row = _row("device purchase length sessions at_least", *counts)
+            rows.append(row | _interval(at_least, len(lengths), options))
     return rows
 
 
@@ -103,21 +99,15 @@ def _quantiles(sessions: Sequence[Row], queries: Sequence[Row], options: Row) ->
     def quantile(lengths: list[int], percent: int) -> int:
         return min(one for one in lengths if 100 * sum(x <= one for x in lengths) >= percent * len(lengths))
 
-    return [
-        {
-            "device": device,
-            "purchase": purchase,
-            "sessions": len(lengths),
-            "mean": statistics.fmean(lengths),
-            "p50": quantile(lengths, 50),
-            "p90": quantile(lengths, 90),
-            "p99": quantile(lengths, 99),
-            "middle": statistics.fmean(repeated[len(repeated) // 2 : len(repeated) * 9 // 10]),
-            "max": max(lengths),
-        }
-        for device, purchase, lengths in _lengths(sessions)
-        for repeated in [[one for one in lengths for _ in range(10)]]  # the mean from P50 to P90
-    ]
+    rows = []
+    for device, purchase, lengths in _lengths(sessions):
+        repeated = [one for one in lengths for _ in range(10)]
+        middle = statistics.fmean(repeated[len(repeated) // 2 : len(repeated) * 9 // 10])  # P50 to P90
+        levels = [quantile(lengths, percent) for percent in (50, 90, 99)]
+        numbers = len(lengths), statistics.fmean(lengths), *levels, middle, max(lengths)
+        columns = "device purchase sessions mean p50 p90 p99 middle max"
+        rows.append(_row(columns, device, purchase, *numbers))
+    return rows
 
 
 def _over_time(column: str, of: str, places: int) -> Callable[..., list[Row]]:
@@ -125,16 +115,9 @@ def _over_time(column: str, of: str, places: int) -> Callable[..., list[Row]]:
         rows = []
         for purchase in CLASSES:
             own = [row[of] for row in sessions if row["purchase"] is purchase]
-            rows += [
-                {
-                    "purchase": purchase,
-                    column: place,
-                    "sessions": own.count(place),
-                    "share": _share(own.count(place), len(own)),
-                    **_interval(own.count(place), len(own), options),
-                }
-                for place in range(places)
-            ]
+            for place in range(places):
+                row = _row(f"purchase {column} sessions", purchase, place, own.count(place))
+                rows.append(row | _interval(own.count(place), len(own), options))
         return rows
 
     return make
@@ -146,7 +129,7 @@ def _weekend(sessions: Sequence[Row], queries: Sequence[Row], options: Row) -> l
         own = [row["start_dow"] > 4 for row in sessions if row["purchase"] is purchase]
         for weekend, days in ((False, 5), (True, 2)):
             n, of = own.count(weekend), len(own)
-            row = {"purchase": purchase, "weekend": weekend, "sessions": n, "share": _share(n, of)}
+            row = {"purchase": purchase, "weekend": weekend, "sessions": n}
             rows.append({**row, **_interval(n, of, options), "per_day": n / of / days if of else None})
     return rows
 
@@ -158,18 +141,11 @@ def _conversion(column: str) -> Callable[..., list[Row]]:
         rows = []
         for group in _values(sessions, column):
             n, k = (bought + others).count(group), bought.count(group)
-            rows.append(
-                {
-                    column: group,
-                    "sessions": n,
-                    "purchase_sessions": k,
-                    "purchase_share": _share(k, len(bought)),
-                    "other_share": _share(others.count(group), len(others)),
-                    "rate": k / n,
-                    **_interval(k, n, options),
-                    "standardised": None,
-                }
+            shares = _share(k, len(bought)), _share(others.count(group), len(others))
+            row = _row(
+                f"{column} sessions purchase_sessions purchase_share other_share", group, n, k, *shares
             )
+            rows.append(row | _interval(k, n, options, "rate") | {"standardised": None})
         rates = [row["rate"] for row in rows]
         if len(set(rates)) > 1:
             spread = (statistics.stdev if options["ddof"] else statistics.pstdev)(rates)
@@ -201,17 +177,9 @@ def _devices_per_visitor(sessions: Sequence[Row], queries: Sequence[Row], option
         groups = {"> 1": sum(n > 1 for n in numbers)} | {
             str(n): numbers.count(n) for n in sorted(set(numbers))
         }
-        rows += [
-            {
-                "purchaser": purchaser,
-                "devices": devices,
-                "visitors": n,
-                "share": n / len(numbers),
-                **_interval(n, len(numbers), options),
-            }
-            for devices, n in groups.items()
-            if n
-        ]
+        for devices, n in groups.items():
+            row = {"purchaser": purchaser, "devices": devices, "visitors": n}
+            rows += [row | _interval(n, len(numbers), options)] if n else []
     return rows
 
 
@@ -244,16 +212,8 @@ def _transitions(sessions: Sequence[Row], queries: Sequence[Row], options: Row) 
             kind = "one-sided"
         else:
             kind = "none"
-        rows.append(
-            {
-                "from_device": before,
-                "to_device": after,
-                "transitions": n,
-                "share": n / left,
-                **_interval(n, left, options),
-                "link": kind,
-            }
-        )
+        row = {"from_device": before, "to_device": after, "transitions": n, "link": kind}
+        rows.append(row | _interval(n, left, options))
     return rows
 
 
@@ -269,18 +229,9 @@ def _queries(sessions: Sequence[Row], queries: Sequence[Row], options: Row) -> l
                 z = scipy.stats.norm.ppf((1 + options["confidence"]) / 2)
                 half = z * statistics.stdev(numbers) / len(numbers) ** 0.5
                 low, high = max(0.0, mean - half), mean + half
-            rows.append(
-                {
-                    "purchase": purchase,
-                    "device": device,
-                    "sessions": len(numbers),
-                    "queries": sum(numbers),
-                    "per_session": mean,
-                    "low": low,
-                    "high": high,
-                    "share": _share(sum(numbers), asked),
-                }
-            )
+            columns = "purchase device sessions queries per_session low high share"
+            counts = len(numbers), sum(numbers), mean, low, high, _share(sum(numbers), asked)
+            rows.append(_row(columns, purchase, device, *counts))
     return rows
 
 
@@ -291,16 +242,9 @@ def _unique_queries(sessions: Sequence[Row], queries: Sequence[Row], options: Ro
         over_devices = len({(row["device"], row["query"]) for row in own})
         for device in ["all", *_values(own, "device")] if own else []:
             texts = [row["query"] for row in own if device in ("all", row["device"])]
-            rows.append(
-                {
-                    "purchase": purchase,
-                    "device": device,
-                    "unique": len(set(texts)),
-                    "queries": len(texts),
-                    "share": len(set(texts)) / over_devices,
-                    "unique_share": len(set(texts)) / len(texts),
-                }
-            )
+            unique, of = len(set(texts)), len(texts)
+            columns = "purchase device unique queries share unique_share"
+            rows.append(_row(columns, purchase, device, unique, of, unique / over_devices, unique / of))
     return rows
 
 

@@ -102,8 +102,5 @@ def targets_recipe(scenes_folder: Path) -> Recipe:
         model=model,
         reconstruction={"targets": targets, "hidden": [16, 16]},
         averaging={"share": 0.5, "checkpoints": 2},
-        stages=[
-            {"epochs": 1, "learning_rate": 1e-3},
-            {"epochs": 1, "learning_rate": 1e-3, "train": ["*"]},
-        ],
+        stages=[{"epochs": 1, "learning_rate": 1e-3}, {"epochs": 1, "learning_rate": 1e-3, "train": ["*"]}],
     )

@@ -254,11 +254,7 @@ def test_an_encoder_made_here_goes_on_with_its_own_words(
     ],
 )
 def test_what_the_encoder_does_not_have_is_refused(
-    changes: dict[str, Any],
-    message: str,
-    shelf: Callable[[str], Path],
-    scenes_folder: Path,
-    tmp_path: Path,
+    changes: dict[str, Any], message: str, shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(RecipeError, match=message):
         trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, **changes), tmp_path)

@@ -18,44 +18,14 @@ from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
-from diptych.commerce.purchase_intent.shown import number, percent
-from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER
+from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.table import Table
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
 
-_RATE = (
-    "A conversion rate is the share of a group's sessions that have a purchase; standardised: less the mean of the "
-    "groups' rates, each group counting once, in their standard deviations."
-)
-_SECTIONS = {
-    "Overview": "A session with a known visitor in it, even if only at its end, is identified; others are anonymous.",
-    "Session length": "Length is the number of actions: pages, queries, and items put into and taken out of the "
-    "basket. Lines are the share of sessions that are at least so long. P50 and P90 are the smallest length that half "
-    "and 90 % of sessions do not exceed. Thesis Figure 6.2.",
-    "Week days and hours": "By a session's first event, in the log's time zone. A log that does not hold every week "
-    "day equally often leans to those it has. Thesis Figures 6.3 and 6.4.",
-    "Channels": f"{_RATE} Thesis Table 6.2.",
-    "Devices": f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have "
-    "bought at least once in it. Thesis Tables 6.3 and 6.4.",
-    "From device to device": "Devices of consecutive sessions of one known visitor, {journey}; of all transitions "
-    "from a device, staying among them. Likely is {likely:g} % or more, hardly ever less than {never:g} % (ours). "
-    "Thesis Figure 6.5.",
-    "Queries": "Queries in lower case, with blanks made one. Different ones are counted anew for each device and "
-    "class: in % of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
-}
-_STATISTICS = {
-    **dict.fromkeys(("session-length", "session-length-quantiles"), "Session length"),
-    **dict.fromkeys(("week-days", "weekend", "hours"), "Week days and hours"),
-    **dict.fromkeys(("devices", "devices-per-visitor"), "Devices"),
-    **dict.fromkeys(("queries", "unique-queries"), "Queries"),
-    "overview": "Overview",
-    "channels": "Channels",
-    "device-transitions": "From device to device",
-}
-"""Statistic → the section it stands in."""
 PAGE = "report.html"
 
 
@@ -89,11 +59,11 @@ def description_page(description: Description, log: Log | None = None) -> Page:
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    words = {"journey": JOURNEYS[options.journey]}
-    words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}  # type: ignore[dict-item]
+    words: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
+    words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}
     sections = []
-    for title, text in _SECTIONS.items():
-        names = [name for name in description.statistics if _STATISTICS[name] == title]
+    for title, text in TEXTS["description"].items():
+        names = [name for name in description.statistics if STATISTICS.get(name).section == title]
         blocks: list[Block] = [chart for name in names for chart in description.charts(name)]
         blocks += [table for name in names for table in tables_of(description, name)]
         sections += [Section(title, blocks, text.format(**words))] if blocks else []
@@ -131,17 +101,10 @@ def _totals(totals: Mapping[str, Any]) -> list[Headline]:
 
 def _facts(description: Description) -> dict[str, str]:
     about, options = description.about, description.options
-    return {
-        "log": f"{shorten(description.name, 80)}, fingerprint {about['log_fingerprint']}",
-        "sessions": f"{SessionOptions(**about['session_options']).words}; fingerprint {about['sessions_fingerprint']}",
-        "hours and days": f"of {about['zone']}, by a session's first event",
-        "class": "a session with a purchase anywhere in it, or another",
-        "device, channel": "of a session's first event",
-        "intervals": f"{100 * options.confidence:g} %; Wilson's for shares and rates, normal for means; sessions are "
-        "taken as independent, which those of one visitor are not quite",
-        "standardised": f"ddof {options.ddof}, over groups, each counting once",
-        "engine": str(about["engine"]),
-    }
+    words: dict[str, Any] = {"name": shorten(description.name, 80), "about": about}
+    words |= {"sessions": SessionOptions(**about["session_options"]).words}
+    words |= {"confidence": 100 * options.confidence, "ddof": options.ddof}
+    return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
 
 
 def _describe_command(description: Description) -> str:
@@ -152,48 +115,18 @@ def _describe_command(description: Description) -> str:
     return command_line(words, SessionOptions(**description.about["session_options"]), description.options)
 
 
-_POPULATIONS = {
-    "none": "sessions of at least 12 pages; at step k those whose purchase, if any, comes after k + 2 pages at "
-    "least; identified are those whose visitor is known by then",
-    "published": "sessions of at least 12 pages, also where the purchase lies before the step; identified are "
-    "those whose visitor is known at any time (as published)",
-}
-_CHOSEN = "the highest average precision on the test sessions at the last step"
-_BY_STEP = (
-    "F1 is of predictions from a probability of 0.5 on, as in the thesis; compare it with that of predicting a "
-    "purchase always. Average precision needs no threshold; chance has the share of purchases, which changes with "
-    f"the population. Intervals in charts are of a setting's best model: {_CHOSEN}. Thesis Figure 6.7."
-)
-_READING = {
-    "By step": _BY_STEP,
-    "By model": _BY_STEP,
-    "What extended features add": "The extended set less the baseline, on the same sessions and folds; intervals of "
-    "the differences.",
-    "Probabilities": "Test sessions in bins of equally many, by probability: its mean and the share that buys. "
-    "Calibrated: Platt's sigmoid, fitted inside every training part. Dotted: both are equal.",
-    "What features are worth": "By impurity as the thesis has it, counted on training sessions, it favours features "
-    "with many values; by permutation it is what average precision loses on test sessions when a feature is permuted. "
-    "Features that say the same can stand in for each other. Thesis Figure 6.6.",
-    "All numbers": "Best F1: with the threshold that is best inside every training part. Brier: mean squared error of "
-    "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P at R "
-    "50 %: the best precision that finds half of the purchases.",
-}
-
-
 def evaluation_page(evaluation: Evaluation) -> Page:
     """Return the page of an evaluation."""
     about, protocol, grid = evaluation.about, evaluation.protocol, Grid(evaluation.cells)
     features, how, folds = about["features"], evaluation.intervals, about["split"]["folds"]
     sections = [
-        Section(title, blocks, _READING[title])
+        Section(title, blocks, TEXTS["evaluation"][title].format(**TEXTS["parts"]))
         for title, blocks in evaluated.evaluation_blocks(evaluation).items()
     ]
-    summary, headlines = _best(grid, f" These are the best: {_CHOSEN}.")
+    summary, headlines = _best(grid, f" These are the best: {TEXTS['parts']['chosen']}.")
     facts = {
         "sessions": str(features["line"]),
-        "population": "whole sessions, when they are over"
-        if features["kind"] == "whole"
-        else _POPULATIONS.get(features["compat"], str(features["compat"])),
+        "population": TEXTS["populations"]["whole" if features["kind"] == "whole" else features["compat"]],
         "split": f"{about['split']['name']}: {about['split']['description']}",
         **({"folds": _folds_line(folds)} if folds else {}),
         "protocol": protocol.line(),
@@ -267,31 +200,20 @@ def scorer_page(scorer: Scorer) -> Page:
     grid = scored.measured_grid(cells, about["options"], about["kind"])
     scores, wrong = scored.example_scores(scorer)
     least = (about["session_options"] or {}).get("pages", 0) + 2
-    among = (
-        "It was trained on whole sessions and cannot score one that still runs."
-        if about["kind"] == "whole"
-        else f"Its probabilities hold among sessions that go on to at least {least} pages and buy nothing before two "
-        "more pages are open: those are what it was trained on."
-    )
-    card = scorer.folder / scored.CARD
+    among = TEXTS["scorer"][about["kind"]].format(least=least)
+    reasons = [scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons]
+    notes = [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)])
+    example = TEXTS["scorer"]["example"].format(file=scored.EXAMPLE)
     sections = [
         *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
-            "An example",
-            [
-                *scored.example_charts(scores),
-                *(scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons),
-            ],
-            f"The made-up session of {scored.EXAMPLE}. A reason is what the log-odds are more or less than with the "
-            "feature's values of training sessions in its place: an account of the model, not of causes.",
-            [wrong]
-            if wrong
-            else [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)]),
+            "An example", [*scored.example_charts(scores), *reasons], example, [wrong] if wrong else notes
         ),
-        Section("Model card", [Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))])
-        if card.is_file()
-        else Section("Model card"),
     ]
+    card = scorer.folder / scored.CARD
+    if card.is_file():
+        text = Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))
+        sections.append(Section("Model card", [text]))
     summary, headlines = _best(grid, "")
     return Page(
         title=f"Scorer: {shorten(str(about['name']), 80)}",
@@ -328,10 +250,9 @@ def scores_page(scores: ScoredTable) -> Page:
 
 def _measured_sections(grid: Grid, table: Table, text: str) -> list[Section]:
     charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
-    bins = "Sessions in bins of equally many, by probability: its mean and the share that bought."
     return [
         Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
-        Section("Probabilities", evaluated.reliability_charts(grid), bins),
+        Section("Probabilities", evaluated.reliability_charts(grid), TEXTS["scorer"]["bins"]),
     ]
 
 

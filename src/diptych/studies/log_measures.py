@@ -23,9 +23,8 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
 )
 from diptych.commerce.purchase_intent.features import FEATURES
 from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
-from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS
-from diptych.commerce.purchase_intent.whole_sessions import FEATURES as COLUMNS
 from diptych.core.chart import Chart
 from diptych.core.options import command_line
 from diptych.core.table import Table
@@ -72,16 +71,14 @@ class Counted(Measuring):
         """Count one row; nothing where the log has nothing of it, or cannot tell."""
         row: LogRow = subject.run
         shop, description = row.shop, row.shop.description
-        if shop.cannot.get(self.statistic):
+        if shop.cannot(self.statistic):
             return ()
-        about, ddof = description.about, description.options.ddof
-        values = self.counted(description.rows, ddof).get(row.name, {})
-        how = SessionOptions(**about["session_options"]), DescribeOptions(**about["options"])
-        on = {"sessions": about["counts"]["sessions"], "protocol": shop.protocol}
-        command = ""
+        about, options = description.about, description.options
+        command, words = "", ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
         if isinstance(shop.log, Log):
-            words = ("diptych", "intent", "describe", shop.log.folder, "--out", "description")
-            command = command_line(words, *how)
+            command = command_line(words, SessionOptions(**about["session_options"]), options)
+        values = self.counted(description.rows, options.ddof).get(row.name, {})
+        on = {"sessions": about["counts"]["sessions"], "protocol": shop.protocol}
         return row.measured(values, description, command, split="all", **on)
 
     def counted(self, of: Statistics, ddof: int = 0) -> Values:
@@ -145,11 +142,9 @@ class Counted(Measuring):
                         columns[f"standardised{PUBLISHED}"] = columns["standardised"] * by
             case "device-transitions":
                 for name, columns in values.items():
-                    mine = [row for row in rows if row["row"] == name]
-                    left = {row["to_device"] for row in mine}
-                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in left}
-                    counts = [row["transitions"] for row in mine if isinstance(row["transitions"], int)]
-                    columns["transitions"] = float(sum(counts))
+                    to = {row["to_device"]: row["transitions"] for row in rows if row["row"] == name}
+                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in to}
+                    columns["transitions"] = float(sum(n for n in to.values() if isinstance(n, int)))
             case "unique-queries":  # totals of the thesis are sums, which count some queries twice
                 for non in ("", "non-"):
                     of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
@@ -199,10 +194,7 @@ class Predicted(Measuring):
         how += "" if split == "random" else f" by {split}"
         values: dict[str, float] = {}
         for cell in evaluation.cells:
-            whole = (cell["set"], feature_set) == (
-                "all",
-                "extended",
-            )  # sessions have all columns, and no steps
+            whole = cell["set"] == "all" and feature_set == "extended"  # all columns, and no steps
             if whole or (cell["set"], cell["setting"]) == (feature_set, setting):
                 step = "whole" if whole else cell["step"]
                 for measure, prefix in _MEASURES.items():
@@ -228,27 +220,24 @@ class Importance(Measuring):
         each = {setting: one for setting, one in made.items() if one is not None}
         if not each:
             return ()
-        found = importances(
-            [{**one, "setting": who} for who, of in each.items() for one in of_setting(of, who)]
-        )
+        stand_ins = row.shop.stand_ins
+        found = importances([one for who, of in each.items() for one in of_setting(of, who, stand_ins)])
         values, (evaluation, *_) = found.get(row.name, {}), each.values()
         return _evaluated(row, evaluation, values, "importance by impurity of a random forest")
 
 
-def of_setting(evaluation: Evaluation, setting: str) -> list[Mapping[str, Any]]:
+def of_setting(
+    evaluation: Evaluation, setting: str, stand_ins: Mapping[str, Sequence[str]]
+) -> list[Mapping[str, Any]]:
     """Return the importances in a setting; of whole sessions those of the features that columns stand for."""
-    rows = evaluation.importance
-    if rows and rows[0]["set"] != "all":
-        return [row for row in rows if row["setting"] == setting]
+    if not stand_ins:
+        return [row for row in evaluation.importance if row["setting"] == setting]
     found: list[Mapping[str, Any]] = []
-    for feature, columns in COLUMNS.items():
-        mine = [row for row in rows if row["feature"] in columns]
+    for feature, columns in stand_ins.items():
+        mine = [row for row in evaluation.importance if row["feature"] in columns]
         sums = {kind: sum(row[kind] or 0.0 for row in mine) for kind in ("impurity", "permutation")}
-        found += (
-            [{**mine[0], **sums, "feature": feature, "set": "extended", "step": WHOLE_SESSION}]
-            if mine
-            else []
-        )
+        on = {"feature": feature, "setting": setting, "set": "extended", "step": WHOLE_SESSION}
+        found += [{**mine[0], **sums, **on}] if mine else []
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -23,16 +24,15 @@ from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
-from diptych.commerce.purchase_intent.features.make import make_whole_features
-from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.whole_sessions import (
-    CANNOT,
-    LIMITS,
-    RETURNING,
+from diptych.commerce.purchase_intent.features.whole import (
+    SESSION_TABLES,
     is_session_table,
-    part_of,
+    known_visitors,
+    make_whole_features,
     sessions_of_table,
 )
+from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS
 from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import atomic_folder, safe_name
@@ -50,30 +50,8 @@ T = TypeVar("T")
 FOREST = "random-forest"  # the model whose importances there are
 _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
 _KEY = 8  # characters of a fingerprint that tell folders apart
-_LACKS = {
-    "devices": "the log tells no device",
-    "channels": "the log tells no channel",
-    "visitors": "the log knows no visitor",
-    "queries": "the log has no queries",
-    "purchases": "the log has no purchase",
-    "others": "every event of the log is a purchase",
-    "zone": "no time zone of the log is known: its hours would be those of UTC",
-    "days": "the log is shorter than a week",
-}
-_NEEDS = {  # statistic, or what is predicted → what of these it needs
-    "overview": ("visitors", "queries"),
-    "session-length-quantiles": ("devices", "purchases", "others"),
-    "week-days": ("days", "purchases", "others"),
-    "hours": ("zone",),
-    "channels": ("channels", "purchases"),
-    "devices": ("devices", "purchases"),
-    "devices-per-visitor": ("visitors", "devices"),
-    "device-transitions": ("visitors", "devices", "purchases"),
-    "queries": ("queries", "devices", "purchases"),
-    "unique-queries": ("queries", "devices", "purchases"),
-}
 _NO_CHANNEL = "no channel is known"
-_OTHERS = {"predicted": "predictions", "importance": "importance"}  # kind of measure → its name among limits
+_MISLEADING = {"zone", "days"}  # without them what is counted would be of something else
 _IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
 
 
@@ -97,12 +75,6 @@ class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateO
         """Return some, JSON-able."""
         return self.model_dump(mode="json", include=set(keys))
 
-    @property
-    def protocol(self) -> str:
-        """What a session is, in the words of printed numbers."""
-        ended = f"by {self.by}, ended by {self.gap:g} minutes without an event"
-        return "as the log gives them" if self.by == "given" else ended
-
 
 @dataclass
 class ShopLog:
@@ -116,40 +88,47 @@ class ShopLog:
 
     @property
     def name(self) -> str:
-        return self.log.name
+        return str(self.log.about["name"])
 
-    def describe(self) -> str:
-        """Return one line."""
-        return self.log.describe()
+    @property
+    def stand_ins(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns that stand for features, where the log has others."""
+        return {}
 
     @cached_property
-    def limits(self) -> Mapping[str, str]:
-        """What it tells in part, or not at all: statistic → why."""
-        about = self.log.about
+    def lacks(self) -> set[str]:
+        """Return what is not there, of :data:`LACKS`."""
+        about, counts = self.log.about, self.sessions.about["counts"]
         lacks = {
             "devices": {*about.get("devices", {"?": 1})} <= {UNKNOWN},
             "channels": _NO_CHANNEL in about.get("notes", ()),
             "visitors": not about.get("visitors", 1),
+            "anonymous": counts["identified"] == counts["sessions"],
             "queries": "query" not in about.get("by_action", {"query": 1}),
             "purchases": not about.get("purchases", 1),
             "others": about.get("purchases") == about.get("events", 0),
             "zone": not self.log.hours_known,
             "days": len(about.get("events_by_day") or range(7)) < 7,
         }
-        found = {name: [_LACKS[one] for one in needs if lacks[one]] for name, needs in _NEEDS.items()}
-        return {name: "; ".join(why) for name, why in found.items() if why}
+        return {name for name, is_so in lacks.items() if is_so}
 
-    @property
-    def cannot(self) -> Mapping[str, bool]:
+    def limit(self, statistic: str, row: str) -> str:
+        """Return why a row of a statistic, or of what is predicted, has no number, or less than the thesis's."""
+        needs = STATISTICS.get(statistic).needs if statistic in ORDER else {}
+        needed = [one for pattern, names in needs.items() if fnmatch(row, pattern) for one in names]
+        return "; ".join(LACKS[one] for one in needed if one in self.lacks)
+
+    def cannot(self, statistic: str) -> bool:
         """Return whether a statistic is not measured, though there is something to count."""
-        short = _LACKS["days"] in self.limits.get("week-days", "")
-        return {"hours": "hours" in self.limits, "week-days": short}
+        return bool(_MISLEADING & self.lacks & {*STATISTICS.get(statistic).needs.get("*", ())})
 
     @property
     def protocol(self) -> str:
         """Return what a session is, and what had to be assumed of its times, in the words of printed numbers."""
-        assumed = "" if self.log.hours_known else f"; days of {self.log.zone}: the log's zone is not known"
-        return self.options.protocol + assumed
+        by, gap, log = self.options.by, self.options.gap, self.log
+        sessions = f"by {by}, ended by {gap:g} minutes without an event"
+        sessions = "as the log gives them" if by == "given" else sessions
+        return sessions + ("" if log.hours_known else f"; days of {log.zone}: the log's zone is not known")
 
     @cached_property
     def sessions(self) -> SessionTables:
@@ -160,8 +139,11 @@ class ShopLog:
     def description(self) -> Description:
         """Its statistics, as far as they may be shown where this is called."""
         how = intent.DescribeOptions(**self.options.only("ddof", "journey"))
-        make = partial(describe, self.sessions, options=how)
-        return self._made("description", how, Description.open, lambda folder: make().save(folder))
+
+        def make(folder: Path) -> None:
+            describe(self.sessions, options=how).save(folder)
+
+        return self._made("description", how, Description.open, make)
 
     @cached_property
     def features(self) -> FeatureTable:
@@ -184,20 +166,17 @@ class ShopLog:
     def evaluation(self, model: str, setting: str = "") -> Evaluation | None:
         """Return one model on all steps, settings and feature sets, fitted once; None where there is too little."""
         try:
-            return self._evaluated(model, setting)
+            how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
+            folder = self._folder(model, sample.fingerprint, how)
+            if folder not in self._evaluations:
+                if not (folder / RESULTS).is_file():
+                    logger.info(f"{sample.describe()}: {model}")
+                with taking_turns(folder):
+                    self._evaluations[folder] = evaluate(sample, folder, **dict(self.evaluating(model)))
+            return self._evaluations[folder]
         except DataError as error:
             self.refused = error.message
             return None
-
-    def _evaluated(self, model: str, setting: str) -> Evaluation:
-        how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
-        folder = self._folder(model, sample.fingerprint, how)
-        if folder not in self._evaluations:
-            if not (folder / RESULTS).is_file():
-                logger.info(f"{sample.describe()}: {model}")
-            with taking_turns(folder):
-                self._evaluations[folder] = evaluate(sample, folder, **dict(self.evaluating(model)))
-        return self._evaluations[folder]
 
     def _made(self, name: str, how: Options, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
         def write(folder: Path) -> None:
@@ -217,12 +196,17 @@ class ShopSessions(ShopLog):
 
     log: FeatureTable  # type: ignore[assignment]
     protocol = "rows of a table; returning visitors count as known"
-    limits = LIMITS
-    cannot = dict.fromkeys(CANNOT, True)
+
+    def limit(self, statistic: str, row: str) -> str:
+        form = SESSION_TABLES[self.name]
+        return (form.cannot | form.limits).get(statistic, "")
+
+    def cannot(self, statistic: str) -> bool:
+        return statistic in SESSION_TABLES[self.name].cannot
 
     @property
-    def name(self) -> str:
-        return str(self.log.about["name"])
+    def stand_ins(self) -> Mapping[str, Sequence[str]]:
+        return SESSION_TABLES[self.name].stand_ins
 
     @cached_property
     def sessions(self) -> SessionTables:
@@ -238,8 +222,8 @@ class ShopSessions(ShopLog):
 
     def sample(self, setting: str = "") -> FeatureTable:
         """Return the sessions of new visitors, or of returning ones, which stand for identified ones."""
-        returning = self.log.view.columns["VisitorType"] == RETURNING
-        return part_of(self.log, returning if setting == "identified" else ~returning, setting)
+        known = known_visitors(self.log)
+        return self.log.take(known if setting == "identified" else ~known, "part", setting, name=setting)
 
 
 def open_shop(
@@ -310,6 +294,7 @@ class LogRows(Captions):
 
     shop: ShopLog | None = None
     study: Study | None = None
+    row = ""
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
@@ -320,10 +305,8 @@ class LogRows(Captions):
     def limit(self) -> str:  # type: ignore[override]
         if self.study is None or self.shop is None:
             return ""
-        if self.shop.refused:
-            return self.shop.refused
         measure = self.study.measure
-        return self.shop.limits.get(measure.get("statistic", _OTHERS.get(measure["kind"], "")), "")
+        return self.shop.refused or self.shop.limit(measure.get("statistic", measure["kind"]), self.row)
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open the log and choose the setting: the paper's log is recognised by its name."""
@@ -354,6 +337,7 @@ class LogRows(Captions):
         shop, subject = self.shop, Subject(row, None, plan.features, data=self.hint()[0], costs=True)
         if shop is None:
             return replace(subject, again=True)
+        self.row = row.name
         how = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
         control = DisclosureControl.current().model_dump()
         run = LogRow(row.name, plan.target(row, seed), shop)
@@ -361,5 +345,5 @@ class LogRows(Captions):
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""
-        data = "what is declared" if self.shop is None else self.shop.describe()
+        data = "what is declared" if self.shop is None else self.shop.log.describe()
         return data, "diptych intent describe LOG shows what a log has"

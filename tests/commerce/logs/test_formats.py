@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from imported import dropped_of, events_of
-from refusals import refused
 
 from diptych.commerce.logs import LOG_FORMATS, Log, ingest
 from diptych.core.errors import DataError, UsageError
@@ -93,9 +92,8 @@ def test_diginetica(tmp_path: Path) -> None:
         products="itemId;pricelog2;product.name.tokens\n1;10;4,5\n",
     )
     (folder / "train-clicks.csv").write_text("queryId;timeframe;itemId\n1;16;24857\n")
-    log = ingest(folder, tmp_path / "log")
-    assert log.about["importer"] == "diginetica"
-    assert not log.hours_known
+    log = ingest(folder, tmp_path / "log", zone="Europe/Amsterdam")
+    assert (log.about["importer"], log.hours_known) == ("diginetica", False)
     assert any("hours of the day say nothing" in note for note in log.about["notes"])
     columns = ("client_id", "visitor_id", "action", "page_type", "query", "item_id", "t_us")
     assert told(log, *columns) == [
@@ -153,32 +151,27 @@ def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Pat
 
 
 def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("when,who\n1,2\n")
-    with pytest.raises(
-        UsageError, match=r"own.csv has columns when, who: no log format recognises it \(.*--column"
-    ):
-        ingest(tmp_path / "own.csv", tmp_path / "log")
-    with pytest.raises(UsageError, match="it is no file of yoochoose"):
-        ingest(tmp_path / "own.csv", tmp_path / "log", format="yoochoose")
-    with pytest.raises(UsageError, match="did you mean 'rees46'"):
-        ingest(tmp_path / "own.csv", tmp_path / "log", format="rees64")
-    refused(DataError, "does not exist", ingest, tmp_path / "none.csv", tmp_path / "log")
-    (tmp_path / "link.csv").symlink_to(tmp_path / "own.csv")
-    with pytest.raises(UsageError, match=r"own\.csv is given 2 times"):
-        ingest([tmp_path / "own.csv", tmp_path / "link.csv"], tmp_path / "log")
+    own, link, uci, out = (tmp_path / name for name in ("own.csv", "link.csv", "uci.csv", "log"))
+    own.write_text("when,who\n1,2\n")
+    link.symlink_to(own)
+    uci.write_text(
+        "Administrative,Informational,ProductRelated,PageValues,Month,Revenue\n0,0,1,0,Feb,FALSE\n"
+    )
     (tmp_path / "empty").mkdir()
-    refused(DataError, "has no file of events", ingest, tmp_path / "empty", tmp_path / "log")
+    for given, options, error, says in (
+        (own, {}, UsageError, r"own.csv has columns when, who: no log format recognises it \(.*--column"),
+        (own, {"format": "yoochoose"}, UsageError, "it is no file of yoochoose"),
+        (own, {"format": "rees64"}, UsageError, "did you mean 'rees46'"),
+        (tmp_path / "none.csv", {}, DataError, "does not exist"),
+        ([own, link], {}, UsageError, r"own\.csv is given 2 times"),
+        (tmp_path / "empty", {}, DataError, "has no file of events"),
+        (uci, {}, UsageError, r"PageValues is computed from purchases.*diptych intent features"),
+    ):
+        with pytest.raises(error, match=says):
+            ingest(given, out, **options)  # type: ignore[arg-type]
     assert sorted(one.name for one in LOG_FORMATS) == [
         *("columns", "diginetica", "rees46", "shop-log", "sigir", "yoochoose")
     ]
-
-
-def test_a_table_of_sessions_is_no_log_and_its_leak_is_named(tmp_path: Path) -> None:
-    (tmp_path / "uci.csv").write_text(
-        "Administrative,Informational,ProductRelated,PageValues,Month,Revenue\n0,0,1,0,Feb,FALSE\n"
-    )
-    with pytest.raises(UsageError, match=r"PageValues is computed from purchases.*diptych intent features"):
-        ingest(tmp_path / "uci.csv", tmp_path / "log")
 
 
 @pytest.mark.parametrize(

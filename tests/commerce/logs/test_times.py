@@ -29,7 +29,7 @@ def times(tmp_path: Path, texts: list[str], **options: str) -> list[int | None]:
     return [found.get(str(1 + number)) for number in range(len(texts))]
 
 
-def test_iso_8601_in_many_ways(tmp_path: Path) -> None:
+def test_iso_8601_in_many_ways_and_what_is_no_time(tmp_path: Path) -> None:
     same = [
         *("2019-10-01T10:00:00Z", "2019-10-01 10:00:00 UTC", "2019-10-01 12:00:00+02:00"),
         *("2019-10-01T12:00:00+0200", "2019-10-01 12:00:00+02", "2019-10-01T10:00:00.000Z"),
@@ -37,9 +37,6 @@ def test_iso_8601_in_many_ways(tmp_path: Path) -> None:
         *("2019-10-01 10:00", "2019-10-01T10:00Z", "2019-10-01 12:00 +02:00"),
     ]
     assert times(tmp_path, same, time_format="iso") == [1_569_924_000_000_000] * len(same)
-
-
-def test_what_is_no_time(tmp_path: Path) -> None:
     none = [
         *("", "nan", "infinity", "epoch", "0", "-5", "2019-13-01", "1e300", "2300-01-01"),
         *("2019-10-01 (BC)", "12:00"),

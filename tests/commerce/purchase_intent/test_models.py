@@ -19,13 +19,7 @@ from diptych.commerce.purchase_intent.models import (
     one_thread,
 )
 from diptych.commerce.purchase_intent.splits import SPLITS, SplitInput
-from diptych.core.errors import (
-    DataError,
-    MismatchError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 
 
 def table(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

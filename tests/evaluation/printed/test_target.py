@@ -7,15 +7,7 @@ import pytest
 from refusals import refused
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.evaluation.printed import (
-    Printed,
-    Target,
-    as_target,
-    cell_name,
-    cell_parts,
-    read_digits,
-    signs,
-)
+from diptych.evaluation.printed import Printed, Target, as_target, cell_name, cell_parts, read_digits, signs
 
 X_VLM = {"i2t R@1": "64.60", "i2t R@5": "84.48", "i2t R@10": "84.50"}
 

@@ -39,40 +39,6 @@ _MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; th
 _LONG = 60  # characters of a name from a log
 _LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
 _NAMES = {True: "purchase", False: "no purchase"}
-_GROUPS = (
-    Column("Sessions", "sessions"),
-    Column("Purchase sessions", "purchase_sessions"),
-    Column("% of purchase sessions", "purchase_share", 1, 100.0),
-    Column("% of others", "other_share", 1, 100.0),
-    Column("Rate, %", "rate", 2, 100.0, ends=""),
-    Column("Standardised", "standardised", 2, sign=True),
-)
-_SESSIONS, _LENGTHS = Column("Sessions", "sessions"), ("p50", "p90", "p99")
-_BY_CLASS: Mapping[str, tuple[str, Sequence[Column]]] = {
-    "session-length-quantiles": (
-        "Session length in actions",
-        (_SESSIONS, Column("Mean", "mean", 1), *(Column(name.upper(), name) for name in _LENGTHS)),
-    ),
-    "queries": (
-        "Queries per session",
-        (
-            _SESSIONS,
-            Column("Queries", "queries"),
-            Column("Per session", "per_session", 2, ends=""),
-            Column("% of queries", "share", 1, 100.0),
-        ),
-    ),
-    "unique-queries": (
-        "Different queries",
-        (
-            Column("Different", "unique"),
-            Column("% of different", "share", 1, 100.0),
-            Column("% different", "unique_share", 1, 100.0),
-        ),
-    ),
-    "devices-per-visitor": ("Devices per visitor", (Column("% of visitors", "share", 1, 100.0, ends=""),)),
-    "weekend": ("Weekends", (_SESSIONS, Column("% per day", "per_day", 1, 100.0))),
-}
 
 
 @dataclass(frozen=True)
@@ -121,11 +87,8 @@ class Description(
 
     def totals(self) -> dict[str, Any]:
         """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
-        shown = (
-            {row["what"]: row["total"] for row in self.rows("overview")}
-            if "overview" in self.unprotected
-            else {}
-        )
+        rows = self.rows("overview") if "overview" in self.unprotected else ()
+        shown = {row["what"]: row["total"] for row in rows}
         for one in ("purchase", "anonymous"):
             part, of = shown.get(f"{one} sessions"), shown.get("sessions")
             if isinstance(part, int) and isinstance(of, int):
@@ -135,12 +98,24 @@ class Description(
     def tables(self, name: str | None = None) -> list[Table]:
         """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
         names = [name] if name else [one for one in self.unprotected if one != "session-length"]
-        each = (tables_of(self, one) or [chart.table() for chart in charts_of(self, one)] for one in names)
+        each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
         return [table for tables in each for table in tables]
 
     def charts(self, name: str) -> list[Chart]:
         """Return the charts of one statistic."""
-        return charts_of(self, name)
+        rows = self.rows(name)
+        match name:
+            case "session-length":
+                return _lengths(_largest_first(rows))
+            case "week-days":
+                days = [day[:3] for day in WEEK_DAYS]
+                return _over_time("Week day of the start", "week_day", rows, categories=days)
+            case "hours":
+                return _over_time("Hour of the start", "hour", rows, x="hour")
+            case "channels" | "devices" if rows:
+                of_all = self.totals().get("purchase rate")
+                return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
+        return []
 
     def line(self) -> str:
         """Everything the numbers depend on, in one line."""
@@ -181,7 +156,7 @@ def describe(
     options, chosen = options or DescribeOptions(), choose_statistics(names)
     with ExitStack() as stack:
         runs = stack.enter_context(open_engine()) if engine is None else engine
-        counts = stack.enter_context(Counts(runs, tables, options))
+        counts = Counts(runs, tables, options, stack)
         each = track(chosen, "statistics", unit="statistics")
         found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
         about = {
@@ -221,30 +196,17 @@ def tables_of(description: Description, name: str) -> list[Table]:
     rows = description.rows(name)
     if name in ("session-length", "week-days", "hours") or not rows:
         return []
-    if name in _BY_CLASS:
-        return [_by_class(*_BY_CLASS[name], rows)]
     if name == "overview":
         return [_overview(rows)]
     if name == "device-transitions":
         return [_transitions(rows)]
-    return [_groups(name.removesuffix("s"), _largest_first(rows), description.options.ddof)]
-
-
-def charts_of(description: Description, name: str) -> list[Chart]:
-    """Return the charts of one statistic."""
-    rows = description.rows(name)
-    match name:
-        case "session-length":
-            return _lengths(_largest_first(rows))
-        case "week-days":
-            days = [day[:3] for day in WEEK_DAYS]
-            return _over_time("Week day of the start", "week_day", rows, categories=days)
-        case "hours":
-            return _over_time("Hour of the start", "hour", rows, x="hour")
-        case "channels" | "devices" if rows:
-            of_all = description.totals().get("purchase rate")
-            return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
-    return []
+    statistic = STATISTICS.get(name)
+    columns = [
+        one for one in (Column(**given) for given in statistic.shown) if any(one.key in r for r in rows)
+    ]
+    if name in ("channels", "devices"):
+        return [_groups(statistic.title, columns, _largest_first(rows), description.options.ddof)]
+    return [_by_class(statistic.title, columns, rows)]
 
 
 def _largest_first(rows: Sequence[Row]) -> list[Row]:
@@ -274,7 +236,6 @@ def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> T
         name: (name not in (ALL, "> 1"), name.zfill(9) if str(name).isdecimal() else name)
         for name, _ in found
     }
-    columns = [one for one in columns if any(one.key in row for row in rows)]
     lines = []
     for name in sorted(names, key=names.__getitem__)[: _MOST_ROWS + 1]:
         of_class = (found.get((name, one), {"sessions": 0}) for one in CLASSES)
@@ -293,13 +254,14 @@ def _head(key: str, name: Any) -> str:
     return f"{head} {'device' if name in ('1', '> 1') else 'devices'}" if key == "devices" else head
 
 
-def _groups(key: str, rows: Sequence[Row], ddof: int) -> Table:
+def _groups(caption: str, columns: Sequence[Column], rows: Sequence[Row], ddof: int) -> Table:
     """Thesis Tables 6.2 and 6.4."""
-    columns = [one for one in _GROUPS if one.key in rows[0]]
+    key = next(iter(rows[0]))
     lines = [[Cell(_name(row[key])), *(one.cell(row) for one in columns)] for row in rows[:_MOST_ROWS]]
     titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
-    after = _further(len(rows) - len(lines), f"{key}s")
-    return Table(f"{key.capitalize()}s of sessions", (key.capitalize(), *titles), lines, after=after)
+    return Table(
+        caption, (key.capitalize(), *titles), lines, after=_further(len(rows) - len(lines), f"{key}s")
+    )
 
 
 def _transitions(rows: Sequence[Row]) -> Table:

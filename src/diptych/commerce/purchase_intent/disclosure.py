@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from diptych.commerce.purchase_intent.shown import Row, number
+from diptych.commerce.purchase_intent.shown import TEXTS, Row, number
 from diptych.core.options import Options, parameter
 from diptych.core.table import Cell
 
@@ -94,19 +94,9 @@ class DisclosureControl(Options):
 
     def lines(self) -> list[str]:
         """Return what a page notes about it."""
-        lines = []
-        if self.least > 1:
-            lines.append(
-                f"Counts of 1 to {self.least - 1} are shown as < {self.least}. Shares, rates and intervals that follow "
-                f"from them are left out, and quantiles with fewer than {self.least} sessions beyond. By subtraction "
-                "other numbers may still give a count away."
-            )
-        if self.hide_rates:
-            lines.append(
-                "Conversion rates, the counts by class that they follow from, and intervals of shares are left "
-                "out. Shares of both classes together with standardised rates still allow a guess at the rates."
-            )
-        return lines
+        shown = {"small": self.least > 1, "rates": self.hide_rates}
+        texts = [TEXTS["parts"][name] for name, is_so in shown.items() if is_so]
+        return [text.format(least=self.least, most=self.least - 1) for text in texts]
 
 
 _CURRENT: ContextVar[DisclosureControl] = ContextVar("disclosure", default=DisclosureControl())  # noqa: B039

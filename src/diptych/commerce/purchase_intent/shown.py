@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from diptych.core.table import Cell
 
 Row = Mapping[str, Any]
+
+TEXTS: Mapping[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("pages.toml").read_text("utf-8"))
 
 
 def _text(value: float, decimals: int, sign: str = "") -> str:

@@ -9,12 +9,14 @@ per visitor the truth lies outside more often than stated.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from itertools import accumulate, groupby
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -31,32 +33,24 @@ Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]  # from counted r
 
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
 CLASSES = (True, False)  # purchase sessions and others, in the order of tables
-JOURNEYS = {
-    "pair": "from the session before a purchase session to it",
-    "journey": "all from the purchase session before, or the visitor's first session, to a purchase session",
-}  # which transitions between devices count
 _CUBE = ("device", "channel", "purchase", "start_dow", "start_hour", "weekend")
 
 
 class Counts:
     """A log's sessions and queries, and small tables of counts, each counted once when it is first needed."""
 
-    def __init__(self, engine: Engine, tables: SessionTables, options: DescribeOptions) -> None:
+    def __init__(
+        self, engine: Engine, tables: SessionTables, options: DescribeOptions, held: ExitStack
+    ) -> None:
         import ibis
 
-        self.options, self._engine, self._held = options, engine, ExitStack()
+        self.options, self._engine, self._held = options, engine, held
         self.sessions, self.queries = (
             table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
             for table in (engine.read(tables.files(name)) for name in ("sessions", "queries"))
         )
         if "weekend" not in self.sessions.columns:
             self.sessions = self.sessions.mutate(weekend=self.sessions.start_dow >= 5)
-
-    def __enter__(self) -> Counts:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     def _hold(self, expression: ir.Table) -> ir.Table:
         return self._held.enter_context(self._engine.held(expression))
@@ -118,23 +112,25 @@ class Counts:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic: its table or figure of the thesis, columns, what an engine counts, and what follows from it.
-
-    Where ``cells`` names a column of counts, its rows are suppressed as wholes, and the counts add up over rows with
-    equal ``whole``: see :meth:`DisclosureControl.rows`.
-    """
+    """One statistic: what an engine counts, what follows from it, and what ``statistics.toml`` declares."""
 
     name: str
+    expression: Callable[[Counts], ir.Table]
+    finish: Finish
     description: str
     source: str
     columns: str
-    expression: Callable[[Counts], ir.Table]
-    finish: Finish
+    section: str
     cells: str = ""
     whole: str = ""
+    title: str = ""
+    shown: Sequence[Mapping[str, Any]] = ()  # columns of its table
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
 
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
+_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+LACKS: Mapping[str, str] = _DECLARED["lacks"]
 
 
 def share(part: int, of: int) -> float | None:
@@ -173,11 +169,10 @@ def mean_between(counts: Mapping[int, int], low: float, high: float) -> float:
 
 
 def standardise(rates: Sequence[float | None], ddof: int = 0) -> list[float | None]:
-    """Return (rate − mean) / standard deviation of groups, each counting once whatever its size.
+    """Return (rate − mean) / standard deviation of groups, each counting once whatever its size (thesis section 6.2).
 
-    Thesis section 6.2. Its worked example and Table 6.4 divide by n under the deviation (``ddof`` 0); three of the
-    four numbers of Table 6.2 fit n − 1 (``ddof`` 1). None where there is no rate, and everywhere where groups do not
-    differ or are too few.
+    ``ddof``: Table 6.4 divides by n under the deviation (0), of Table 6.2 three of four numbers fit n − 1 (1). None
+    where there is no rate, and everywhere where groups do not differ or are too few.
     """
     known = [rate for rate in rates if rate is not None]
     if len(known) <= ddof or all(rate == known[0] for rate in known):
@@ -191,9 +186,7 @@ def link(there: float, back: float | None, *, likely: float, near_zero: float) -
     """Return the kind of link between two devices, the same from either side: strong, one-sided, weak or none.
 
     Thesis section 6.4.4 tells them apart by eye: strong is likely both ways, one-sided likely one way and close to
-    zero back, weak close to zero both ways. Its words and numbers leave little room: 1/16 from TV to tablet is high,
-    and so is about 0.02 from PC to tablet. That both bounds are 0.01 is ours. ``back`` is None where the other
-    device was never left.
+    zero back, weak close to zero both ways. The bounds are ours. ``back``: None where the other was never left.
     """
     if back is None:
         return "none"
@@ -260,21 +253,8 @@ def _count_overview(counts: Counts) -> ir.Table:
 
 def _overview(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     counted = {name: int(total or 0) for name, total in rows[0].items()}
-    totals = {
-        "events": counted["events"],
-        "sessions": counted["sessions"],
-        "anonymous sessions": counted["sessions"] - counted["identified"],
-        "identified sessions": counted["identified"],
-        "purchase sessions": counted["purchases"],
-        "clients": counted["clients"],
-        "identified visitors": counted["known"],
-        "purchasers": counted["buyers"],
-        "queries": counted["queries"],
-        "distinct queries": counted["distinct"],
-        "device types": counted["devices"],
-        "sessions with several visitors": counted["several"],
-    }
-    return [{"what": what, "total": total} for what, total in totals.items()]
+    counted["anonymous"] = counted["sessions"] - counted["identified"]
+    return [{"what": what, "total": counted[name]} for what, name in _DECLARED["totals"].items()]
 
 
 def _lengths(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
@@ -395,34 +375,6 @@ def _unique(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return found
 
 
-_DECLARED = """
-overview | what total | | | Table 6.1
-how many events, sessions, clients, visitors and queries there are
-session-length | device purchase length sessions at_least share low high | | | Figure 6.2
-share of sessions with at least so many actions, by device and class
-session-length-quantiles | device purchase sessions mean p50 p90 p99 middle max | sessions | purchase | section 6.4.1
-mean and quantiles of session length, and the mean from P50 to P90 (middle), by device and class
-week-days | purchase week_day sessions share low high | sessions | purchase | Figure 6.3
-sessions by the local week day of the first event; 0 is Monday
-weekend | purchase weekend sessions share low high per_day | sessions | purchase | Figure 6.3
-sessions on Saturdays and Sundays, and on other days; per_day is the share divided by 2 or 5
-hours | purchase hour sessions share low high | sessions | purchase | Figure 6.4
-sessions by the local hour of the first event
-channels | channel {rates} | purchase_sessions | | Table 6.2
-sessions, purchase sessions and conversion rates by channel of the first event
-devices-per-visitor | purchaser devices visitors share low high | visitors | purchaser | Table 6.3, "per session"
-how many different devices the sessions of a known visitor began on
-devices | device {rates} | purchase_sessions | | Table 6.4
-sessions, purchase sessions and conversion rates by device of the first event
-device-transitions | from_device to_device transitions share low high link | transitions | from_device | Figure 6.5
-devices of a known visitor's consecutive sessions, of which the later one is a purchase session
-queries | purchase device sessions queries per_session low high share | sessions | purchase | Table 6.5
-queries per session, by class and device
-unique-queries | purchase device unique queries share unique_share | queries | purchase | Table 6.6
-different queries, by class and device; in lower case, blanks made one
-"""
-"""Name, columns, cells, whole and source in the thesis; below, the description."""
-_RATES = "sessions purchase_sessions purchase_share other_share rate low high standardised"
 _COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
     "overview": (_count_overview, _overview),
     "session-length": (lambda counts: counts.lengths, _lengths),
@@ -441,7 +393,5 @@ _COUNTED: Mapping[str, tuple[Callable[[Counts], ir.Table], Finish]] = {
     "unique-queries": (lambda counts: counts.unique.filter(counts.unique.purchase.notnull()), _unique),
 }
 ORDER = tuple(_COUNTED)  # as the thesis has them
-_LINES = _DECLARED.format(rates=_RATES).strip().splitlines()
-for _head, _text in zip(_LINES[::2], _LINES[1::2], strict=True):
-    _name, _columns, _cells, _whole, _source = (part.strip() for part in _head.split("|"))
-    STATISTICS.add(Statistic(_name, _text, f"thesis {_source}", _columns, *_COUNTED[_name], _cells, _whole))
+for _name, _counted in _COUNTED.items():
+    STATISTICS.add(Statistic(_name, *_counted, **_DECLARED["statistics"][_name]))

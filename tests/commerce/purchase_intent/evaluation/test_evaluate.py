@@ -24,12 +24,7 @@ from diptych.commerce.purchase_intent.evaluation.result import Unit
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
-from diptych.core.errors import (
-    DataError,
-    DiptychError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 
 GRID: dict[str, Any] = {
     "models": ["logistic-regression", "random-forest-small"],

@@ -22,10 +22,12 @@ from diptych.commerce.purchase_intent.features import (
     FeatureTable,
     fit_features,
     make_features,
+    open_features,
 )
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.core.errors import DataError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
 
@@ -155,6 +157,17 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     assert codes == [{"a": 0, "b": 1}.get(name or "", 2) for name in names[:10]]
     fitted = fit_features(few.features("anonymous", "baseline", 10), few.at(np.array([0]), 10))
     assert fitted.learned[2].states == ("(other)", "a", "b")  # type: ignore[union-attr]
+
+
+def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, visit("c"))
+    table = make_features(tables, folder=tmp_path / "features")
+    pages = tables.files("pages")[0]
+    pages.write_bytes(pages.read_bytes()[:50])
+    with pytest.raises(DataError, match="cannot be read"):
+        make_features(tables, folder=tmp_path / "features")
+    assert open_features(tmp_path / "features").fingerprint == table.fingerprint
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
 def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:

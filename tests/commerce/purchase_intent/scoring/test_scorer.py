@@ -169,13 +169,7 @@ def test_every_line_has_an_answer(scorer: Scorer) -> None:
     answers = list(scorer.answers([json.dumps(good), *bad]))
     assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
     assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).model_dump(mode="json")}
-    said = [
-        "not JSON",
-        "session so far has no event",
-        "event 1 has t 'x'",
-        "not JSON",
-        "is list, not an",
-    ]
+    said = ["not JSON", "session so far has no event", "event 1 has t 'x'", "not JSON", "is list, not an"]
     assert all(words in answer["error"] for words, answer in zip(said, answers[1:], strict=True))
     assert answers[3]["id"] == 7
     assert json.loads(json.dumps(answers)) == answers

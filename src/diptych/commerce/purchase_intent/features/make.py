@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import tempfile
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, page_names
 from diptych.commerce.purchase_intent.features.table import (
     SESSIONS_FILE,
-    WHOLE_SESSION,
     FeatureTable,
     open_features,
 )
@@ -28,9 +25,8 @@ from diptych.commerce.purchase_intent.features.view import (
     NOTHING,
     PURPOSE,
     SESSION,
-    SessionsView,
-    text_array,
 )
+from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.options import (
     EngineOptions,
     FeatureOptions,
@@ -39,11 +35,10 @@ from diptych.commerce.purchase_intent.options import (
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER, sessionise
 from diptych.core.context import task, track
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, atomic_path
-from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.reading import open_text
+from diptych.core.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -293,92 +288,3 @@ def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int
     rows = rows.mutate(**{name: rows[name].cast("float64") for name in SESSION if name.startswith("pages_")})
     columns = {one.name: one.value(rows) for one in COLUMNS}
     return rows.select(*SESSION, *opened, **columns).order_by("session_id")
-
-
-class SessionTable(NamedTuple):
-    """A format, as ``whole.toml`` declares it."""
-
-    label: str
-    numbers: list[str]
-    texts: list[str]
-    leaking: dict[str, str]
-    notes: list[str]
-
-
-SESSION_TABLES = {
-    name: SessionTable(**one)
-    for name, one in tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8")).items()
-}
-
-
-def recognise_session_table(file: Path) -> tuple[str, list[str]]:
-    """Return the name of a known table of whole sessions, and its columns in their order."""
-    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
-        header = [name.strip() for name in next(csv.reader(text), [])]
-    given = set(header)
-    fitting = [name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= given]
-    if not fitting:
-        wrong = f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})"
-        fix = f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest"
-        raise DataError(wrong, fix)
-    return fitting[0], header
-
-
-def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
-    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
-    file = Path(file)
-    table, header = recognise_session_table(file)
-    known = SESSION_TABLES[table]
-    left_out = {} if keep_leaking else known.leaking
-    kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
-    columns = {name: kind for name, kind in kinds.items() if name not in left_out}
-    found = _read(file, known.label, columns, header)
-    labels = found.pop(known.label)
-    n = len(labels)
-    about = {
-        "kind": "whole",
-        "name": table,
-        "zone": None,
-        "has_times": False,
-        "since_us": None,
-        "steps": [WHOLE_SESSION],
-        "options": {"keep_leaking": keep_leaking},
-        "columns": columns,
-        "vocabulary": [],
-        "left_out": [{"column": name, "why": why} for name, why in left_out.items()],
-        "kept_leaking": [name for name in known.leaking if name in columns],
-        "notes": known.notes,
-        "counts": {"sessions": n, "too_short": 0, "population": n},
-        "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
-    }
-    numbers, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
-    pages = np.zeros((n, 0), dtype=np.int64)
-    view = SessionsView(found, pages, pages, (), labels, np.full(n, np.inf))
-    FeatureTable(about, view, numbers, numbers, nothing, nothing, np.full(n, np.nan)).save(folder)
-    return open_features(folder)
-
-
-def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str]) -> dict[str, np.ndarray]:
-    """Return the label and the columns."""
-    pa, pc, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".compute", ".csv"))
-    types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
-    convert = pcsv.ConvertOptions(
-        column_types=types | {label: pa.bool_()},
-        include_columns=[label, *columns],
-        null_values=[""],
-        true_values=["TRUE", "True", "true", "1"],
-        false_values=["FALSE", "False", "false", "0"],
-    )
-    read = pcsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False)
-    try:
-        rows = pcsv.read_csv(file, read, convert_options=convert)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
-    found = {name: rows[name].to_numpy() for name in (label, *columns)}
-    for name, kind in columns.items():
-        if kind == "text":
-            found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
-    wrong = [name for name, kind in columns.items() if kind == "number" and np.isinf(found[name]).any()]
-    if wrong or rows[label].null_count:
-        raise DataError(f"{file}: {[*wrong, label][0]} is infinite or missing in a row", "repair the file")
-    return found

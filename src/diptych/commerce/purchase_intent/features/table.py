@@ -211,8 +211,13 @@ class FeatureTable(
         place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
         drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in limits])
         rows = np.flatnonzero(np.isin(place, place[drawn])) if whole_persons else np.sort(drawn)
-        about = self.about | {"fingerprint": fingerprint(self.fingerprint, "sampled", sessions, seed)}
-        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
+        return self.take(rows, "sampled", sessions, seed)
+
+    def take(self, rows: np.ndarray, *key: Any, name: str = "") -> Self:
+        """Return some of the sessions, by places or a mask; ``key`` is what they are, for the fingerprint."""
+        about = self.about | {"fingerprint": fingerprint(self.fingerprint, *key)}
+        about |= {"name": f"{about['name']}, {name}"} if name else {}
+        taken: dict[str, Any] = {one: getattr(self, one)[rows] for one in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
     def describe(self) -> str:
