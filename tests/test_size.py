@@ -35,7 +35,7 @@ def test_ceilings_rise_only_by_what_moved() -> None:
     file = "tools/sizes.json"
     versions = [
         json.loads(git("show", f"{commit}:{file}"))
-        for commit in git("log", "--format=%H", "--", file).split()
+        for commit in git("log", "--first-parent", "--format=%H", "--", file).split()
     ]
     newest_first = [size.ceilings(), *versions]
     for later, earlier in pairwise(newest_first):

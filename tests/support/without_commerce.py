@@ -1,7 +1,6 @@
 """A plug-in: the tests of an installation without the extra ``commerce`` (``pytest -p without_commerce``).
 
-Libraries of the extra alone cannot be imported; what needs them is skipped, by its folder or by the error that names
-the extra. Everything else has to pass.
+Libraries of the extra alone cannot be imported, and files about shops alone are left out; all others have to pass.
 """
 
 from __future__ import annotations
