@@ -122,6 +122,12 @@ class ImageEncoder:
         return {"kind": self.kind, "source": self.source, **own}
 
 
+def _grid_of(item: Any, name: str) -> np.ndarray:
+    from diptych.encoders.inputs import as_picture
+
+    return describe_grid(as_picture(item, name))
+
+
 def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) -> ImageEncoder:
     """Open ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
     name, _, rest = source.partition(":")
@@ -129,13 +135,11 @@ def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) ->
         return _open_backbone(source, rest, options or {})
     Options.read(dict(options or {}), f"image options of {source}")
     if source == "grid":
-        from diptych.encoders.inputs import as_picture
-
-        prepare = lambda item, name: describe_grid(as_picture(item, name))  # noqa: E731
-        encode = lambda prepared, names: np.stack(prepared)  # noqa: E731
         about = {"model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
         made = fingerprint("grid", 1, GRID_WIDTH)
-        return ImageEncoder("grid", source, made, GRID_WIDTH, prepare, encode, about)
+        return ImageEncoder(
+            "grid", source, made, GRID_WIDTH, _grid_of, lambda prepared, names: np.stack(prepared), about
+        )
     from diptych.encoders.targets.kinds.dual import DualTexts
 
     source = rooted(source)

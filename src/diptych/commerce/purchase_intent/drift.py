@@ -101,12 +101,8 @@ def opened(path: Path) -> Iterator[FeatureTable]:
     """Open features; or make those of a log or of a table of whole sessions, and remove them after the block."""
     with tempfile.TemporaryDirectory() as folder:
         if Log.is_at(path):
-            how: dict[str, Any] = {
-                "options": FeatureOptions(),
-                "sessions": SessionOptions(),
-                "engine": EngineOptions(),
-            }
-            yield features_of_source(path, folder=Path(folder) / "features", **how)
+            how: dict[str, Any] = {"options": FeatureOptions(), "sessions": SessionOptions()}
+            yield features_of_source(path, folder=Path(folder) / "features", engine=EngineOptions(), **how)
         else:
             with opened_table(path, False) as table:
                 yield table
