@@ -1,8 +1,9 @@
 """From events to three tables, of which all statistics and features are made.
 
 ``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
-``queries``: one row per submitted query, normalised; their rows have no order. A session ends after the gap without an event: strictly more, so
-that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of its first event.
+``queries``: one row per submitted query, normalised. Their rows have no order. A session ends after the gap without an
+event: strictly more, so that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of
+its first event.
 
 ::
 
