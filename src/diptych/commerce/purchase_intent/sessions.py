@@ -1,8 +1,9 @@
 """From events to three tables, of which all statistics and features are made.
 
 ``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
-``queries``: one row per submitted query, normalised. A session ends after the gap without an event: strictly more, so
-that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of its first event.
+``queries``: one row per submitted query, normalised. Their rows have no order. A session ends after the gap without an
+event: strictly more, so that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of
+its first event.
 
 ::
 
@@ -110,12 +111,14 @@ def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
     }
 
 
-def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: SessionOptions) -> ir.Table:
-    """Return events with the number of their session in its key; the visitor only where it is another than before."""
+def _assigned(
+    rows: ir.Table, window: Window, found: Sequence[str], keys: Sequence[str], options: SessionOptions
+) -> ir.Table:
+    """Return events with ``keys``, the last the number of their session; the visitor only where it is a new one."""
     import ibis
 
     whole, so_far = window(), window(rows=(None, 0))
-    same = reduce(and_, (rows[name] == rows[name].lag().over(whole) for name in keys))
+    same = reduce(and_, (rows[name] == rows[name].lag().over(whole) for name in found))
     in_time = rows.t_us - rows.t_us.lag().over(whole) <= round(options.gap_minutes * 60 * SECOND)
     if options.by == "given":
         in_time = in_time | (rows.given != "")
@@ -124,7 +127,7 @@ def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: Sess
         is_news=~rows.visitor_id.identical_to(rows.visitor_id.lag().over(whole)),
     )
     return rows.select(
-        *(*keys, *ORDER, "is_first", *_FLAGS, "page_type", "query"),
+        *(*keys[:-1], *ORDER, "is_first", *_FLAGS, "text"),
         number=rows.count(where=rows.is_first).over(so_far),
         pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
         visitor_id=ibis.ifelse(rows.is_news | rows.is_first, rows.visitor_id, ibis.null("string")),
@@ -132,10 +135,7 @@ def _assigned(rows: ir.Table, window: Window, keys: Sequence[str], options: Sess
 
 
 def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return one row per session, of what is added up over its events whatever their order.
-
-    Of several visitors only the first and last in the alphabet are known: :func:`_sessions` finds the first in time.
-    """
+    """Return one row per session, of what is added up over its events whatever their order."""
     return events.group_by(keys).aggregate(
         session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
         start_us=events.t_us.min(),
@@ -145,24 +145,40 @@ def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
         n_pages=events.count(where=events.is_page),
         n_queries=events.count(where=events.is_query),
         first_purchase_us=events.t_us.min(where=events.is_purchase),
-        known_visitor=events.visitor_id.min(),
-        other_visitor=events.visitor_id.max(),
         pages_earlier=events.pages_before.min(),
         until_purchase=events.pages_before.min(where=events.is_purchase),
-        until_identified=events.pages_before.min(where=events.visitor_id.notnull()),
+    )
+
+
+def _visitors(events: ir.Table, keys: Sequence[str]) -> ir.Table:
+    """Return of the sessions with a visitor who it is, the first in time of several."""
+    import ibis
+
+    known = events.filter(events.visitor_id.notnull())
+    found = known.group_by(keys).aggregate(
+        visitor_id=known.visitor_id.min(),
+        last=known.visitor_id.max(),  # of the alphabet
+        until_identified=known.pages_before.min(),
+    )
+    several = found.filter(found.visitor_id != found["last"]).select(keys)
+    known = known.semi_join(several, keys)
+    known = known.mutate(turn=ibis.row_number().over(ibis.window(group_by=keys, order_by=ORDER)))
+    of_several = known.group_by(keys).aggregate(
+        first=known.visitor_id.max(where=known.turn == 0), n_visitors=known.visitor_id.nunique()
+    )
+    rows = found.left_join(of_several, keys)
+    return rows.select(
+        *keys,
+        "until_identified",
+        visitor_id=ibis.coalesce(rows["first"], rows.visitor_id),
+        n_visitors=ibis.coalesce(rows.n_visitors, 1),
     )
 
 
 def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return the table ``sessions``, in the order of ``session_id``."""
+    """Return the table ``sessions``."""
     import ibis
 
-    several = gathered.filter(gathered.known_visitor != gathered.other_visitor).select(*keys, "session_id")
-    known = events.filter(events.visitor_id.notnull()).inner_join(several, keys)
-    known = known.mutate(turn=ibis.row_number().over(ibis.window(group_by="session_id", order_by=ORDER)))
-    of_several = known.group_by("session_id").aggregate(
-        first_visitor=known.visitor_id.max(where=known.turn == 0), visitors=known.visitor_id.nunique()
-    )
     first = log.select(
         session_id=log.event_id,
         client_id=log.client_id,
@@ -172,19 +188,15 @@ def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequenc
         start_hour=log.local_hour,
         start_dow=log.local_dow,
     )
-    rows = gathered.inner_join(first, "session_id").left_join(
-        of_several, "session_id", rname="several_{name}"
-    )
-    visitor_id = ibis.coalesce(rows.first_visitor, rows.known_visitor)
+    rows = gathered.inner_join(first, "session_id").left_join(_visitors(events, keys), keys)
     rows = rows.mutate(
-        visitor_id=visitor_id,
-        person=ibis.coalesce(visitor_id, rows.client_id),
-        n_visitors=ibis.coalesce(rows.visitors, visitor_id.notnull().cast("int64")),
+        person=ibis.coalesce(rows.visitor_id, rows.client_id),
+        n_visitors=ibis.coalesce(rows.n_visitors, 0),
         purchase=rows.first_purchase_us.notnull(),
         pages_before_purchase=rows.until_purchase - rows.pages_earlier,
         pages_before_identified=rows.until_identified - rows.pages_earlier,
     )
-    return _as_declared(rows, "sessions").order_by("session_id")
+    return _as_declared(rows, "sessions")
 
 
 def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int) -> ir.Table:
@@ -192,18 +204,18 @@ def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int)
     long = gathered.filter(gathered.n_pages >= most + BUFFER).select(*keys, "session_id", "pages_earlier")
     pages = events.filter(events.is_page).inner_join(long, keys)
     pages = pages.mutate(
-        position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.page_type.fill_null(UNKNOWN)
+        position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.text.fill_null(UNKNOWN)
     )
-    return _as_declared(pages.filter(pages.position <= most), "pages").order_by("session_id", "position")
+    return _as_declared(pages.filter(pages.position <= most), "pages")
 
 
 def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Sequence[str]) -> ir.Table:
     """Return the table ``queries``; one whose text the log does not have is the empty text."""
-    queries = events.filter(events.is_query).select(*keys, "query")
+    queries = events.filter(events.is_query).select(*keys, "text")
     queries = queries.inner_join(gathered.select(*keys, "session_id"), keys)
     queries = queries.inner_join(sessions.select("session_id", "device", "purchase"), "session_id")
-    queries = queries.mutate(query=normalised(queries["query"]).fill_null(""))
-    return _as_declared(queries, "queries").order_by("session_id", "query")
+    queries = queries.mutate(query=normalised(queries.text).fill_null(""))
+    return _as_declared(queries, "queries")
 
 
 def _as_declared(table: ir.Table, name: str) -> ir.Table:
@@ -293,10 +305,11 @@ def _run_pass(
     found = _keys(log, options.by)
     # Words are compared before any window, where a file's dictionary of them serves all its rows.
     events = log.select(
-        *(*ORDER, "is_purchase", "page_type", "query", "visitor_id"),
+        *(*ORDER, "is_purchase", "visitor_id"),
         is_action=log.action.isin(LENGTH_ACTIONS),
         is_page=log.action == "page",
         is_query=log.action == "query",
+        text=ibis.ifelse(log.action == "page", log.page_type, log["query"]),
         **found,
     )
     window, keys = partial(ibis.window, group_by=None, order_by=None), ["number"]
@@ -305,7 +318,7 @@ def _run_pass(
             window, keys = partial(ibis.window, group_by=list(found), order_by=ORDER), [*found, "number"]
         elif options.by != "client":  # the order in which an import writes
             events = stack.enter_context(engine.held(events.order_by([*found, *ORDER])))
-        events = stack.enter_context(engine.held(_assigned(events, window, list(found), options)))
+        events = stack.enter_context(engine.held(_assigned(events, window, list(found), keys, options)))
         gathered = stack.enter_context(engine.held(_gathered(events, keys)))
         written = folder / "sessions" / part
         engine.write(_sessions(log, events, gathered, keys), written)
