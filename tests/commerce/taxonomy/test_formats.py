@@ -125,8 +125,11 @@ def test_orphans_are_named_or_made_roots(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ("1,1,A\n", r"1 categories stand above themselves: 'A' \(id 1\) → 'A' \(id 1\)"),
-        ("9,,R\n5,3,D\n1,2,A\n2,3,B\n3,1,C\n", r"3 categories .*: 'C' \(id 3\) → 'A' \(id 1\) →"),
-        ("".join(f"{n},{(n + 1) % 100},N{n}\n" for n in range(100)), r"100 categories .*'N\d+' \(id \d+\) →"),
+        (
+            "9,,R\n5,3,D\n1,2,A\n2,3,B\n3,1,C\n",
+            r"3 categories .*: 'C' \(id 3\) → 'A' \(id 1\) →",
+        ),
+        ("".join(f"{n},{(n + 1) % 100},N{n}\n" for n in range(100)), "is deeper than 50 levels"),
         ("1,,A\n1,,B\n", "line 3: id 1 is 'B', and 'A' in line 2"),
         ("1,,A\n2,1\n", "line 3: a category without id or name"),
         (",,A\n", "line 2: a category without id"),
@@ -157,8 +160,8 @@ DEEP = " > ".join(["a"] * (MAX_LEVELS + 1))
         ("", UsageError, "no taxonomy format recognises"),
         ("just a name\n", UsageError, "no taxonomy format recognises"),
         ("1 - A\nB\n", DataError, "line 2 has no id: 'B'"),
-        ("1 - A\n1 - B\n", DataError, "line 2: id 1 is 'B', and id 1 is 'A' in line 1"),
-        ("1 - A\n2 - A\n", DataError, "line 2: id 2 is 'A', and id 1 is 'A' in line 1"),
+        ("1 - A\n1 - B\n", DataError, "line 2: id 1 is 'B'; before, 'B' had id 1, and id 1 was 'A'"),
+        ("1 - A\n2 - A\n", DataError, "line 2: id 2 is 'A'; before, 'A' had id 1"),
         ("1 - A >  > B\n", DataError, "line 1: a level of 'A >  > B' has no name"),
         ("A > B\nA >\n", DataError, "line 2: a level of 'A >' has no name"),
         ("A > B\n > A\n", DataError, "line 2: a level of '> A' has no name"),
@@ -169,9 +172,9 @@ DEEP = " > ".join(["a"] * (MAX_LEVELS + 1))
         (
             f"{GID}ap : A\n{GID}ap-1 : A > B > C\n",
             DataError,
-            "line 2: by its id ap-1 'A > B > C' stands under 'A'",
+            "by its id ap-1 'A > B > C' stands under 'A'",
         ),
-        (f"{GID}ap : A\n{GID}ap-1 : B > C\n", DataError, "line 2: by its id ap-1 'B > C' stands under 'A'"),
+        (f"{GID}ap : A\n{GID}ap-1 : B > C\n", DataError, "by its id ap-1 'B > C' stands under 'A'"),
         (f"{GID}ap : A\nB > C\n", DataError, "line 2 has no id: 'B > C'"),
     ],
 )

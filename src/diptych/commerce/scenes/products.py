@@ -1,6 +1,6 @@
 """Generated products: a shop with a category tree, planted so that what each modality can tell is known.
 
-A product depends on (seed, number, levels, size, skew, shares, effects) alone, so a larger shop begins with the
+A product depends on (seed, number, levels, size, skew, shares) alone, so a larger shop begins with the
 products of the smaller one.
 """
 
@@ -9,14 +9,11 @@ from __future__ import annotations
 import html
 import json
 import random
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from diptych.commerce.scenes.categories import (
     DEPARTMENTS,
@@ -26,29 +23,29 @@ from diptych.commerce.scenes.categories import (
     WORDS,
     Leaf,
     grow,
-    planted,
     truth_of,
 )
 from diptych.core.errors import DataError
 from diptych.core.files import write_json
-from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
-from diptych.core.reading import read_jsonl
+from diptych.core.reading import file_errors, read_jsonl
 from diptych.data.collection import Collection
-from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
+from diptych.data.readers.contract import Gathering
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import LIGHTS
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of, sizes_of
 from diptych.data.scenes.world import SceneObject, World
 
-_TITLES = SHOP["titles"]
+_TITLES, _EFFECTS = SHOP["titles"], SHOP["effects"]
 
 PRODUCTS = "products.jsonl"
 """A line for each product: ``id``, ``split``, ``picture`` (its file, or null), ``title`` (or null), ``attributes``,
 ``category_paths``, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets that this category
 depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells, rightly or
 wrongly)."""
+
+_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
 
 TRUTH = "truth.json"
 
@@ -74,7 +71,7 @@ class ProductOptions(ImageOptions):
 
 
 class Products(Generator):
-    """Images, ``products.jsonl``, and ``truth.json`` with what is planted and what can be known."""
+    """Images, ``products.jsonl``, and ``truth.json`` with what is planted and counted."""
 
     dataset = "product-scenes"
     noun = "product scenes"
@@ -82,16 +79,15 @@ class Products(Generator):
     version = 1
     unit = "products"
 
-    def __init__(self, given: ProductOptions, effects: Mapping[str, Any]) -> None:
-        self.given, self.effects = given, effects
-        self.levels = least_and_most(given.levels, "levels", len(FACETS))
+    def __init__(self, given: ProductOptions) -> None:
+        self.given, self.levels = given, least_and_most(given.levels, "levels", len(FACETS))
         parameters = {
             **dict.fromkeys(("n_products", "levels", "seed", "size", "skew")),  # which come first
             **given.model_dump(exclude={"workers"}),
             "levels": list(self.levels),
-            "effects": "usual" if effects == SHOP["effects"] else fingerprint(effects),
+            "effects": "usual",
         }
-        super().__init__(parameters, given.n_products, given.workers, effects)
+        super().__init__(parameters, given.n_products, given.workers, _EFFECTS)
 
     @cached_property
     def leaves(self) -> list[Leaf]:
@@ -123,14 +119,13 @@ class Products(Generator):
                     file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
                     yield line
 
-            write_json(folder / TRUTH, truth_of(self.leaves, self.effects, written()))
+            write_json(folder / TRUTH, truth_of(self.leaves, written()))
         return {"files": sizes_of(folder)}
 
     def line(self, number: int) -> dict[str, Any]:
         """Return a product as ``products.jsonl`` has it."""
         given, chance = self.given, self._chance(number, "facts")
-        place = min(bisect_right(self._cumulative, chance.random()), len(self.leaves) - 1)
-        leaf = self.leaves[place]
+        (leaf,) = chance.choices(self.leaves, [leaf.prior for leaf in self.leaves])
         facts = {facet: leaf.values.get(facet) or chance.choice(list(WORDS[facet])) for facet in FACETS}
         facts["noun"] = DEPARTMENTS[facts["department"]]["noun"]
         lot = self._chance(number, "shares")
@@ -147,7 +142,7 @@ class Products(Generator):
             paths.append(second.path)
         title, attributes = None, {}
         if "title" in told:
-            title = title_of(told["title"], self._chance(number, "words"), self.effects["synonyms"])
+            title = title_of(told["title"], self._chance(number, "words"), _EFFECTS["synonyms"])
         if "attributes" in told:
             attributes = attributes_of(told["attributes"], self._chance(number, "sheet"))
         if lot.random() < given.dirt:
@@ -173,20 +168,16 @@ class Products(Generator):
         """Return the generator of one purpose of one product, which nothing else draws from."""
         return random.Random(f"diptych products/{self.given.seed}/{number}/{purpose}")
 
-    @cached_property
-    def _cumulative(self) -> list[float]:
-        return list(accumulate(leaf.prior for leaf in self.leaves))
-
     def _told(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
         """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
-        chance, telling = self._chance(number, modality), self.effects[modality]
+        chance, telling = self._chance(number, modality), _EFFECTS[modality]
         found = {}
         for facet, value in facts.items():
             draws = chance.random(), chance.random(), chance.random()
             if facet in telling:
                 how = telling[facet]
                 depends = modality == "picture" or facet == "noun" or facet in leaf.values
-                if draws[0] < how["told"] * (1.0 if depends else self.effects["beside"]):
+                if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
                     others = [other for other in WORDS[facet] if other != value]
                     found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
         return found
@@ -268,66 +259,31 @@ def spoilt(text: str, chance: random.Random) -> str:
     return chance.choice(forms)
 
 
-def make_product_scenes(
-    folder: Path | str | None = None,
-    n_products: int = 2000,
-    *,
-    effects: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Path:
-    """Make the products of a shop with planted effects, or find those made earlier.
+def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Path:
+    """Make the products of a shop, or find those made earlier, in a folder or in the cache.
 
     Args:
-        folder: where they are; None for a folder of the cache.
-        effects: what is planted otherwise than in ``products.toml``, e.g. ``{"synonyms": 0.0}``.
         options: further fields of :class:`ProductOptions`.
     """
-    given = ProductOptions.read({"n_products": n_products, **options}, "products")
-    return Products(given, planted(effects)).make(folder)
-
-
-_AGAIN = f"generate them again with `{Products.command}`"
+    return Products(ProductOptions.read({"n_products": n_products, **options}, "products")).make(folder)
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
     """Read what :func:`make_product_scenes` made."""
-    folder = Path(folder)
-    header = Products.read_header(folder)
-    try:
-        return _collection(folder, header)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{folder} is not as it was made ({type(error).__name__}: {error})", _AGAIN) from None
-
-
-def _collection(folder: Path, header: dict[str, Any]) -> Collection:
-    lines = [value for _, value in read_jsonl(folder / PRODUCTS, DataError, _AGAIN)]
-    if len(lines) != header["n_products"]:
-        found = f"{folder / PRODUCTS} holds {len(lines):,} products"
-        raise DataError(f"{found}, {header['n_products']:,} expected", _AGAIN)
-    pictures = [line["picture"] for line in lines if line["picture"] is not None]
-    pictured = np.array([line["picture"] is not None for line in lines], dtype=bool)
-    titles = [plain_text(line["title"] or "") for line in lines]
-    titled = [row for row, title in enumerate(titles) if title]
-    kept = ("attributes", "category_paths", "belongs", "depends", "facts", "told")
-    return Collection(
-        name=Products.dataset,
-        image_ids=[line["id"] for line in lines],
-        captions=[titles[row] for row in titled],
-        caption_ids=[f"{lines[row]['id']}#title" for row in titled],
-        caption_image=np.asarray(titled, dtype=np.int64),
-        splits=[line["split"] for line in lines],
-        source=FolderSource(folder, pictures),
-        source_rows=np.where(pictured, np.cumsum(pictured) - 1, -1).astype(np.int64),
-        records=[
-            {"title": title, **{key: line[key] for key in kept}, "product": line["id"]}
-            for line, title in zip(lines, titles, strict=True)
-        ],
-        notes=(
-            f"product scenes version {Products.version}, seed {header['seed']}, {header['size']} pixels, "
-            f"{header['levels'][0]} to {header['levels'][1]} levels",
-        ),
-        centric="object",
-    )
+    folder, again = Path(folder), f"generate them again with `{Products.command}`"
+    header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()
+    with file_errors(file, DataError, again):
+        for _, line in read_jsonl(file, DataError, again):
+            name, title = line["id"], plain_text(line["title"] or "")
+            record = {"title": title, **{key: line[key] for key in _KEPT}, "product": name}
+            titles = [title] if title else []
+            item = gathered.add(name, titles, line["split"], record, ids=[f"{name}#title" for _ in titles])
+            item.image = line["picture"] or ""
+        (least, most), total = header["levels"], header["n_products"]
+    if len(gathered.items) != total:
+        raise DataError(f"{file} holds {len(gathered.items):,} products, {total:,} expected", again)
+    note = f"product scenes version {Products.version}, seed {header['seed']}, {header['size']} pixels, "
+    return gathered.collection(Products.dataset, folder, "object", [f"{note}{least} to {most} levels"])
 
 
 def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
