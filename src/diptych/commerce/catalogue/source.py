@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +10,7 @@ from pydantic import field_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
-from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of, tree_content
+from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of
 from diptych.core.errors import DataError, UsageError
 from diptych.core.options import parameter, parse_values
 from diptych.core.table import Cell, Table
@@ -80,10 +79,10 @@ class ProductData(SortedData):
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
-        form, unknown = self.attribute_form, self.unknown
         collection = self.collection()
         if self.split_by in (None, "given"):
             collection = collection.divided()
+        form, unknown = self.attribute_form, self.unknown
         found = catalogue_of(collection, tree=self.tree(), attribute_form=form, unknown=unknown)
         kind = self.split_by or ("given" if "test" in found.split_sizes else "product")
         return assign_splits(found, kind, **nested)
@@ -108,10 +107,9 @@ def validation_part(catalogue: Catalogue) -> Catalogue | None:
 def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
     """Return the products of the split ``train`` and of the splits ``more``, which all must be there."""
     sizes = catalogue.split_sizes
-    for name in ("train", *more):
-        if name not in sizes:
-            message = f"{catalogue.name} has no split called {name}, only {', '.join(sizes)}"
-            raise UsageError(message, "make one with --split-by product")
+    if missing := [name for name in ("train", *more) if name not in sizes]:
+        message = f"{catalogue.name} has no split called {missing[0]}, only {', '.join(sizes)}"
+        raise UsageError(message, "make one with --split-by product")
     return [catalogue.split(name) for name in ("train", *more)]
 
 
@@ -140,17 +138,17 @@ _SHOWN = 10
 
 
 def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
-    """Return what is shown of a tree, and its JSON."""
+    """Return what is shown of a tree, and its JSON, which the format ``written`` reads."""
     shown: list[Table | str] = []
     counts: dict[str, np.ndarray] = {}
     found: Any
     if options.is_file:
         found = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
         tree = found.tree
-        about: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
+        content: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
     else:
         found = options.catalogue()
-        tree, about = found.tree, {"name": found.name, "products": len(found)}
+        tree, content = found.tree, {"name": found.name, "products": len(found)}
         itself, below = (
             np.bincount(of, minlength=len(tree)) for of in (found.places, nodes_on_paths(found)[1])
         )
@@ -160,29 +158,30 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
         shown.append(Table("the largest categories", ("category", "products", "with those below"), rows))
         if empty := int((below == 0).sum()):
             shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
-        sorted_in = (found.place >= 0).sum()
-        if len(tree) > 1 and itself.max() >= sorted_in / 2 > 0:
-            name, share = tree.text(int(itself.argmax())), itself.max() / sorted_in
+        share = itself.max() / max(1, (found.place >= 0).sum())
+        if len(tree) > 1 and share >= 0.5:
+            name = tree.text(largest[0])
             shown.append(
                 f"note: {name!r} holds {share:.0%} of the products; measures are means over categories"
             )
-    shape, lines = shape_of(tree), [f"note: {note}" for note in found.notes]
-    if single := shape["only_children"]:
-        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
-    content = about | {"notes": list(found.notes)} | tree_content(tree, counts)
-    return [found.describe(), *_shape_tables(shape), *lines, *shown], content
-
-
-def _shape_tables(shape: Mapping[str, Any]) -> list[Table]:
+    shape = shape_of(tree)
+    content |= {"notes": list(found.notes), "fingerprint": tree.fingerprint, "shape": shape, "categories": []}
+    for node, path in enumerate(tree.paths):
+        code = {"id": tree.codes[path]} if path in tree.codes else {}
+        numbers = {name: int(of[node]) for name, of in counts.items()}
+        content["categories"].append({"path": list(path), **code, **numbers})
     columns = ("level", "categories", "without children", "children of one, at most", "on average")
     rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
-    tables = [Table("levels", columns, rows, after="on average: of the categories that have children")]
+    first = [Table("levels", columns, rows, after="on average: of the categories that have children")]
     if shared := shape["shared"]:
         caption = f"names that stand in several places ({len(shared):,})"
         after = "a category is known by its whole path, which is its query where its name is not unique"
-        named = [_cells(*one) for one in [*shared.items()][:_SHOWN]]
-        tables.append(Table(caption, ("name", "categories"), named, after=after))
-    return tables
+        rows = [_cells(*one) for one in [*shared.items()][:_SHOWN]]
+        first.append(Table(caption, ("name", "categories"), rows, after=after))
+    lines = [f"note: {note}" for note in found.notes]
+    if single := shape["only_children"]:
+        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
+    return [found.describe(), *first, *lines, *shown], content
 
 
 def _cells(*values: Any) -> list[Cell]:

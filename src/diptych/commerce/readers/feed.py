@@ -64,8 +64,7 @@ def _xml_rows(file: Path) -> Iterator[Row]:
         fix = "feeds need no declaration, which may unpack to anything or read other files: take it out"
         raise DataError(f"{file.name}: {wrong}", fix)
     parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
-    path: list[Element] = []
-    number = n_bytes = 0
+    path, number, n_bytes = list[Element](), 0, 0
     with file_errors(file, DataError), open_bytes(file) as handle:
         while block := handle.read(_BLOCK):
             parser.feed(block)
@@ -74,9 +73,6 @@ def _xml_rows(file: Path) -> Iterator[Row]:
             for event, element in events:
                 if event == "start":
                     path.append(element)
-                    if len(path) > _MAX_DEPTH:
-                        what = f"{file.name}: elements are nested more than {_MAX_DEPTH} deep"
-                        raise DataError(what, "it is no feed")
                     continue
                 path.pop()
                 if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
@@ -84,9 +80,11 @@ def _xml_rows(file: Path) -> Iterator[Row]:
                     yield f"{file.name}, item {number}", _values(element)
                     for above in path:
                         above.clear()
-            if n_bytes > _MAX_ITEM:
-                what = f"{file.name}: item {number + 1} is longer than {_MAX_ITEM:,} bytes"
-                raise DataError(what, "fetch the file again")
+            if n_bytes > _MAX_ITEM or len(path) > _MAX_DEPTH:
+                most = f"{_MAX_ITEM:,} bytes, or nested more than {_MAX_DEPTH} deep"
+                raise DataError(
+                    f"{file.name}: item {number + 1} is longer than {most}", "fetch the file again"
+                )
         parser.close()
 
 
@@ -125,18 +123,18 @@ def _rows(
     table = DelimitedTable(file, encoding, delimiter, quotes)
     names = [plain_column(name) for name in table.columns]
     for line, fields in table.rows():
-        if len(fields) != len(names):
-            if not skip:
-                fix = "correct the line, or leave such lines out with --reader-option skip_bad_lines=true"
-                wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
-                raise DataError(wrong, fix)
+        if len(fields) == len(names):
+            values: dict[str, list[str]] = {}
+            for name, field in zip(names, fields, strict=True):
+                if name and field.strip():
+                    values.setdefault(name, []).append(field.strip())
+            yield table.where(line), values
+        elif skip:
             counts["lines with more or fewer fields than columns left out"] += 1
-            continue
-        values: dict[str, list[str]] = {}
-        for name, field in zip(names, fields, strict=True):
-            if name and field.strip():
-                values.setdefault(name, []).append(field.strip())
-        yield table.where(line), values
+        else:
+            fix = "correct the line, or leave such lines out with --reader-option skip_bad_lines=true"
+            wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
+            raise DataError(wrong, fix)
 
 
 def _values_in(text: str) -> list[str]:
@@ -181,10 +179,9 @@ _FIRST = 1000
 def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[str, Any]:
     attributes = {name: [short_text(one) for one in values[name]] for name in _ATTRIBUTES if name in values}
     for detail in (one for field in values.get("product_detail", ()) for one in _values_in(field)):
-        parts = [short_text(part) for part in detail.split(":")]  # section:name:value, or name:value
-        name, value = (parts[0], parts[1:]) if len(parts) == 2 else (parts[1 % len(parts)], parts[2:])
-        if name and value:
-            attributes.setdefault(name, []).append(":".join(value))
+        *section, name, value = ["", *map(short_text, detail.split(":", 2 if detail.count(":") > 1 else 1))]
+        if section and name and value:  # section:name:value, or name:value
+            attributes.setdefault(name, []).append(value)
     more = [one for field in values.get("additional_image_link", ()) for one in _values_in(field)]
     return {
         "title": short_text(values.get("title", [""])[0]),
@@ -246,22 +243,20 @@ def read_feed(
     if categories is None:
         first = islice(_rows(file, Counter(), *how), _FIRST)
         categories = "product_type" if any("product_type" in values for _, values in first) else "google"
-    ids = None if taxonomy is None else read_taxonomy(taxonomy).tree.codes
-    if ids is not None and not ids:
+    codes = {} if taxonomy is None else read_taxonomy(taxonomy).tree.codes
+    if taxonomy is not None and not codes:
         raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
-    paths_by_id = {code: names for names, code in (ids or {}).items()}
+    path_of, lacks = {code: names for names, code in codes.items()}, "that the taxonomy does not have"
+    if taxonomy is None:
+        lacks = "without a path: name the taxonomy with --reader-option taxonomy=FILE"
 
     def paths_of(text: str) -> list[tuple[str, ...]]:
         if categories == "product_type":
             return paths_in(text, separator)
         if not text.isdigit():
             return paths_in(text)[:1]
-        if text not in paths_by_id:
-            without = "without a path: name the taxonomy with --reader-option taxonomy=FILE"
-            gathered.counts[
-                f"category ids {without if ids is None else 'that the taxonomy does not have'}"
-            ] += 1
-        return [paths_by_id[text]] if text in paths_by_id else []
+        gathered.counts[f"category ids {lacks}"] += text not in path_of
+        return [path_of[text]] if text in path_of else []
 
     for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]

@@ -33,12 +33,7 @@ from diptych.data.readers.products import (
     short_text,
 )
 
-MAX_DEPTH = 32  # lists and dicts within each other; deeper lines are refused
 MAX_LITERAL = 1 << 20  # characters of a line that is not JSON: a literal takes some hundred times its length
-
-# A text that does not end is taken to the end of the line: what matches nothing would be tried from each of its quotes.
-_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?""")
-_BRACKETS = re.compile(r"[\[\]{}()]")
 
 
 def parse_line(line: str, where: str) -> Any:
@@ -46,14 +41,9 @@ def parse_line(line: str, where: str) -> Any:
 
     A literal is texts, numbers, True, False and None in lists, tuples and dicts; nothing is evaluated.
     """
-    depth = 0
-    for found in _BRACKETS.finditer(_TEXT.sub("0", line)):
-        depth += 1 if found[0] in "[{(" else -1
-        if depth > MAX_DEPTH:
-            raise DataError(f"{where} is nested more than {MAX_DEPTH} deep", "fetch the file again")
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         wrong = f"{where} is neither JSON ({error}) nor a Python literal"
     if len(line) > MAX_LITERAL:
         raise DataError(f"{wrong}, for which {len(line):,} characters are too long", "fetch the file again")
@@ -73,26 +63,22 @@ _CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(|\{[^{}:;]*[:;][^{
 _RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each attribute in a dict, or of each text in a list, all under one name."""
-    for key, given in value.items() if isinstance(value, Mapping) else [("feature", value or ())]:
-        yield from ((str(key), one) for one in (given if isinstance(given, list | tuple) else (given,)))
-
-
 def _attributes(
     record: Mapping[str, Any], parts: Sequence[str], counts: Counter[str]
 ) -> dict[str, list[str]]:
     """Return the attributes of a product without those that name its category, reviews, ids, dates, and code."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        for raw_name, raw in _pairs(record.get(ATTRIBUTES[part])):
-            name = short_text(raw_name).strip(" :")
-            is_code = isinstance(raw, Mapping | list | tuple) or _CODE.search(str(raw)) is not None
-            value = "" if is_code else short_text(raw).strip(" :")
-            if is_code or (value and name and (name.lower() in _LEFT_OUT or _RANK.search(value))):
-                counts["values that are ranks, reviews, ids, dates or code are no attributes"] += 1
-            elif value and name and value not in (values := found.setdefault(name, [])):
-                values.append(value)
+        given = record.get(ATTRIBUTES[part]) or {}
+        for key, values in given.items() if isinstance(given, Mapping) else [("feature", given)]:
+            name = short_text(key).strip(" :")
+            for raw in values if isinstance(values, list | tuple) else (values,):
+                is_code = isinstance(raw, Mapping | list | tuple) or _CODE.search(str(raw)) is not None
+                value = "" if is_code else short_text(raw).strip(" :")
+                if is_code or (value and name and (name.lower() in _LEFT_OUT or _RANK.search(value))):
+                    counts["values that are ranks, reviews, ids, dates or code are no attributes"] += 1
+                elif value and name and value not in found.setdefault(name, []):
+                    found[name].append(value)
     return found
 
 
@@ -103,17 +89,18 @@ def _largest_picture(given: Any) -> str:
             given = json.loads(given)
         except (ValueError, RecursionError):
             return ""
-    if not isinstance(given, Mapping):
-        given = dict.fromkeys(map(str, given if isinstance(given, list | tuple) else [given]))
+    sizes = given if isinstance(given, Mapping) else {}
+    addresses = given if isinstance(given, Mapping | list | tuple) else [given]
 
     def area(address: str) -> float:
         try:
-            height, width = given[address]
+            height, width = sizes[address]
             return float(height) * float(width)
-        except (TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             return 0.0
 
-    known = [one for one in map(str, given) if one.strip().lower().startswith(("http://", "https://"))]
+    texts = (one for one in addresses if isinstance(one, str))
+    known = [one for one in texts if one.strip().lower().startswith(("http://", "https://"))]
     return max(known, key=area, default="").strip()
 
 
@@ -126,7 +113,6 @@ def _path_in(given: Any) -> tuple[str, ...]:
 
 
 _PATTERNS = ("metadata_[a-z][a-z]_*.json", "metadata_[a-z][a-z]_*.json.gz")
-_DEFAULT = "overview,details"
 
 
 def _files(path: Path, market: str | None, categories: str | None) -> tuple[str, list[Path]]:
@@ -180,7 +166,7 @@ def read_xmarket(
     images: Path | str | None = None,
     market: str | None = None,
     categories: str | None = None,
-    attributes: str = _DEFAULT,
+    attributes: str = "overview,details",
     missing: Missing = "none",
     duplicates: Duplicates = "merge",
     validation: float = 0.15,
@@ -196,8 +182,9 @@ def read_xmarket(
     market, files = _files(path, market, categories)
     for file in track(files, "reading products", unit="files"):
         for where, record in _records(file, skip_bad_lines, gathered.counts):
+            title = record.get("title")
             kept = {
-                "title": short_text(record.get("title")),
+                "title": short_text(title if isinstance(title, str | int | float) else None),
                 "attributes": _attributes(record, parts, gathered.counts),
                 "category_path": _path_in(record.get("categories")),
                 "picture_address": _largest_picture(record.get("imgUrl")),
