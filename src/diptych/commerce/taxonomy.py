@@ -18,6 +18,7 @@ from diptych.core.fingerprint import fingerprint_lists
 from diptych.core.reading import file_errors, read_json, read_lines
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import MAX_LEVELS, plain_text
+from diptych.data.readers.contract import choice
 
 SEPARATOR = " > "  # between the names of a path, as shops write it
 
@@ -172,8 +173,8 @@ def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -
         raise UnknownNameError("taxonomy format", name, TAXONOMIES)
     _, *known = inspect.signature(TAXONOMIES[name].read).parameters
     if unknown := sorted(given.keys() - known):
-        fix = f"its options: {', '.join(known) or 'none'}"
-        raise UsageError(f"taxonomy format {name!r} has no option {unknown[0]!r}", fix)
+        message = f"taxonomy format {name!r} has no option {unknown[0]!r}"
+        raise UsageError(message, f"its options: {', '.join(known) or 'none'}")
     return TAXONOMIES[name].read(path, **given)
 
 
@@ -181,34 +182,32 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
-Listed = tuple[int, Names, str]  # line, path, and code or ""
+Listed = tuple[str, Names, str]  # where, path, and code or ""
 
 _LANGUAGE = re.compile(r"(?<![A-Za-z])([a-z]{2})[-_]([A-Z]{2})(?![A-Za-z])")
 
 
 def _taxonomy(
-    path: Path, listed: Iterable[Listed], name: str = "", version: str = "", notes: Sequence[str] = ()
+    path: Path, listed: Sequence[Listed], name: str = "", version: str = "", notes: Sequence[str] = ()
 ) -> Taxonomy:
     """Build the tree of the categories that a file lists; missing ancestors are added, repeated lines counted."""
     code_of: dict[Names, str] = {}
     path_of: dict[str, Names] = {}
-    lines = 0
-    for line, names, code in listed:
-        lines += 1
+    for where, names, code in listed:
         code_of[names] = known = code_of.get(names) or code
         if code and (known != code or path_of.setdefault(code, names) != names):
             own, other = (SEPARATOR.join(one) for one in (names, path_of.get(code, names)))
-            message = f"{path.name}, line {line}: id {code} is {own!r}; before, {own!r} had id {known}"
-            raise DataError(
-                f"{message}, and id {code} was {other!r}", "give every category one id and one path"
+            message = (
+                f"{where}: id {code} is {own!r}; before, {own!r} had id {known}, and id {code} was {other!r}"
             )
+            raise DataError(message, "give every category one id and one path")
     if not code_of:
         raise DataError(f"{path} lists no categories", "fetch it again, or name another file")
     tree, notes = CategoryTree(code_of, {names: code for names, code in code_of.items() if code}), list(notes)
     if missing := [names for names in tree.paths if names not in code_of]:
         added = f"{len(missing):,} categories that only stand in paths of others added, the first: "
         notes.append(added + SEPARATOR.join(missing[0]))
-    if repeated := lines - len(code_of):
+    if repeated := len(listed) - len(code_of):
         notes.append(f"{repeated:,} lines that repeat a category left out")
     language, stem = _LANGUAGE.search(path.name), Path(path.name.removesuffix(".gz")).stem
     return Taxonomy(tree, name or stem, version, language and "-".join(language.groups()), tuple(notes))
@@ -216,9 +215,8 @@ def _taxonomy(
 
 def _names_of(text: str, where: str, separator: str = SEPARATOR) -> Names:
     """Return the names of a path, each one line of plain text."""
-    text = text.removeprefix(separator).strip()  # "/Home/Lamps"
-    levels, edge = text.count(separator) + 1, separator.strip()
-    if levels > MAX_LEVELS:
+    text, edge = text.removeprefix(separator).strip(), separator.strip()  # "/Home/Lamps"
+    if (levels := text.count(separator) + 1) > MAX_LEVELS:
         raise DataError(f"{where} has {levels:,} levels, more than {MAX_LEVELS}", "check the separator")
     names = tuple(plain_text(part) for part in text.split(separator))
     # What is left of the separator at an end of the line stands for a name that is not there.
@@ -239,14 +237,12 @@ def _read_lines(
     for number, text in read_lines(path, encoding, error=DataError):
         where, text = f"{path.name}, line {number}", text.strip()
         if text.startswith("#") and not listed:
-            found = _VERSION.match(text)
-            version = version or (found[1] if found else "")
+            version = version or "".join(_VERSION.findall(text))
         elif text and (found := re.fullmatch(line, text)):
-            names, code = _names_of(found[2], where, separator), found[1] or ""
-            if listed and bool(code) != bool(listed[0][2]):
-                fix = "ids stand in all lines or in none: fetch the file again"
-                raise DataError(f"{where} has {'an' if code else 'no'} id: {text[:60]!r}", fix)
-            listed.append((number, names, code))
+            listed.append((where, _names_of(found[2], where, separator), found[1] or ""))
+            if bool(found[1]) != bool(listed[0][2]):
+                message = f"{where} has {'an' if found[1] else 'no'} id: {text[:60]!r}"
+                raise DataError(message, "ids stand in all lines or in none: fetch the file again")
     return _taxonomy(path, listed, name, version)
 
 
@@ -262,9 +258,8 @@ def _read_shopify(path: Path, encoding: str = "utf-8") -> Taxonomy:
     for code, names in path_of.items():
         above = path_of.get(code.rpartition("-")[0], names[:-1]) if "-" in code else ()
         if above != names[:-1]:
-            own, by_id = SEPARATOR.join(names), SEPARATOR.join(above)
-            message = f"by its id {code.removeprefix(_GID)} {own!r} stands under {by_id!r}"
-            raise DataError(f"{path.name}: {message}", "fetch the file again")
+            message = f"by its id {code.removeprefix(_GID)} {SEPARATOR.join(names)!r} stands under"
+            raise DataError(f"{path.name}: {message} {SEPARATOR.join(above)!r}", "fetch the file again")
     return found
 
 
@@ -288,55 +283,46 @@ def _read_parents(
     orphans: str = "error",
     encoding: str = "utf-8",
 ) -> Taxonomy:
-    if orphans not in ("error", "root"):
-        raise UsageError(f"orphans is {orphans!r}", "error, or root")
+    choice("orphans", orphans, ("error", "root"))
     table, given = DelimitedTable(path, encoding), (id_column, parent_column, name_column)
     columns = [
         table.place(one, known, what, f"{what[:-1]}_column=NAME")
         for one, (what, known) in zip(given, _PARENTS.items(), strict=True)
     ]
-    nodes: dict[str, tuple[int, str, str]] = {}  # line, parent and name by code
+    nodes: dict[str, tuple[str, str]] = {}  # parent and name by code
     for line, fields in table.rows():
         code, parent, name = (plain_text(_field(fields, column)) for column in columns)
         if not code or not name:
             raise DataError(f"{table.where(line)}: a category without id or name", "every category has both")
-        if code in nodes:
-            before = f"{nodes[code][2]!r} in line {nodes[code][0]}"
-            raise DataError(f"{table.where(line)}: id {code} is {name!r}, and {before}", "ids must be unique")
-        nodes[code] = line, parent, name
-    lost = [
-        f"{name!r} (id {code}, parent {parent})"
-        for code, (_, parent, name) in nodes.items()
-        if parent not in nodes and parent.lower() not in _NO_PARENT
-    ]
-    first = ", ".join(lost[:_SHOWN])
+        if nodes.setdefault(code, (parent, name)) != (parent, name):
+            message = f"{table.where(line)}: id {code} is {name!r}, and was {nodes[code][1]!r} before"
+            raise DataError(message, "ids must be unique")
+    lost = {code for code, (one, _) in nodes.items() if one not in nodes and one.lower() not in _NO_PARENT}
+    few = [f"{name!r} (id {code}, parent {one})" for code, (one, name) in nodes.items() if code in lost]
+    first, notes = ", ".join(few[:_SHOWN]), list[str]()
     if lost and orphans == "error":
-        what = f"{len(lost):,} of {len(nodes):,} categories have a parent that is not there: {first}"
-        fix = "add their parents, or make roots of them with orphans=root"
-        raise DataError(f"{path.name}: {what}", fix)
-    notes = [f"{len(lost):,} categories whose parent is not there made roots: {first}"] if lost else []
-    listed: dict[Names, Listed] = {}
-    twins = list[str]()
-    for code, (line, _, name) in nodes.items():
+        message = f"{path.name}: {len(lost):,} of {len(nodes):,} categories have a parent that is not there: {first}"
+        raise DataError(message, "add their parents, or make roots of them with orphans=root")
+    if lost:
+        notes.append(f"{len(lost):,} categories whose parent is not there made roots: {first}")
+    codes, twins = dict[Names, str](), list[str]()
+    for code in nodes:
         way = [code]  # to the root
-        while (above := nodes[way[-1]][1]) in nodes and above not in way and len(way) <= MAX_LEVELS:
+        while (above := nodes[way[-1]][0]) in nodes and above not in way and len(way) <= MAX_LEVELS:
             way.append(above)
         if above in way:
             cycle = [*way[way.index(above) :], above]
-            shown = " → ".join(f"{nodes[one][2]!r} (id {one})" for one in cycle[: _SHOWN + 1])
+            shown = " → ".join(f"{nodes[one][1]!r} (id {one})" for one in cycle[: _SHOWN + 1])
             message = f"{path.name}: {len(cycle) - 1:,} categories stand above themselves: {shown}"
             raise DataError(message, "each arrow is to the parent: correct one of them")
-        if len(way) > MAX_LEVELS:
-            message = f"{table.where(line)}: {name!r} (id {code}) is deeper than {MAX_LEVELS} levels"
-            raise DataError(message, "check the column of parents")
-        names = tuple(nodes[one][2] for one in reversed(way))
-        if listed.setdefault(names, (line, names, code))[2] != code:
-            twins.append(f"{SEPARATOR.join(names)} (ids {listed[names][2]} and {code})")
+        names = tuple(nodes[one][1] for one in reversed(way))
+        if codes.setdefault(names, code) != code:
+            twins.append(f"{SEPARATOR.join(names)} (ids {codes[names]} and {code})")
     if twins:
         notes.append(
             f"{len(twins):,} categories with a sibling's name are one with it, the first: {twins[0]}"
         )
-    return _taxonomy(path, listed.values(), notes=notes)
+    return _taxonomy(path, [("", names, code) for names, code in codes.items()], notes=notes)
 
 
 def _field(fields: Sequence[str], column: int) -> str:
@@ -360,8 +346,8 @@ def _read_paths(
         codes = [table.place(id_column, (), "ids", "id_column=NAME")]
     listed = list[Listed]()
     for line, fields in table.rows():
-        names = _names_of(_field(fields, place), table.where(line), separator)
-        listed.append((line, names, "".join(_field(fields, one) for one in codes)))
+        where, code = table.where(line), "".join(_field(fields, one) for one in codes)
+        listed.append((where, _names_of(_field(fields, place), where, separator), code))
     return _taxonomy(path, listed)
 
 
