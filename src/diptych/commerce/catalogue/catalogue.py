@@ -151,9 +151,8 @@ def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
     """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
     if setting == "all":
         return np.unique(nodes_on_paths(catalogue)[1])
-    return np.unique(
-        catalogue.places if setting == "most-specific" else catalogue.tree.root[catalogue.places]
-    )
+    places, is_general = catalogue.places, setting == "most-general"
+    return np.unique(catalogue.tree.root[places] if is_general else places)
 
 
 Relevance = Literal["label", "path"]

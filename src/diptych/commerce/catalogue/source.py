@@ -11,9 +11,9 @@ from pydantic import field_validator
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
 from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.options import parameter, parse_values
-from diptych.core.table import Cell, Table
+from diptych.core.table import Table
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
 
@@ -27,15 +27,12 @@ class SortedData(DataSource):
     """Options of products and of the tree that they are sorted into; enough to read them again from anywhere."""
 
     data: Path | None = parameter(
-        None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
+        None, "Other products than the run was trained on.", argument=True, metavar="DATA"
     )
     taxonomy: Path | None = parameter(None, "The category tree, where it is another file.")
     taxonomy_format: str | None = parameter(None, "Its format, if it is not recognised.", names=_TAXONOMIES)
     unknown: UnknownPath = parameter(
-        "error",
-        "error, add or none, for categories that --taxonomy lacks.",
-        "--unknown-paths",
-        metavar="RULE",
+        "error", "error, add or none: categories that --taxonomy lacks.", "--unknown-paths", metavar="RULE"
     )
 
     @field_validator("data", "images", "taxonomy")
@@ -46,8 +43,6 @@ class SortedData(DataSource):
     def collection(self) -> Collection:
         from diptych.data import read_collection
 
-        if not self.reader and not Path(str(self.data)).exists():
-            raise DataError(f"{self.data} does not exist", "check the path")
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:
@@ -61,12 +56,7 @@ class SortedData(DataSource):
 class ProductData(SortedData):
     """Options of the products that a model is trained or measured on, and of their splits."""
 
-    data: Path = parameter(
-        ...,
-        "Products: a folder or file (diptych data products, XMarket, a feed, …).",
-        argument=True,
-        metavar="DATA",
-    )
+    data: Path = parameter(..., "Products: generated, XMarket, a feed, …", argument=True, metavar="DATA")
     attribute_form: AttributeForm = parameter("named", "named (colour: red) or values (red).", metavar="FORM")
     split_by: Literal["given", "product", "category"] | None = parameter(
         None, "given, product or category.", default="given, else product"
@@ -79,11 +69,10 @@ class ProductData(SortedData):
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
-        collection = self.collection()
-        if self.split_by in (None, "given"):
-            collection = collection.divided()
-        form, unknown = self.attribute_form, self.unknown
-        found = catalogue_of(collection, tree=self.tree(), attribute_form=form, unknown=unknown)
+        given = self.split_by in (None, "given")
+        collection = self.collection().divided() if given else self.collection()
+        how: dict[str, Any] = {"attribute_form": self.attribute_form, "unknown": self.unknown}
+        found = catalogue_of(collection, tree=self.tree(), **how)
         kind = self.split_by or ("given" if "test" in found.split_sizes else "product")
         return assign_splits(found, kind, **nested)
 
@@ -116,9 +105,7 @@ def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
 class TreeOptions(SortedData, OutOption):
     """Options of the tree that is described; --out writes it as JSON."""
 
-    data: Path = parameter(
-        ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
-    )
+    data: Path = parameter(..., "A taxonomy's file, or products.", argument=True, metavar="FILE|DATA")
     format: str | None = parameter(None, "The file's format, where it is not recognised.", names=_TAXONOMIES)
     option: list[str] = parameter([], "KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
 
@@ -126,12 +113,12 @@ class TreeOptions(SortedData, OutOption):
     def is_file(self) -> bool:
         """Return whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
         of_products = any((self.images, self.reader, self.reader_option, self.taxonomy))
-        if of_products and (self.format or self.option):
+        of_file = bool(self.format or self.option)
+        if of_products and of_file:
             message = "--format and --option are of a taxonomy's file, the other options of products"
             raise UsageError(message, "give one kind")
-        if of_products or self.format or self.option:
-            return not of_products
-        return not has_own_format(self.data) and recognised_format(self.data) is not None
+        own = of_products or of_file or has_own_format(self.data)
+        return of_file if own else recognised_format(self.data) is not None
 
 
 _SHOWN = 10
@@ -149,40 +136,38 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
     else:
         found = options.catalogue()
         tree, content = found.tree, {"name": found.name, "products": len(found)}
-        itself, below = (
-            np.bincount(of, minlength=len(tree)) for of in (found.places, nodes_on_paths(found)[1])
-        )
+        itself = np.bincount(found.places, minlength=len(tree))
+        below = np.bincount(nodes_on_paths(found)[1], minlength=len(tree))
         counts = {"products": itself, "products_with_those_below": below}
         largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN].tolist() if itself[node]]
-        rows = [_cells(tree.text(node), itself[node], below[node]) for node in largest]
-        shown.append(Table("the largest categories", ("category", "products", "with those below"), rows))
+        rows = [(tree.text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
+        shown.append(
+            Table.of("the largest categories", "", ("category", "products", "with those below"), rows)
+        )
         if empty := int((below == 0).sum()):
             shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
         share = itself.max() / max(1, (found.place >= 0).sum())
         if len(tree) > 1 and share >= 0.5:
-            name = tree.text(largest[0])
-            shown.append(
-                f"note: {name!r} holds {share:.0%} of the products; measures are means over categories"
-            )
+            what = f"{tree.text(largest[0])!r} holds {share:.0%} of the products"
+            shown.append(f"note: {what}; measures are means over categories")
     shape = shape_of(tree)
     content |= {"notes": list(found.notes), "fingerprint": tree.fingerprint, "shape": shape, "categories": []}
     for node, path in enumerate(tree.paths):
         code = {"id": tree.codes[path]} if path in tree.codes else {}
         numbers = {name: int(of[node]) for name, of in counts.items()}
         content["categories"].append({"path": list(path), **code, **numbers})
+    levels = [
+        [f"{value:,.1f}" if key == "mean_children" else f"{value:,}" for key, value in one.items()]
+        for one in shape["levels"]
+    ]
     columns = ("level", "categories", "without children", "children of one, at most", "on average")
-    rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
-    first = [Table("levels", columns, rows, after="on average: of the categories that have children")]
+    first = [Table.of("levels", "on average: of the categories that have children", columns, levels)]
     if shared := shape["shared"]:
         caption = f"names that stand in several places ({len(shared):,})"
         after = "a category is known by its whole path, which is its query where its name is not unique"
-        rows = [_cells(*one) for one in [*shared.items()][:_SHOWN]]
-        first.append(Table(caption, ("name", "categories"), rows, after=after))
+        names = [(name, f"{count:,}") for name, count in [*shared.items()][:_SHOWN]]
+        first.append(Table.of(caption, after, ("name", "categories"), names))
     lines = [f"note: {note}" for note in found.notes]
     if single := shape["only_children"]:
         lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
     return [found.describe(), *first, *lines, *shown], content
-
-
-def _cells(*values: Any) -> list[Cell]:
-    return [Cell(one, words=True) if isinstance(one, str) else Cell.number(int(one), 0) for one in values]
