@@ -1,45 +1,30 @@
-"""truth.json is what anyone counts; the best possible observer knows as much as docs/datasets.md says."""
+"""truth.json has the tree; the best possible observer knows as much as docs/datasets.md says."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from product_observer import EFFECTS, MOST_SPECIFIC, SUBSETS, accuracies, posteriors
 
-from diptych.commerce.scenes.categories import DEPARTMENTS, WORDS, Leaf, grow, truth_of
-from diptych.commerce.scenes.products import PRODUCTS, TRUTH, ProductOptions, Products
+from diptych.commerce.scenes.categories import DEPARTMENTS, WORDS, Leaf, grow
+from diptych.commerce.scenes.products import TRUTH, ProductOptions, Products
 from diptych.core.reading import read_json
 from diptych.data.collection import Collection
-from diptych.data.products import paths_of
 
-Lines = list[dict[str, Any]]
 SHOP = Products(ProductOptions(without_picture=0.05, without_title=0.05))
 DATASETS = Path(__file__).parents[3] / "docs" / "datasets.md"
 
 
-def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> None:
+def test_the_truth_is_the_tree_that_products_are_in(shop: Path, products: Collection) -> None:
     truth = read_json(shop / TRUTH)
-    records = products.records or ()
-    counts = truth["counts"]
-    assert counts["products"] == 200
-    assert counts["splits"] == products.split_sizes
-    assert counts["without picture"] == int((~products.pictured).sum())
-    assert counts["without title"] == sum(not record["title"] for record in records)
-    assert counts["without category"] == sum(not paths_of(record) for record in records)
-    assert counts["in two places"] == sum(len(paths_of(record)) == 2 for record in records)
-    levels = Counter(len(record["belongs"]) for record in records)
-    assert counts["levels"] == {str(level): count for level, count in sorted(levels.items())}
-    assert counts["mean level"] == pytest.approx(np.mean([len(record["belongs"]) for record in records]))
-    lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
-    assert json.loads(json.dumps(truth_of(grow(3), lines))) == truth
+    leaves = [Leaf(tuple(one["path"]), one["values"], one["prior"]) for one in truth["leaves"]]
+    assert leaves == grow(3)
+    assert truth["effects"] == EFFECTS
+    assert {tuple(record["belongs"]) for record in products.records or ()} <= {leaf.path for leaf in leaves}
 
 
 def probability_of(told: Mapping[str, str], leaf: Leaf, modality: str) -> float:

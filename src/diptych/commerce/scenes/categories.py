@@ -1,4 +1,4 @@
-"""The categories of generated products: what they say, their tree, and what is true of the products in it.
+"""The categories of generated products: what they say, and their tree.
 
 A category says the department first, then the shape, then what it adds level by level; which facet comes at which
 level differs from department to department. Words and numbers stand in ``products.toml``.
@@ -7,11 +7,9 @@ level differs from department to department. Words and numbers stand in ``produc
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -106,55 +104,3 @@ def _name(values: dict[str, str]) -> str:
     department, shape, *others = values.values()
     words = [*reversed(others[-3:]), shape, f"{DEPARTMENTS[department]['noun']}s"]
     return " ".join(word.capitalize() for word in words)
-
-
-def truth_of(leaves: Sequence[Leaf], lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the content of ``truth.json`` from products as they come by."""
-    splits, places = Counter[str](), Counter[tuple[str, ...]]()
-    lacks = [*(f"without {modality}" for modality in MODALITIES), "without category", "in two places"]
-    counts = Counter(dict.fromkeys(lacks, 0))
-    for line in lines:
-        splits[line["split"]] += 1
-        places[tuple(line["belongs"])] += 1
-        counts["without category"] += not line["category_paths"]
-        counts["in two places"] += len(line["category_paths"]) > 1
-        counts.update(f"without {modality}" for modality in MODALITIES if modality not in line["told"])
-    n, levels = places.total(), Counter[int]()
-    for path, count in sorted(places.items(), key=lambda one: len(one[0])):
-        levels[len(path)] += count
-    names = Counter(path[-1] for path in _nodes(leaf.path for leaf in leaves))
-    return {
-        "effects": SHOP["effects"],
-        "tree": {
-            "categories": names.total(),
-            "most specific": len(leaves),
-            "mean level": sum(leaf.prior * len(leaf.path) for leaf in leaves),
-            "categories that share a name": sum(count for count in names.values() if count > 1),
-            "leaves": [
-                {"path": list(leaf.path), "probability": leaf.prior, "values": leaf.values} for leaf in leaves
-            ],
-        },
-        "counts": {
-            "products": n,
-            "splits": dict(splits),
-            **counts,
-            "categories with products": len(_nodes(places)),
-            "levels": {str(level): count for level, count in levels.items()},
-            "mean level": sum(level * count for level, count in levels.items()) / n,
-            "in the largest category": max(places.values()),
-        },
-    }
-
-
-def _nodes(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
-    return {path[:level] for path in paths for level in range(1, len(path) + 1)}
-
-
-def shown(truth: Mapping[str, Any]) -> str:
-    """Return what ``truth.json`` says of the tree."""
-    counts, tree = truth["counts"], truth["tree"]
-    return (
-        f"{counts['categories with products']:,} of {tree['categories']:,} categories have products, "
-        f"{counts['mean level']:.1f} levels in the mean; "
-        f"{tree['categories that share a name']:,} share a name with another"
-    )

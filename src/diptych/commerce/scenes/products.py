@@ -10,6 +10,7 @@ import html
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -23,7 +24,6 @@ from diptych.commerce.scenes.categories import (
     WORDS,
     Leaf,
     grow,
-    truth_of,
 )
 from diptych.core.errors import DataError
 from diptych.core.files import write_json
@@ -48,6 +48,7 @@ wrongly)."""
 _KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
 
 TRUTH = "truth.json"
+"""``effects``, what each modality tells, and ``leaves``: path, values and probability of each category of products."""
 
 _SPLITS = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
 
@@ -71,7 +72,7 @@ class ProductOptions(ImageOptions):
 
 
 class Products(Generator):
-    """Images, ``products.jsonl``, and ``truth.json`` with what is planted and counted."""
+    """Images, ``products.jsonl``, and ``truth.json`` with what is planted."""
 
     dataset = "product-scenes"
     noun = "product scenes"
@@ -109,17 +110,13 @@ class Products(Generator):
         return lines
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Write the lines, and what is true of them."""
+        """Write the lines, and what is planted."""
         for thousand in range(0, self.total, 1000):
             (folder / _picture(thousand)).parent.mkdir(parents=True)
         with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
-
-            def written() -> Iterator[dict[str, Any]]:
-                for line in chain.from_iterable(chunks):
-                    file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-                    yield line
-
-            write_json(folder / TRUTH, truth_of(self.leaves, written()))
+            for line in chain.from_iterable(chunks):
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        write_json(folder / TRUTH, {"effects": _EFFECTS, "leaves": [asdict(leaf) for leaf in self.leaves]})
         return {"files": sizes_of(folder)}
 
     def line(self, number: int) -> dict[str, Any]:
