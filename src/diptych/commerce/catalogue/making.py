@@ -41,24 +41,18 @@ def catalogue_of(
     """
     name, pictured = collection.name, collection.pictured.tolist()
     items: dict[str, list[int]] = {}
-    records = [{}] * collection.n_images if collection.records is None else collection.records
-    for row, (own, record) in enumerate(zip(collection.image_ids, records, strict=True)):
-        product = (record or {}).get("product")
-        items.setdefault(own if product in (None, "") else str(product), []).append(row)
-    titles, texts, paths, splits, images = (
-        list[str](),
-        list[Any](),
-        list[list[Names]](),
-        list[str](),
-        list[int](),
-    )
+    records = [one or {} for one in collection.records or [{}] * len(pictured)]
+    for row, (item, record) in enumerate(zip(collection.image_ids, records, strict=True)):
+        product = record.get("product")
+        items.setdefault(item if product in (None, "") else str(product), []).append(row)
+    titles, texts, paths = list[str](), list[Any](), list[list[Names]]()
+    splits, images = list[str](), list[int]()
     known: dict[Any, Any] = {}  # what many products have is held once
     for rows in items.values():
-        given = [records[row] or {} for row in rows]
+        given = [records[row] for row in rows]
         titles.append(next(filter(None, (plain_text(str(one.get("title") or "")) for one in given)), ""))
-        own = tuple(
-            dict.fromkeys(_text(*pair, attribute_form) for one in given for pair in attributes_of(one))
-        )
+        pairs = (pair for one in given for pair in attributes_of(one))
+        own = tuple(dict.fromkeys(_text(*pair, attribute_form) for pair in pairs))
         texts.append(known.setdefault(own, own))
         places = dict.fromkeys(path for one in given for path in paths_of(one))
         paths.append([known.setdefault(path, path) for path in places])
