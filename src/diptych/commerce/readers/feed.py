@@ -22,15 +22,8 @@ from diptych.core.reading import beginning_of, file_errors, open_bytes
 from diptych.data.collection import Collection
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import split_path
-from diptych.data.readers.contract import choice, listing, looks, matching, reader
-from diptych.data.readers.products import (
-    Duplicates,
-    Missing,
-    ProductGathering,
-    files_in,
-    picture_folder,
-    short_text,
-)
+from diptych.data.readers.contract import choice, first_folder, listing, looks, matching, reader
+from diptych.data.readers.products import Duplicates, Missing, ProductGathering, short_text
 
 Row = tuple[str, dict[str, list[str]]]  # where a product is, and its values by plain column names
 
@@ -255,6 +248,6 @@ def read_feed(
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
         name, group = (" ".join(values.get(key, [""])[0].split()) for key in ("id", "item_group_id"))
         gathered.product(name, _record(values, kept) | {"category_paths": paths}, where, short_text(group))
-    folder = picture_folder(images, file.parent)
+    folder = first_folder(images, (), "--images") or file.parent / "images"
     note = f"{len(gathered.items):,} products; categories are of the column {_KINDS[categories]}"
-    return gathered.products(Path(file.name.removesuffix(".gz")).stem, folder, files_in(folder), [note])
+    return gathered.products(Path(file.name.removesuffix(".gz")).stem, folder, [note])

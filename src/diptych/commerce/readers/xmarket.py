@@ -23,15 +23,8 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
 from diptych.data.collection import Collection
 from diptych.data.products import split_path
-from diptych.data.readers.contract import choice, listing, matching, reader
-from diptych.data.readers.products import (
-    Duplicates,
-    Missing,
-    ProductGathering,
-    files_in,
-    picture_folder,
-    short_text,
-)
+from diptych.data.readers.contract import choice, first_folder, listing, matching, reader
+from diptych.data.readers.products import Duplicates, Missing, ProductGathering, short_text
 
 MAX_LITERAL = 1 << 20  # characters of a line that is not JSON: a literal takes some hundred times its length
 
@@ -192,5 +185,6 @@ def read_xmarket(
             gathered.product(record["asin"].strip(), kept, where)
     kinds = " and ".join(ATTRIBUTES[part] for part in parts)
     note = f"market {market}, {len(files)} files, {len(gathered.items):,} products; attributes are {kinds}"
-    folder = picture_folder(images, path.parent if path.is_file() else path)
-    return gathered.products(f"xmarket-{market}", folder, files_in(folder), [note])
+    home = path.parent if path.is_file() else path
+    folder = first_folder(images, (), "--images") or home / "images"
+    return gathered.products(f"xmarket-{market}", folder, [note])

@@ -210,4 +210,4 @@ def read_abo(
     files = _image_files(folder, {image for image in main_images.values() if image})
     used = ", ".join(f"{FIELDS[field]} of {fields[field]:,}" for field in order if fields[field])
     note = f"{len(gathered.items):,} of {total:,} listings in {language}: captions are {used}"
-    return gathered.products("abo", root, lambda item: files.get(main_images[item], ""), [note])
+    return gathered.products("abo", root, [note], lambda item: files.get(main_images[item], ""))
