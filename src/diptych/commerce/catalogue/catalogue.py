@@ -196,8 +196,8 @@ def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", se
     if relevance == "path":
         start, nodes = nodes_on_paths(catalogue)
         queries = query_nodes_of(catalogue, setting)
-        asked = np.isin(nodes, queries)
-        pairs, nodes = np.repeat(np.cumsum(labels >= 0) - 1, np.diff(start))[asked], nodes[asked]
+        among = np.isin(nodes, queries)
+        pairs, nodes = np.repeat(np.cumsum(labels >= 0) - 1, np.diff(start))[among], nodes[among]
     texts, of_no_product = np.searchsorted(queries, nodes), np.full(len(queries), -1)
     truth = GroundTruth.from_pairs(pairs, texts, len(products), len(queries), of_no_product)
     answered = truth.i2t.counts > 0

@@ -1,6 +1,6 @@
 """Generated products: a shop with a category tree, planted so that what each modality can tell is known.
 
-A product depends on (seed, number, levels, size, skew, shares) alone, so a larger shop begins with the
+A product depends on (seed, number, levels, size, skew, shares) only, so a larger shop begins with the
 products of the smaller one.
 """
 
@@ -103,7 +103,7 @@ class Products(Generator):
         """Draw products, and return their lines."""
         lines = [self.line(number) for number in chunk]
         for number, line in zip(chunk, lines, strict=True):
-            if "picture" in line["told"]:
+            if line["picture"]:
                 picture = _draw(line["told"]["picture"], self._chance(number, "drawing"), self.given.size)
                 # noise does not compress: level 1 is about as small as level 9 here, and several times faster
                 picture.save(folder / line["picture"], "PNG", compress_level=1)
@@ -128,8 +128,8 @@ class Products(Generator):
         lot = self._chance(number, "shares")
         missing = (given.without_picture, given.without_title, given.without_attributes)
         present = [lot.random() >= share for share in missing]
-        told = {
-            modality: self._told(number, modality, facts, leaf)
+        stated = {
+            modality: self._stated(number, modality, facts, leaf)
             for modality, there in zip(MODALITIES, present, strict=True)
             if there
         }
@@ -138,10 +138,10 @@ class Products(Generator):
         if lot.random() < given.in_two_places and (second := _second_place(self.leaves, leaf)):
             paths.append(second.path)
         title, attributes = None, {}
-        if "title" in told:
-            title = title_of(told["title"], self._chance(number, "words"), _EFFECTS["synonyms"])
-        if "attributes" in told:
-            attributes = attributes_of(told["attributes"], self._chance(number, "sheet"))
+        if "title" in stated:
+            title = title_of(stated["title"], self._chance(number, "words"), _EFFECTS["synonyms"])
+        if "attributes" in stated:
+            attributes = attributes_of(stated["attributes"], self._chance(number, "sheet"))
         if lot.random() < given.dirt:
             dirt = self._chance(number, "dirt")
             title = None if title is None else spoilt(title, dirt)
@@ -151,22 +151,22 @@ class Products(Generator):
         return {
             "id": f"p{number:06}",
             "split": _SPLITS[number % len(_SPLITS)],
-            "picture": _picture(number) if "picture" in told else None,
+            "picture": _picture(number) if "picture" in stated else None,
             "title": title,
             "attributes": attributes,
             "category_paths": [list(path) for path in paths] if categorised else [],
             "belongs": list(leaf.path),
             "depends": list(leaf.values),
             "facts": facts,
-            "told": told,
+            "told": stated,
         }
 
     def _chance(self, number: int, purpose: str) -> random.Random:
         """Return the generator of one purpose of one product, which nothing else draws from."""
         return random.Random(f"diptych products/{self.given.seed}/{number}/{purpose}")
 
-    def _told(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
-        """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
+    def _stated(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
+        """Return what a modality states, in the order of facets; every facet takes the same draws, stated or not."""
         chance, telling = self._chance(number, modality), _EFFECTS[modality]
         found = {}
         for facet, value in facts.items():
@@ -185,12 +185,12 @@ def _picture(number: int) -> str:
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
-def _draw(told: Mapping[str, str], chance: random.Random, size: int) -> Any:
-    """Return a Pillow image of what is told."""
+def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
+    """Return a Pillow image of what is stated."""
     x, y = 0.5 + chance.uniform(-0.1, 0.1), 0.5 + chance.uniform(-0.1, 0.1)
     radius = chance.uniform(0.26, 0.34)
-    item = SceneObject(told["shape"], told["colour"], "large", told["finish"], x, y, radius)
-    background = DEPARTMENTS[told["department"]]["background"]
+    item = SceneObject(stated["shape"], stated["colour"], "large", stated["finish"], x, y, radius)
+    background = DEPARTMENTS[stated["department"]]["background"]
     return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
 
 
@@ -206,12 +206,12 @@ def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
     return max(others, key=likeness, default=None)
 
 
-def title_of(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
+def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
     """Return one line of plain text."""
     words = []
     for facet in _TITLES["order"]:
-        if facet in told:
-            first, *others = WORDS[facet][told[facet]]
+        if facet in stated:
+            first, *others = WORDS[facet][stated[facet]]
             other = others and chance.random() < synonyms
             words.append(chance.choice(others) if other else first)
     head = " ".join(words).title().replace("'S", "'s")
@@ -224,9 +224,9 @@ def title_of(told: Mapping[str, str], chance: random.Random, synonyms: float) ->
     return ", ".join(parts)
 
 
-def attributes_of(told: Mapping[str, str], chance: random.Random) -> dict[str, str]:
+def attributes_of(stated: Mapping[str, str], chance: random.Random) -> dict[str, str]:
     """Name → value: what attributes tell, under the facets' names, and what tells nothing."""
-    found = {facet: WORDS[facet][value][0] for facet, value in told.items()}
+    found = {facet: WORDS[facet][value][0] for facet, value in stated.items()}
     if chance.random() < 0.7:
         found["brand"] = chance.choice(_TITLES["brands"])
     if chance.random() < 0.5:
