@@ -6,16 +6,16 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint_lists
-from diptych.core.reading import file_errors, read_json, read_lines
+from diptych.core.reading import file_errors, read_json, read_lines, read_toml
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import MAX_LEVELS, plain_text
 from diptych.data.readers.contract import choice
@@ -144,14 +144,31 @@ class Taxonomy:
         return f"{' '.join(parts)}: {self.tree.describe()}"
 
 
-class TaxonomyFormat(NamedTuple):
-    """One format of taxonomy files."""
+@dataclass(frozen=True)
+class TaxonomyFormat:
+    """One format of taxonomy files, as ``taxonomy.toml`` declares it."""
 
-    description: str  # one line for help texts
-    recognises: Callable[[str, Sequence[str]], object]  # from the file's ending and its first lines
-    read: Callable[..., Taxonomy]  # its keyword arguments are the format's options
+    description: str
+    read: str  # the reader's name
+    name: str = ""
+    begins: str = ""
+    line: str = "()(.*)"
+    nested_ids: bool = False
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def recognises(self, ending: str, lines: Sequence[str]) -> bool:
+        """Return whether a file with this ending and these first lines is of the format."""
+        header = {plain_column(name) for mark in DELIMITERS.values() for name in lines[0].split(mark)}
+        if self.columns and (ending in _TABLES or not self.begins):
+            return all(header & set(names) for names in self.columns.values())
+        return re.match(self.begins, "\n".join(lines)) is not None
 
 
+TAXONOMIES = {
+    name: TaxonomyFormat(**values) for name, values in read_toml(Path(__file__).with_suffix(".toml")).items()
+}
+
+_TABLES = (".csv", ".tsv")
 _LINES, _SHOWN = 20, 5
 
 
@@ -171,11 +188,12 @@ def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -
         raise UsageError(f"no taxonomy format recognises {path}", fix)
     if name not in TAXONOMIES:
         raise UnknownNameError("taxonomy format", name, TAXONOMIES)
-    _, *known = inspect.signature(TAXONOMIES[name].read).parameters
+    read = _READERS[TAXONOMIES[name].read]
+    _, _, *known = inspect.signature(read).parameters
     if unknown := sorted(given.keys() - known):
         message = f"taxonomy format {name!r} has no option {unknown[0]!r}"
         raise UsageError(message, f"its options: {', '.join(known) or 'none'}")
-    return TAXONOMIES[name].read(path, **given)
+    return read(path, TAXONOMIES[name], **given)
 
 
 def _ending(path: Path) -> str:
@@ -225,12 +243,11 @@ def _names_of(text: str, where: str, separator: str = SEPARATOR) -> Names:
     return names
 
 
-_GID = "gid://shopify/TaxonomyCategory/"
 _VERSION = re.compile(r"#\s*(?:Google_Product_Taxonomy_Version|Shopify|Taxonomy).*?:\s*(\d\S*)\s*$")
 
 
 def _read_lines(
-    path: Path, encoding: str, line: str = "()(.*)", name: str = "", separator: str = SEPARATOR
+    path: Path, form: TaxonomyFormat, encoding: str = "utf-8", separator: str = SEPARATOR
 ) -> Taxonomy:
     """Read lines of code and path, after comments with a version; all have a code or none."""
     version, listed = "", list[Listed]()
@@ -238,45 +255,27 @@ def _read_lines(
         where, text = f"{path.name}, line {number}", text.strip()
         if text.startswith("#") and not listed:
             version = version or "".join(_VERSION.findall(text))
-        elif text and (found := re.fullmatch(line, text)):
+        elif text and (found := re.fullmatch(form.line, text)):
             listed.append((where, _names_of(found[2], where, separator), found[1] or ""))
             if bool(found[1]) != bool(listed[0][2]):
                 message = f"{where} has {'an' if found[1] else 'no'} id: {text[:60]!r}"
                 raise DataError(message, "ids stand in all lines or in none: fetch the file again")
-    return _taxonomy(path, listed, name, version)
-
-
-def _read_google(path: Path, encoding: str = "utf-8") -> Taxonomy:
-    return _read_lines(path, encoding, r"(?:(\d+) - )?(.*)", "Google product taxonomy")
-
-
-def _read_shopify(path: Path, encoding: str = "utf-8") -> Taxonomy:
-    """Read Shopify's file; an id is its parent's with a number more, so that every line gives its place twice."""
-    line = rf"(?:({_GID}[a-z]+(?:-\d+)*)\s+:\s+)?(.*)"
-    found = _read_lines(path, encoding, line, "Shopify product taxonomy")
-    path_of = {code: names for names, code in found.tree.codes.items()}
-    for code, names in path_of.items():
+    path_of = {code: names for _, names, code in listed if form.nested_ids}
+    for where, names, code in listed if form.nested_ids else ():
         above = path_of.get(code.rpartition("-")[0], names[:-1]) if "-" in code else ()
         if above != names[:-1]:
-            message = f"by its id {code.removeprefix(_GID)} {SEPARATOR.join(names)!r} stands under"
-            raise DataError(f"{path.name}: {message} {SEPARATOR.join(above)!r}", "fetch the file again")
-    return found
+            own, by_id = SEPARATOR.join(names), SEPARATOR.join(above)
+            raise DataError(f"{where}: by its id {code} {own!r} stands under {by_id!r}", "fetch it again")
+    return _taxonomy(path, listed, form.name, version)
 
 
-# Columns of tables. A root has an empty parent, ``null``, ``0`` … where no category has that id.
-_PARENTS = {
-    "ids": ("id", "category_id", "node_id", "code"),
-    "parents": ("parent_id", "parent", "parentid", "parent_category_id", "parent_node_id", "parent_code"),
-    "names": ("name", "category_name", "title", "label", "category"),
-}
-_PATHS = ("path", "category_path", "full_path", "fullpath", "category", "categories", "product_type")
-_CODES = ("id", "category_id", "code")
+# A root has no parent, or one of these where no category has that id.
 _NO_PARENT = ("", "null", "none", "nan", "0", "-1")
-_TABLES = (".csv", ".tsv")
 
 
 def _read_parents(
     path: Path,
+    form: TaxonomyFormat,
     id_column: str | None = None,
     parent_column: str | None = None,
     name_column: str | None = None,
@@ -287,7 +286,7 @@ def _read_parents(
     table, given = DelimitedTable(path, encoding), (id_column, parent_column, name_column)
     columns = [
         table.place(one, known, what, f"{what[:-1]}_column=NAME")
-        for one, (what, known) in zip(given, _PARENTS.items(), strict=True)
+        for one, (what, known) in zip(given, form.columns.items(), strict=True)
     ]
     nodes: dict[str, tuple[str, str]] = {}  # parent and name by code
     for line, fields in table.rows():
@@ -331,6 +330,7 @@ def _field(fields: Sequence[str], column: int) -> str:
 
 def _read_paths(
     path: Path,
+    form: TaxonomyFormat,
     column: str | None = None,
     id_column: str | None = None,
     separator: str = SEPARATOR,
@@ -339,9 +339,10 @@ def _read_paths(
     if not separator.strip():
         raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     if _ending(path) not in _TABLES and column is None and id_column is None:
-        return _read_lines(path, encoding, separator=separator)
+        return _read_lines(path, form, encoding, separator)
     table = DelimitedTable(path, encoding)
-    place, codes = table.place(column, _PATHS, "paths", "column=NAME"), table.places(_CODES)[:1]
+    place = table.place(column, form.columns["paths"], "paths", "column=NAME")
+    codes = table.places(TAXONOMIES["parents"].columns["ids"])[:1]
     if id_column is not None:
         codes = [table.place(id_column, (), "ids", "id_column=NAME")]
     listed = list[Listed]()
@@ -351,7 +352,7 @@ def _read_paths(
     return _taxonomy(path, listed)
 
 
-def _read_written(path: Path) -> Taxonomy:
+def _read_written(path: Path, form: TaxonomyFormat) -> Taxonomy:
     document, fix = read_json(path, DataError), "write it again"
     with file_errors(path, DataError, fix, "a tree that diptych wrote"):
         codes = {tuple(map(str, one["path"])): str(one.get("id", "")) for one in document["categories"]}
@@ -363,43 +364,10 @@ def _read_written(path: Path) -> Taxonomy:
     return Taxonomy(tree, name or path.stem, version, language or None)
 
 
-def _first(lines: Iterable[str]) -> str:
-    return next((line for line in lines if not line.startswith("#")), "")
-
-
-def _header(lines: Sequence[str]) -> set[str]:
-    return {plain_column(name) for delimiter in DELIMITERS.values() for name in lines[0].split(delimiter)}
-
-
-def _is_paths(ending: str, lines: Sequence[str]) -> bool:
-    if ending in _TABLES:
-        return bool(_header(lines) & set(_PATHS))
-    return ending not in (".json", ".jsonl", ".xml") and any(SEPARATOR in line for line in lines)
-
-
-def _is_google(_: str, lines: Sequence[str]) -> bool:
-    return "Google_Product_Taxonomy_Version" in lines[0] or re.match(r"\d+ - ", _first(lines)) is not None
-
-
-TAXONOMIES = {
-    "google": TaxonomyFormat("Google's: 1604 - Apparel > Clothing, or without ids", _is_google, _read_google),
-    "shopify": TaxonomyFormat(
-        "Shopify's categories.txt: gid://shopify/TaxonomyCategory/ap-2 : A > B",
-        lambda _, lines: _first(lines).startswith(_GID),
-        _read_shopify,
-    ),
-    "written": TaxonomyFormat(
-        "the JSON of diptych categories tree --out",
-        lambda ending, lines: ending == ".json" and any('"fingerprint": "' in line for line in lines),
-        _read_written,
-    ),
-    "parents": TaxonomyFormat(
-        "a CSV or TSV file of id, parent's id and name",
-        lambda _, lines: all(_header(lines) & set(names) for names in _PARENTS.values()),
-        _read_parents,
-    ),
-    "paths": TaxonomyFormat(
-        "a path per line (Home > Women), or a column of paths in a CSV or TSV file", _is_paths, _read_paths
-    ),
+_READERS: Mapping[str, Callable[..., Taxonomy]] = {
+    "lines": _read_lines,
+    "written": _read_written,
+    "parents": _read_parents,
+    "paths": _read_paths,
 }
-"""Formats by name; the first that recognises a file reads it, so more general ones come last."""
+"""By name; their keyword arguments are the options of formats."""
