@@ -181,13 +181,6 @@ def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[st
     "a shop's product feed (CSV, TSV, RSS or Atom): id, title, image_link, product_type, brand, color, …",
     *_FILES,
     claims=looks(_is_feed),
-    images="folder of images (default: images/ next to the feed)",
-    categories="product_type or google (default: product types, where there are any)",
-    taxonomy="file with the paths of category ids",
-    separator="between the names of a product type",
-    keep="further columns that records keep, e.g. price,link",
-    delimiter="comma, tab, semicolon or bar (recognised)",
-    quotes="whether fields may stand in double quotes",
 )
 def read_feed(
     path: Path | str,

@@ -149,10 +149,6 @@ def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str
     "xmarket",
     "XMarket: metadata_MARKET_CATEGORY.json.gz, one file or a folder of them, images by address",
     *_PATTERNS,
-    images="folder of images (default: images/ next to the files)",
-    market="two letters, where a folder has several",
-    categories="names of files to read, separated by commas (default: all)",
-    attributes="of overview, details and features, or all",
 )
 def read_xmarket(
     path: Path | str,

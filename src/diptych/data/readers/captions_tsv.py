@@ -223,11 +223,6 @@ def _has_addresses(file: Path) -> bool:
     "tables of captions and addresses (Conceptual Captions), with the images that were fetched",
     *_TABLES,
     claims=looks(_has_addresses),
-    image_column="column with each image's file (recognised; else images are numbered by line)",
-    quotes="fields may be in quotation marks (default: in .csv, not in .tsv)",
-    first_number="number of the first line's image (default: 0)",
-    missing="error, or skip: lines without an image",
-    split="the split of all (default: as the table's name says)",
 )
 def read_captions_tsv(
     path: Path | str,

@@ -191,7 +191,6 @@ def _gather_parquet(
     *_TEXTS,
     *_PARQUET,
     general=4,
-    split_column="column of split names",
 )
 def read_pairs(
     path: Path | str | Any,

@@ -162,13 +162,6 @@ class _Indexer(Indexer):
     "*.tar",
     *(f"{split}/*.tar" for split in SPLIT_WORDS),
     general=5,
-    caption="txt or json: where captions are (default: txt, else json)",
-    caption_key="key of the captions in JSON files",
-    caption_lines="every line of a txt file is a caption",
-    picture="ending of the images, e.g. png (default: any)",
-    split="the split of all (default: as names of shards or folders say)",
-    missing="error, or skip: samples without image or caption",
-    truncated="error, or skip: shards that are cut off",
 )
 def read_webdataset(
     path: Path | str,
