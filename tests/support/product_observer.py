@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.scenes.categories import DEPARTMENTS, MODALITIES, SHOP, WORDS, Leaf
+from diptych.commerce.scenes.products import DEPARTMENTS, MODALITIES, SHOP, WORDS, Leaf
 
 Line = Mapping[str, Any]
 EFFECTS = SHOP["effects"]

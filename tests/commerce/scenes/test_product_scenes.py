@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.commerce.scenes.categories import SHOP, WORDS, grow
 from diptych.commerce.scenes.products import (
     PRODUCTS,
+    SHOP,
+    WORDS,
+    grow,
     make_product_scenes,
     product_scenes,
     read_product_scenes,

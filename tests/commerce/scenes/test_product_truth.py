@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from product_observer import EFFECTS, MOST_SPECIFIC, SUBSETS, accuracies, posteriors
 
-from diptych.commerce.scenes.categories import DEPARTMENTS, WORDS, Leaf, grow
-from diptych.commerce.scenes.products import TRUTH, ProductOptions, Products
+from diptych.commerce.scenes.products import DEPARTMENTS, TRUTH, WORDS, Leaf, ProductOptions, Products, grow
 from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 
