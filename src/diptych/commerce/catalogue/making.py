@@ -46,7 +46,7 @@ def catalogue_of(
         product = record.get("product")
         items.setdefault(item if product in (None, "") else str(product), []).append(row)
     titles, texts, paths = list[str](), list[Any](), list[list[Names]]()
-    splits, images = list[str](), list[int]()
+    splits, images, parted = list[str](), list[int](), 0
     known: dict[Any, Any] = {}  # what many products have is held once
     for rows in items.values():
         given = [records[row] for row in rows]
@@ -57,6 +57,7 @@ def catalogue_of(
         places = dict.fromkeys(path for one in given for path in paths_of(one))
         paths.append([known.setdefault(path, path) for path in places])
         splits.append(collection.splits[rows[0]])
+        parted += sum(collection.splits[row] != splits[-1] for row in rows)
         images.append(next((row for row in rows if pictured[row]), -1))
     listed = dict.fromkeys(path for own in paths for path in own)
     if not any(titles) and not any(texts) and not listed:
@@ -70,27 +71,20 @@ def catalogue_of(
     if new and unknown == "error":
         product = next(one for one, own in zip(items, paths, strict=True) if new[0] in own)
         message = f"{name}: product {product} is in {SEPARATOR.join(new[0])!r}, which the tree does not have"
-        fix = (
-            "give the taxonomy that the products were sorted by, or unknown='add' or 'none' (--unknown-paths)"
-        )
+        fix = "give the taxonomy that they were sorted by, or unknown='add' or 'none' (--unknown-paths)"
         raise DataError(f"{message}; {len(new):,} of {len(listed):,} paths are like that", fix)
     if new and unknown == "add":
         full = CategoryTree((*full.paths, *new), full.codes)
     found = [[path for path in own if path in full] for own in paths]
     above = [{path[:end] for path in own for end in range(1, len(path))} for own in found]
     kept = [[full.node(path) for path in own if path not in up] for own, up in zip(found, above, strict=True)]
-    counts = np.array([len(own) for own in kept], dtype=np.int64)
+    counts, n_found = np.array([len(own) for own in kept], dtype=np.int64), sum(map(len, found))
     notes = {
         "categories added to the tree": len(full) - len(tree or full),
         "paths left out that the tree does not have": len(new) if unknown == "none" else 0,
-        "paths left out that another path of the same product goes on from": sum(map(len, found))
-        - counts.sum(),
+        "paths left out that another path of the same product goes on from": n_found - counts.sum(),
         "further items of products that had one already, their images left out": len(pictured) - len(items),
-        "items in another split than their product's first item": sum(
-            collection.splits[row] != own
-            for own, rows in zip(splits, items.values(), strict=True)
-            for row in rows
-        ),
+        "items in another split than their product's first item": parted,
         "products in several places of the tree": (counts > 1).sum(),
     }
     return Catalogue(
