@@ -110,22 +110,21 @@ _PATTERNS = ("metadata_[a-z][a-z]_*.json", "metadata_[a-z][a-z]_*.json.gz")
 
 def _files(path: Path, market: str | None, categories: str | None) -> tuple[str, list[Path]]:
     """Return the market, and its files; of a file that is there both ways, the unpacked one."""
-    found: dict[tuple[str, str], Path] = {}
+    found: dict[str, dict[str, Path]] = {}  # by market and category
     for file in matching(path, listing(path), _PATTERNS):
         _, code, category = file.name.partition(".")[0].split("_", 2)
-        found.setdefault((code, category), file)
-    markets, known = sorted({key[0] for key in found}), sorted({key[1] for key in found})
+        found.setdefault(code, {}).setdefault(category, file)
     if not found:
         raise DataError(f"{path} has no metadata_MARKET_CATEGORY.json.gz", "fetch the files of metadata")
-    if market is None and len(markets) > 1:
+    if market is None and len(found) > 1:
         fix = "the same product may be in several: choose one with --reader-option market=us"
-        raise UsageError(f"{path} has {len(markets)} markets: {', '.join(markets)}", fix)
-    market = str(market or markets[0])
-    choice("market", market, markets)
-    chosen = known if categories is None else [one.strip() for one in str(categories).split(",")]
+        raise UsageError(f"{path} has {len(found)} markets: {', '.join(sorted(found))}", fix)
+    market = str(market or next(iter(found)))
+    choice("market", market, sorted(found))
+    chosen = found[market] if categories is None else [one.strip() for one in str(categories).split(",")]
     for category in chosen:
-        choice("categories", category, known)
-    return market, [found[market, one] for one in sorted(chosen) if (market, one) in found]
+        choice("categories", category, sorted(found[market]))
+    return market, [found[market][one] for one in sorted(chosen)]
 
 
 def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
