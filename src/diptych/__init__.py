@@ -9,32 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".analysis": "gradient_weights",
-        ".analysis.perturbations": "PERTURBATIONS perturb_caption perturb_captions",
-        ".analysis.shortcuts": "ShortcutOptions Shortcuts",
-        ".core.errors": "DiptychError",
-        ".core.version": "__version__",
-        ".data": "read_collection",
-        ".data.collection": "Collection",
-        ".encoders.dual_encoder": "DualEncoder",
-        ".encoders.embeddings": "Embeddings",
-        ".evaluation": "compare evaluate explore_rows explore_scores",
-        ".evaluation.auditing": "audit_encoder",
-        ".evaluation.evaluate_encoder": "evaluate_encoder",
-        ".evaluation.stress": "stress",
-        ".index": "Index open_index",
-        ".metrics": "GroundTruth",
-        ".objectives": "OBJECTIVES infonce siglip smoothap triplet",
-        ".studies": "STUDIES run_study",
-        ".training.evaluations": "audit_run",
-        ".training.fit": "fit",
-        ".training.recipe": "Recipe load_recipe",
-        ".training.run": "Run",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 if TYPE_CHECKING:
     from diptych.analysis import gradient_weights as gradient_weights

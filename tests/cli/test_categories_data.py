@@ -84,11 +84,6 @@ def test_what_was_mended_and_what_cannot_be(diptych: Command, tmp_path: Path) ->
     diptych(f"categories tree {file}", failed=("'B' (id 2, parent 9)", "orphans=root"))
     done = diptych(f"categories tree {file} --option orphans=root --out {tmp_path}/tree.json")
     assert "note: 1 categories whose parent is not there made roots: 'B' (id 2, parent 9)" in words(done.out)
-    file.write_text("id,parent,name\n1,2,A\n2,1,B\n")
-    diptych(
-        f"categories tree {file} --out {tmp_path}/none.json", failed="'A' (id 1) → 'B' (id 2) → 'A' (id 1)"
-    )
-    assert not (tmp_path / "none.json").exists()
 
 
 @pytest.fixture
@@ -116,34 +111,10 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     assert {json.loads(line)["id"] for line in lines} == {"A0", "A1", "A2", "A3", "x y"}
 
 
-def test_a_dataset_without_addresses_and_a_list_that_is_none(
-    diptych: Command, scenes_folder: Path, tmp_path: Path
-) -> None:
-    diptych(
-        f"categories download {scenes_folder} --out {tmp_path}/images",
-        *OPTIONS,
-        failed="no addresses",
-    )
-    (tmp_path / "twice.csv").write_text("id,address\na,http://x/1\na,http://x/2\n")
-    diptych(
-        f"categories download {tmp_path}/twice.csv --out {tmp_path}/images",
-        *OPTIONS,
-        failed="occurs twice",
-    )
-    assert not (tmp_path / "images").exists()
-
-
 def test_a_contact_has_to_be_given(diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIPTYCH_CONTACT", raising=False)
     (tmp_path / "list.csv").write_text("id,address\na,http://x/1\n")
     diptych(f"categories download {tmp_path}/list.csv --out {tmp_path}/images", refused="--contact")
-
-
-def test_private_networks_are_closed(diptych: Command, host: PictureHost, tmp_path: Path) -> None:
-    (tmp_path / "list.csv").write_text(f"id,address\na,{host.address}/ok/a.png\n")
-    done = diptych(f"categories download {tmp_path}/list.csv --out {tmp_path}/i --contact me@x.org")
-    assert "private: 127.0.0.1" in done.out
-    assert host.asked == []
 
 
 def test_a_feed_has_its_pictures_afterwards(diptych: Command, host: PictureHost, tmp_path: Path) -> None:

@@ -110,11 +110,7 @@ def test_products_are_made_and_told_of(diptych: Command, tmp_path: Path) -> None
     asked = ("n_products", "levels", "seed", "size", "dirt", "without_picture", "without_category")
     assert [header[key] for key in asked] == [40, [2, 4], 2, 32, 0.2, 0.2, 0.3]
     assert read_collection(folder).describe() in done.out
-    truth = json.loads((folder / "truth.json").read_text())
-    share = {(row["model"], row["level"]): row["share"] for row in truth["ideal"]["accuracy"]}
-    line = next(line for line in done.out.splitlines() if "picture + title + attributes" in line)
-    assert f"{share['clip-ita', 1]:.1%}" in line
-    assert f"{share['clip-ita', 'most-specific']:.1%}" in line
+    assert {"effects", "leaves"} == set(json.loads((folder / "truth.json").read_text()))
     assert f"next: diptych categories train {folder} --out runs/shop" in done.out
 
 

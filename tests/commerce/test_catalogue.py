@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from tiny_catalogue import COATS, DRESSES, TWO_PATHS
 
 from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits, seen_nodes
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 
@@ -71,8 +72,7 @@ def test_forms_of_attributes() -> None:
 def test_a_given_tree_holds_all_paths_or_the_choice_is_stated() -> None:
     tree = CategoryTree([("A", "B"), ("Z",)], codes={("A",): "1"})
     shop = collection([{"category_path": path} for path in (["A", "B"], ["A", "C"], ["Q"])])
-    with pytest.raises(DataError, match=r"product i1 is in 'A > C'.*2 of 3 paths"):
-        catalogue_of(shop, tree=tree)
+    refused(DataError, r"product i1 is in 'A > C'.*2 of 3 paths", catalogue_of, shop, tree=tree)
     added = catalogue_of(shop, tree=tree, unknown="add")
     assert added.tree.paths == (("A",), ("A", "B"), ("A", "C"), ("Q",), ("Z",))
     assert added.tree.codes == {("A",): "1"}
@@ -85,10 +85,9 @@ def test_a_given_tree_holds_all_paths_or_the_choice_is_stated() -> None:
 
 
 def test_what_is_no_shop_is_an_error() -> None:
-    with pytest.raises(DataError, match="these are no products"):
-        catalogue_of(collection([{}, {"colour": "red"}]))
-    with pytest.raises(DataError, match="none of 2 products has a category"):
-        catalogue_of(collection([{"title": "a"}, {"title": "b", "category_path": []}]))
+    refused(DataError, "these are no products", catalogue_of, collection([{}, {"colour": "red"}]))
+    none = collection([{"title": "a"}, {"title": "b", "category_path": []}])
+    refused(DataError, "none of 2 products has a category", catalogue_of, none)
     assert len(catalogue_of(collection([{"title": "a"}]), tree=CategoryTree([("A",)]))) == 1
 
 
@@ -112,6 +111,7 @@ def test_every_category_of_a_product_is_as_likely(shop: Catalogue) -> None:
 
 
 NAMES = ("all", "most-general", "most-specific")
+NAN = {"train": float("nan"), "test": 0.5}
 
 
 def catalogue(places: list[list[tuple[str, ...]]]) -> Catalogue:
@@ -159,8 +159,7 @@ PATHS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(tuple)
 def test_any_tree_and_any_places(products: list[list[tuple[str, ...]]], setting: str, relevance: Any) -> None:
     shop = catalogue(products)
     if not len(shop.places):
-        with pytest.raises(DataError, match="no category has a product"):
-            judge(shop, setting, relevance)
+        refused(DataError, "no category has a product", judge, shop, setting, relevance)
         return
     judged = judge(shop, setting, relevance)
     assert relevant(judged, shop) == slowly(shop, setting, relevance)
@@ -172,8 +171,7 @@ def test_texts(shop: Catalogue) -> None:
     both = ["Men > Clothing", "Women > Clothing"]
     assert category_texts(shop.tree, nodes, "path") == category_texts(shop.tree, nodes, "unique") == both
     assert category_texts(shop.tree, [shop.tree.node(DRESSES)], "unique") == ["Dresses"]
-    with pytest.raises(UsageError):
-        category_texts(shop.tree, nodes, "code")  # type: ignore[arg-type]
+    refused(UsageError, "its 'code'", category_texts, shop.tree, nodes, "code")
 
 
 def test_by_product_follows_the_id(shop: Catalogue) -> None:
@@ -217,26 +215,27 @@ def test_a_held_out_category_is_in_test_alone(shop: Catalogue, setting: str) -> 
         assert line & set(unseen.tolist())
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "error", "words"),
-    [
+def test_what_cannot_be(shop: Catalogue) -> None:
+    cases: list[tuple[str, dict[str, Any], type[DiptychError], str]] = [
         ("products", {}, UnknownNameError, "product"),
         ("given", {"seed": 1}, UsageError, "unknown key 'seed'.*known there: none"),
         ("product", {"held_out": 0.1}, UsageError, "seed, shares, together"),
-        ("product", {"shares": {"train": 0.8}}, UsageError, "do not add up"),
-        ("product", {"shares": {"train": float("nan"), "test": 0.5}}, UsageError, "do not add up"),
-        ("product", {"shares": {}}, UsageError, "do not add up"),
+        *(("product", {"shares": one}, UsageError, "do not add up") for one in ({"train": 0.8}, {}, NAN)),
         ("product", {"together": "picture"}, UsageError, "together"),
         ("product", {"shares": {"train": 0.9999, "test": 0.0001}}, DataError, "no product fell to test"),
         ("category", {"held_out": 1.0}, UsageError, "held_out: .*less than 1"),
         ("category", {"setting": "most-special"}, UsageError, "most-specific"),
-    ],
-)
-def test_what_cannot_be(
-    shop: Catalogue, kind: str, options: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        assign_splits(shop, kind, **options)
+    ]
+    for kind, options, error, words in cases:
+        refused(error, words, assign_splits, shop, kind, **options)
+    no_test = shop.subset([row for row, name in enumerate(shop.splits) if name != "test"])
+    refused(
+        DataError,
+        "0 of the 'most-specific' categories have products in test",
+        assign_splits,
+        no_test,
+        "category",
+    )
 
 
 def products(n: int, shop: Catalogue, **changed: Any) -> Catalogue:

@@ -11,7 +11,6 @@ import typer
 
 from diptych.cli.console import next_step, show, warn
 from diptych.cli.verbs import completion
-from diptych.commerce.scenes import categories
 from diptych.commerce.scenes import shop_log as shop_logs
 from diptych.commerce.scenes.products import (
     TRUTH,
@@ -120,14 +119,14 @@ def scenes(out: OutOption, options: SceneOptions) -> None:
 def products(out: OutOption, options: ProductOptions) -> None:
     """Generate a shop's products: image, title, attributes and category path, for diptych categories.
 
-    What is planted in them, and how often the best possible observer could know a category, stands in truth.json.
+    What is planted in them stands in truth.json.
 
     Examples:
         diptych data products --out shop
         diptych data products --n 500 --levels 2-4 --without-category 0.1 --out shop
     """
     folder = make_product_scenes(out.out, **dict(options))
-    show(read_product_scenes(folder).describe(), *categories.shown(read_json(folder / TRUTH)), _in(folder))
+    show(read_product_scenes(folder).describe(), _in(folder))
     name = "shop" if out.out is None else folder.name  # in the cache its name is a fingerprint
     next_step(["diptych", "categories", "train", folder, "--out", f"runs/{name}"])
 
@@ -144,7 +143,7 @@ def shop_log(out: OutOption, options: shop_logs.ShopLogOptions) -> None:
 
 
 def _in(folder: Path) -> str:
-    return f"in {folder}; what is planted and what is true of it: {folder / TRUTH}"
+    return f"in {folder}; what is planted: {folder / TRUTH}"
 
 
 class ResourceOptions(OutOption):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import MissingExtraError
@@ -20,21 +22,21 @@ def require(library: str, extra: str, purpose: str) -> Any:
         raise MissingExtraError(library.split(".")[0], extra, purpose) from None
 
 
-def lazy_names(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are used.
 
-    ``homes``: modules, and of each the names, separated by spaces. Type checkers must not see this ``__all__``.
+    They are those that it imports for type checkers, ``from MODULE import NAME as NAME``: it names them once.
     """
-    home_of = {name: module for module, names in homes.items() for name in names.split()}
     content = vars(sys.modules[package])
+    source = Path(content["__file__"]).read_text(encoding="utf-8")
+    imports = re.findall(r"^\s*from (\S+) import (\w+) as \2\b", source, re.MULTILINE)
+    home_of = {name: module for module, name in imports}
     content["__all__"] = [*home_of]
 
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        content[name] = getattr(importlib.import_module(home_of[name], package), name)
+        content[name] = getattr(importlib.import_module(home_of[name]), name)
         return content[name]
 
     return get, lambda: sorted({*content, *home_of})

@@ -125,11 +125,11 @@ class Collection:
         Args:
             options: as of the reader ``pairs``, e.g. ``skip_bad_captions=True``.
         """
-        from diptych.data.readers.pairs import numbered, read_rows
+        from diptych.data.readers.pairs import read_pairs
 
         rows = zip(map(str, images), captions, strict=True)
-        pairs = ({"image": image, "caption": text} for image, text in rows)
-        return read_rows(numbered(pairs), name, folder, **options)
+        pairs = [{"image": image, "caption": text} for image, text in rows]
+        return replace(read_pairs(pairs, folder, **options), name=name)
 
     def __post_init__(self) -> None:
         n_images, n_captions = len(self.image_ids), len(self.captions)

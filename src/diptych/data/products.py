@@ -48,8 +48,8 @@ _RESERVED = re.compile(r"CON|PRN|AUX|NUL|COM[0-9]|LPT[0-9]")  # no file of that 
 def plain_text(text: str) -> str:
     """Return one line of text: tags, scripts, styles and comments gone, entities read, white space made single blanks.
 
-    ``3 < 5`` and ``<3`` stay: a tag begins with a letter. Plain text stays as it is, so that readers and whoever reads
-    their records may both ask for it. The time is in proportion to the text, whatever a stranger wrote.
+    ``3 < 5`` and ``<3`` stay: a tag begins with a letter. Plain text stays as it is, so that it may be called
+    again. The time is in proportion to the text, whatever that holds.
     """
     for _ in range(_ROUNDS):  # "&lt;b&gt;" is a tag in some feeds, written twice
         if "<" not in text and "&" not in text and "/*" not in text:
@@ -83,8 +83,8 @@ def _without_hidden(text: str) -> str:
 def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:
     """Return the names of a category path as shops write it: ``"Home > Women > Dresses"``.
 
-    Names may hold the separator's character alone (``"A>B"`` is one name), commas and ampersands. Empty names are
-    dropped.
+    Names may hold the separator's character without blanks (``"A>B"`` is one name), commas and ampersands. Empty names
+    are dropped.
     """
     return tuple(name for part in text.split(separator) if (name := plain_text(part)))
 

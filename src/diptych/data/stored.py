@@ -95,26 +95,22 @@ class StoredWriter:
             columns.save(self._folder / Columns.marker())
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeaveOut:
-    """Choices of what is left out of what is stored."""
-
-    missing: str  # "skip" leaves out what has no image or no caption
-    skip_bad_captions: bool
-
-
+@dataclass(kw_only=True)
 class Indexer:
     """Writes what a dataset's files hold and counts what is left out."""
 
-    def __init__(self, options: LeaveOut, writer: StoredWriter) -> None:
-        self._leave_out, self._writer = options, writer
-        self._counts: Counter[str] = Counter()
-        self._first = ""
+    writer: StoredWriter
+    missing: str  # "skip" leaves out what has no image or no caption
+    skip_bad_captions: bool
+
+    def __post_init__(self) -> None:
+        self.counts = Counter[str]()
+        self.first = ""
 
     def miss(self, what: str, where: str) -> None:
         """Count something that is not there; the first is named in messages."""
-        self._counts[what] += 1
-        self._first = self._first or where
+        self.counts[what] += 1
+        self.first = self.first or where
 
     def captions(self, texts: Iterable[tuple[str, str]]) -> list[str]:
         """Return the captions of an image, of texts and their names, without bad ones where that was asked for."""
@@ -123,14 +119,14 @@ class Indexer:
             try:
                 captions.append(checked_caption(text, name))
             except CaptionError:
-                if not self._leave_out.skip_bad_captions:
+                if not self.skip_bad_captions:
                     raise
-                self._counts["empty captions left out"] += 1
+                self.counts["empty captions left out"] += 1
         return captions
 
     def note(self, *kinds: str) -> None:
         """Say how many of each kind were left out."""
-        self._writer.notes += [f"{self._counts[kind]:,} {kind}" for kind in kinds if self._counts[kind]]
+        self.writer.notes += [f"{self.counts[kind]:,} {kind}" for kind in kinds if self.counts[kind]]
 
 
 class Stored:

@@ -9,22 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".evaluate": "SparseMeasures measure_sparsified",
-        ".expansion": "expand",
-        ".explain": "Contribution explain_match in_words readable top_terms",
-        ".measures": "exact_at faithfulness flops nonzeros semantic_at",
-        ".options": "SparsifyOptions sparsify_options",
-        ".sparsified": "NamedSparse SparseEncoder SparseFolder SparsifiedCollection sparsify_collection",
-        ".sparsifier": "Sparsifier",
-        ".static": "StaticEmbedding",
-        ".task": "PairedRows",
-        ".training": "train_sparsifier",
-        ".vocabulary": "TermVocabulary",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 if TYPE_CHECKING:
     from diptych.sparse.evaluate import SparseMeasures as SparseMeasures

@@ -6,20 +6,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".claims": "Claim judge",
-        ".compare": "compare judged_in_the_paper",
-        ".evidence": "Evidence Figure Trajectory",
-        ".plan": "Choices",
-        ".published": "cell_verdict published_papers published_table",
-        ".results": "Entry Measurement Results collect",
-        ".runner": "run_study",
-        ".sources": "Subject",
-        ".study": "STUDIES Column Row Setting Study",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 # A module has the same name: whoever imports that first would get it instead.
 from diptych.studies.compare import compare as compare  # noqa: E402

@@ -1,14 +1,9 @@
 """Formulas: comparisons of a study's numbers, decided as far as their errors allow.
 
-A formula is arithmetic over places, ``[row: column]``, with one comparison or a chain of them::
-
-    [ltd-constraint] > [baseline]
-    0.98 <= [mvn: rsum] / [vse: rsum] <= 1.02
-    mean([ltd-dual: $recalls]) <= 1.02 * mean([baseline: $recalls])
-
-``[row]`` is of the column that is asked about; ``$name`` stands for all members of a list, as arguments of a function;
-``$name-but-member`` leaves one out;
-``[row: column | 640]`` is 640 where there is no such number, ``[row@source]`` a row of other evidence.
+A formula is arithmetic over places, ``[row: column]``, with one comparison or a chain of them:
+``0.98 <= [mvn: rsum] / [vse: rsum] <= 1.02``. ``[row]`` is of the column that is asked about; ``$name`` stands for all
+members of a list, as arguments of a function, and ``$name-but-member`` leaves one out; ``[row: column | 640]`` is 640
+where there is no such number, ``[row@source]`` a row of other evidence.
 """
 
 from __future__ import annotations

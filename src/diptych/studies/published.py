@@ -1,12 +1,7 @@
 """The papers' numbers as data: every printed cell with what it was measured on, and when it counts as reproduced.
 
-One TOML file per paper in ``papers/``, see docs/studies.md; ``sd`` are printed deviations, ``variance`` variances.
-
-A measured mean is ``reproduced`` within 5 % of the printed value (Hendriksen et al., 2023), or within two standard
-deviations over seeds (Bleeker and de Rijke, 2022), or printed alike where the table says how it rounds, or on the side
-of a printed bound that it says; ``close`` within 10 %. Only a number of the printed one's own dataset, split and
-gallery, in a setting of the paper's own training, gets such a verdict; any other is ``other data`` or ``other
-training``. Weights and vectors that a user gives are taken for what they are called.
+The rules of verdicts are those of docs/studies.md, "Verdicts": within 5 % of the printed value (Hendriksen et al.,
+2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
 """
 
 from __future__ import annotations

@@ -1,18 +1,7 @@
 """Studies: the tables and figures of papers, as their files in ``papers/`` declare them.
 
-A paper's file holds what it prints (:mod:`diptych.studies.published`), and what is run::
-
-    [lists]                          names for ``$name`` in rows, columns and formulas
-    [notes]                          notes that several studies share, by name
-    [recipes.NAME]                   a recipe, ``like`` another one ``without`` some keys, and what is changed
-    [settings.NAME]                  how all rows are trained and measured: published, paper, data or quick
-    [rows.NAME]                      one thing that is trained, given or counted
-    [defaults]                       what all studies of the file have
-    [studies.NAME]                   which rows are measured how, and compared with which printed tables; ``on``,
-                                     ``about``, ``where``, ``in``, ``each``, ``measured`` are its claims'
-    [studies.NAME.claims.NAME]       what the text says the numbers show
-
-``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value.
+What such a file holds stands in docs/studies.md, "Adding a study". ``each = { v = [...] }`` makes one row or claim
+of every combination; ``{v}`` in its texts is the value.
 """
 
 from __future__ import annotations

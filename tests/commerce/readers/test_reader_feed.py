@@ -117,7 +117,6 @@ def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
     found = read_collection(write(tmp_path, "\n".join(lines), "feed.csv")).divided()
     assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
     assert attributes_of(found.records[0]) == (("Bulb", "E14"), ("Size, all", "Height"))
-    assert found.records[0]["further_picture_addresses"] == ("https://a", "https://b")
     for start in range(0, 200, 10):  # variants of a model are never in two splits
         assert len(set(found.splits[start : start + 10])) == 1
     assert len(found.split_sizes) > 1

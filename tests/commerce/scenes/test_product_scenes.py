@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.commerce.scenes.categories import SHOP, WORDS, grow
 from diptych.commerce.scenes.products import (
     PRODUCTS,
+    SHOP,
+    WORDS,
+    grow,
     make_product_scenes,
     product_scenes,
     read_product_scenes,
@@ -95,7 +97,7 @@ def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:
     lines = (made / PRODUCTS).read_text().splitlines()
     for last, message in (
         *(([], "holds 3 products, 4 expected"), ([lines[3][:-20]], "line 4 is not JSON")),
-        *((["[]"], "is not as it was made"), (['{"id": "p000003"}'], "is not as it was made")),
+        *((["[]"], "is corrupt"), (['{"id": "p000003"}'], "is corrupt")),
     ):
         (made / PRODUCTS).write_text("\n".join([*lines[:3], *last]) + "\n")
         refused(DataError, message, read_product_scenes, made)

@@ -41,8 +41,8 @@ class Catalogue:
     @cached_property
     def place(self) -> np.ndarray:
         """(n,) int64: each product's first place, -1 for one without a category."""
-        first = np.full(len(self), -1, dtype=np.int64)
         some = np.diff(self.place_start) > 0
+        first = np.full(len(self), -1, dtype=np.int64)
         first[some] = self.places[self.place_start[:-1][some]]
         return first
 
@@ -62,10 +62,9 @@ class Catalogue:
 
     def split(self, name: str) -> Catalogue:
         """Return the products of split ``name``; the tree stays whole."""
-        rows = [row for row, own in enumerate(self.splits) if own == name]
-        if not rows:
+        if name not in self.splits:
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
-        return self if len(rows) == len(self) else self.subset(rows)
+        return self.subset([row for row, own in enumerate(self.splits) if own == name])
 
     def subset(self, rows: Sequence[int] | np.ndarray) -> Catalogue:
         """Return the products ``rows``, in that order; the tree stays whole."""
@@ -80,7 +79,7 @@ class Catalogue:
     def fingerprint(self) -> str:
         """Of ids, titles, attributes, tree and places; images' bytes are not read."""
         lists = (self.ids, self.titles, self.attributes, map(int, self.place_start), map(int, self.places))
-        return fingerprint(self.tree.fingerprint, *(iter(one) for one in lists))
+        return fingerprint(self.tree.fingerprint, *map(iter, lists))
 
     def describe(self) -> str:
         """Return one line: sizes, what is missing, the tree."""
@@ -113,12 +112,10 @@ def nodes_on_paths(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
 
     Ascending is from the root on where a product has one path, since parents have smaller numbers.
     """
-    tree, n = catalogue.tree, len(catalogue)
-    lineage = tree.lineage[catalogue.places]
+    size, n = max(1, len(catalogue.tree)), len(catalogue)
+    lineage = catalogue.tree.lineage[catalogue.places]
     product = np.repeat(np.arange(n), np.diff(catalogue.place_start))[:, None]
-    # Paths of one product share what they have in common.
-    pairs = distinct((product * max(1, len(tree)) + lineage)[lineage >= 0])
-    product, nodes = np.divmod(pairs, max(1, len(tree)))
+    product, nodes = np.divmod(distinct((product * size + lineage)[lineage >= 0]), size)
     return starts(np.bincount(product, minlength=n)), nodes
 
 
@@ -154,9 +151,8 @@ def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
     """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
     if setting == "all":
         return np.unique(nodes_on_paths(catalogue)[1])
-    return np.unique(
-        catalogue.places if setting == "most-specific" else catalogue.tree.root[catalogue.places]
-    )
+    places, is_general = catalogue.places, setting == "most-general"
+    return np.unique(catalogue.tree.root[places] if is_general else places)
 
 
 Relevance = Literal["label", "path"]
@@ -195,13 +191,13 @@ def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", se
     if not len(products):
         message = f"{catalogue.name}: no category has a product, out of {len(catalogue):,} products"
         raise DataError(message, "give products with categories")
-    if relevance == "label":
-        pairs, nodes, queries = np.arange(len(products)), labels[products], np.unique(labels[products])
-    else:
+    pairs, nodes = np.arange(len(products)), labels[products]
+    queries = np.unique(nodes)
+    if relevance == "path":
         start, nodes = nodes_on_paths(catalogue)
         queries = query_nodes_of(catalogue, setting)
-        pairs = np.repeat(np.cumsum(labels >= 0) - 1, np.diff(start))[np.isin(nodes, queries)]
-        nodes = nodes[np.isin(nodes, queries)]
+        among = np.isin(nodes, queries)
+        pairs, nodes = np.repeat(np.cumsum(labels >= 0) - 1, np.diff(start))[among], nodes[among]
     texts, of_no_product = np.searchsorted(queries, nodes), np.full(len(queries), -1)
     truth = GroundTruth.from_pairs(pairs, texts, len(products), len(queries), of_no_product)
     answered = truth.i2t.counts > 0

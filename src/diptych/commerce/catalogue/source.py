@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,10 +10,10 @@ from pydantic import field_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
-from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of, tree_content
-from diptych.core.errors import DataError, UsageError
+from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of
+from diptych.core.errors import UsageError
 from diptych.core.options import parameter, parse_values
-from diptych.core.table import Cell, Table
+from diptych.core.table import Table
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
 
@@ -28,15 +27,12 @@ class SortedData(DataSource):
     """Options of products and of the tree that they are sorted into; enough to read them again from anywhere."""
 
     data: Path | None = parameter(
-        None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
+        None, "Other products than the run was trained on.", argument=True, metavar="DATA"
     )
     taxonomy: Path | None = parameter(None, "The category tree, where it is another file.")
     taxonomy_format: str | None = parameter(None, "Its format, if it is not recognised.", names=_TAXONOMIES)
     unknown: UnknownPath = parameter(
-        "error",
-        "error, add or none, for categories that --taxonomy lacks.",
-        "--unknown-paths",
-        metavar="RULE",
+        "error", "error, add or none: categories that --taxonomy lacks.", "--unknown-paths", metavar="RULE"
     )
 
     @field_validator("data", "images", "taxonomy")
@@ -47,8 +43,6 @@ class SortedData(DataSource):
     def collection(self) -> Collection:
         from diptych.data import read_collection
 
-        if not self.reader and not Path(str(self.data)).exists():
-            raise DataError(f"{self.data} does not exist", "check the path")
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:
@@ -62,12 +56,7 @@ class SortedData(DataSource):
 class ProductData(SortedData):
     """Options of the products that a model is trained or measured on, and of their splits."""
 
-    data: Path = parameter(
-        ...,
-        "Products: a folder or file (diptych data products, XMarket, a feed, …).",
-        argument=True,
-        metavar="DATA",
-    )
+    data: Path = parameter(..., "Products: generated, XMarket, a feed, …", argument=True, metavar="DATA")
     attribute_form: AttributeForm = parameter("named", "named (colour: red) or values (red).", metavar="FORM")
     split_by: Literal["given", "product", "category"] | None = parameter(
         None, "given, product or category.", default="given, else product"
@@ -80,11 +69,10 @@ class ProductData(SortedData):
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
-        form, unknown = self.attribute_form, self.unknown
-        collection = self.collection()
-        if self.split_by in (None, "given"):
-            collection = collection.divided()
-        found = catalogue_of(collection, tree=self.tree(), attribute_form=form, unknown=unknown)
+        given = self.split_by in (None, "given")
+        collection = self.collection().divided() if given else self.collection()
+        how: dict[str, Any] = {"attribute_form": self.attribute_form, "unknown": self.unknown}
+        found = catalogue_of(collection, tree=self.tree(), **how)
         kind = self.split_by or ("given" if "test" in found.split_sizes else "product")
         return assign_splits(found, kind, **nested)
 
@@ -108,19 +96,16 @@ def validation_part(catalogue: Catalogue) -> Catalogue | None:
 def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
     """Return the products of the split ``train`` and of the splits ``more``, which all must be there."""
     sizes = catalogue.split_sizes
-    for name in ("train", *more):
-        if name not in sizes:
-            message = f"{catalogue.name} has no split called {name}, only {', '.join(sizes)}"
-            raise UsageError(message, "make one with --split-by product")
+    if missing := [name for name in ("train", *more) if name not in sizes]:
+        message = f"{catalogue.name} has no split called {missing[0]}, only {', '.join(sizes)}"
+        raise UsageError(message, "make one with --split-by product")
     return [catalogue.split(name) for name in ("train", *more)]
 
 
 class TreeOptions(SortedData, OutOption):
     """Options of the tree that is described; --out writes it as JSON."""
 
-    data: Path = parameter(
-        ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
-    )
+    data: Path = parameter(..., "A taxonomy's file, or products.", argument=True, metavar="FILE|DATA")
     format: str | None = parameter(None, "The file's format, where it is not recognised.", names=_TAXONOMIES)
     option: list[str] = parameter([], "KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
 
@@ -128,62 +113,61 @@ class TreeOptions(SortedData, OutOption):
     def is_file(self) -> bool:
         """Return whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
         of_products = any((self.images, self.reader, self.reader_option, self.taxonomy))
-        if of_products and (self.format or self.option):
+        of_file = bool(self.format or self.option)
+        if of_products and of_file:
             message = "--format and --option are of a taxonomy's file, the other options of products"
             raise UsageError(message, "give one kind")
-        if of_products or self.format or self.option:
-            return not of_products
-        return not has_own_format(self.data) and recognised_format(self.data) is not None
+        own = of_products or of_file or has_own_format(self.data)
+        return of_file if own else recognised_format(self.data) is not None
 
 
 _SHOWN = 10
 
 
 def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
-    """Return what is shown of a tree, and its JSON."""
+    """Return what is shown of a tree, and its JSON, which the format ``written`` reads."""
     shown: list[Table | str] = []
     counts: dict[str, np.ndarray] = {}
     found: Any
     if options.is_file:
         found = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
         tree = found.tree
-        about: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
+        content: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
     else:
         found = options.catalogue()
-        tree, about = found.tree, {"name": found.name, "products": len(found)}
-        itself, below = (
-            np.bincount(of, minlength=len(tree)) for of in (found.places, nodes_on_paths(found)[1])
-        )
+        tree, content = found.tree, {"name": found.name, "products": len(found)}
+        itself = np.bincount(found.places, minlength=len(tree))
+        below = np.bincount(nodes_on_paths(found)[1], minlength=len(tree))
         counts = {"products": itself, "products_with_those_below": below}
         largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN].tolist() if itself[node]]
-        rows = [_cells(tree.text(node), itself[node], below[node]) for node in largest]
-        shown.append(Table("the largest categories", ("category", "products", "with those below"), rows))
+        rows = [(tree.text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
+        shown.append(
+            Table.of("the largest categories", "", ("category", "products", "with those below"), rows)
+        )
         if empty := int((below == 0).sum()):
             shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
-        sorted_in = (found.place >= 0).sum()
-        if len(tree) > 1 and itself.max() >= sorted_in / 2 > 0:
-            name, share = tree.text(int(itself.argmax())), itself.max() / sorted_in
-            shown.append(
-                f"note: {name!r} holds {share:.0%} of the products; measures are means over categories"
-            )
-    shape, lines = shape_of(tree), [f"note: {note}" for note in found.notes]
-    if single := shape["only_children"]:
-        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
-    content = about | {"notes": list(found.notes)} | tree_content(tree, counts)
-    return [found.describe(), *_shape_tables(shape), *lines, *shown], content
-
-
-def _shape_tables(shape: Mapping[str, Any]) -> list[Table]:
+        share = itself.max() / max(1, (found.place >= 0).sum())
+        if len(tree) > 1 and share >= 0.5:
+            what = f"{tree.text(largest[0])!r} holds {share:.0%} of the products"
+            shown.append(f"note: {what}; measures are means over categories")
+    shape = shape_of(tree)
+    content |= {"notes": list(found.notes), "fingerprint": tree.fingerprint, "shape": shape, "categories": []}
+    for node, path in enumerate(tree.paths):
+        code = {"id": tree.codes[path]} if path in tree.codes else {}
+        numbers = {name: int(of[node]) for name, of in counts.items()}
+        content["categories"].append({"path": list(path), **code, **numbers})
+    levels = [
+        [f"{value:,.1f}" if key == "mean_children" else f"{value:,}" for key, value in one.items()]
+        for one in shape["levels"]
+    ]
     columns = ("level", "categories", "without children", "children of one, at most", "on average")
-    rows = [[*_cells(*list(one.values())[:-1]), Cell.number(one["mean_children"])] for one in shape["levels"]]
-    tables = [Table("levels", columns, rows, after="on average: of the categories that have children")]
+    first = [Table.of("levels", "on average: of the categories that have children", columns, levels)]
     if shared := shape["shared"]:
         caption = f"names that stand in several places ({len(shared):,})"
         after = "a category is known by its whole path, which is its query where its name is not unique"
-        named = [_cells(*one) for one in [*shared.items()][:_SHOWN]]
-        tables.append(Table(caption, ("name", "categories"), named, after=after))
-    return tables
-
-
-def _cells(*values: Any) -> list[Cell]:
-    return [Cell(one, words=True) if isinstance(one, str) else Cell.number(int(one), 0) for one in values]
+        names = [(name, f"{count:,}") for name, count in [*shared.items()][:_SHOWN]]
+        first.append(Table.of(caption, after, ("name", "categories"), names))
+    lines = [f"note: {note}" for note in found.notes]
+    if single := shape["only_children"]:
+        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
+    return [found.describe(), *first, *lines, *shown], content

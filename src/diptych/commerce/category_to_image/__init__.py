@@ -9,23 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".evaluation": "evaluate_models",
-        ".features": "FeatureMaker learning_texts",
-        ".filling": "Filler calibrate candidate_nodes reliability_of",
-        ".measuring": "measure_ranker",
-        ".model": "CategoryProductModel category_product_loss",
-        ".options": "TrainOptions",
-        ".picking": "Picks pick",
-        ".rankers": "RANKERS Ranker",
-        ".results": "ModelsEvaluation",
-        ".runs": "CategoryRun",
-        ".trained": "TrainedModel",
-        ".training": "train",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".auditing": "audit",
-        ".described": "describe",
-        ".evaluation": "Evaluation evaluate",
-        ".features": "make_features open_features",
-        ".scoring": "Scorer train",
-        ".sessions": "sessionise",
-        "diptych.commerce.logs": "Log ingest",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 if TYPE_CHECKING:
     from diptych.commerce.logs import Log as Log

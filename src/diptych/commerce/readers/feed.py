@@ -22,74 +22,14 @@ from diptych.core.reading import beginning_of, file_errors, open_bytes
 from diptych.data.collection import Collection
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import split_path
-from diptych.data.readers.contract import choice, listing, looks, matching, reader
-from diptych.data.readers.products import (
-    Duplicates,
-    Missing,
-    ProductGathering,
-    files_in,
-    picture_folder,
-    short_text,
-)
+from diptych.data.readers.contract import choice, first_folder, listing, looks, matching, reader
+from diptych.data.readers.products import Duplicates, Missing, ProductGathering, short_text
 
 Row = tuple[str, dict[str, list[str]]]  # where a product is, and its values by plain column names
 
 _ITEMS = ("item", "entry")
 _BLOCK, _MAX_ITEM, _MAX_DEPTH = 1 << 16, 1 << 22, 32  # bytes, bytes, elements in each other
 _PROLOG = re.compile(r"(?>\s|<\?.*?\?>|<!--.*?-->)*+<(?!!)", re.DOTALL)
-
-
-def _local(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-def _values(item: Element) -> dict[str, list[str]]:
-    """Return the texts of an item's elements; parts, such as a detail's section, name and value, joined by colons."""
-    values: dict[str, list[str]] = {}
-    for one in item:
-        texts = ["".join(part.itertext()).strip() for part in one] or [(one.text or "").strip()]
-        value = one.get("href") if _local(one) == "link" and one.get("href") else ":".join(texts)
-        if value:
-            values.setdefault(plain_column(_local(one)), []).append(value)
-    return values
-
-
-def _xml_rows(file: Path) -> Iterator[Row]:
-    """Yield the items of RSS or Atom, one at a time.
-
-    A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
-    """
-    if _start(file) and not _PROLOG.match(_start(file).replace("\0", "")):
-        wrong = "no element begins it, or the document declares a type or entities of its own"
-        fix = "feeds need no declaration, which may unpack to anything or read other files: take it out"
-        raise DataError(f"{file.name}: {wrong}", fix)
-    parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
-    path: list[Element] = []
-    number = n_bytes = 0
-    with file_errors(file, DataError), open_bytes(file) as handle:
-        while block := handle.read(_BLOCK):
-            parser.feed(block)
-            n_bytes += len(block)
-            events: Any = parser.read_events()
-            for event, element in events:
-                if event == "start":
-                    path.append(element)
-                    if len(path) > _MAX_DEPTH:
-                        what = f"{file.name}: elements are nested more than {_MAX_DEPTH} deep"
-                        raise DataError(what, "it is no feed")
-                    continue
-                path.pop()
-                if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
-                    number, n_bytes = number + 1, 0
-                    yield f"{file.name}, item {number}", _values(element)
-                    for above in path:
-                        above.clear()
-            if n_bytes > _MAX_ITEM:
-                what = f"{file.name}: item {number + 1} is longer than {_MAX_ITEM:,} bytes"
-                raise DataError(what, "fetch the file again")
-        parser.close()
-
-
 _FEED = re.compile(r"<(?:\w+:)?(?:rss|feed|rdf)\b", re.IGNORECASE)
 _TELLING = {"link", "image_link", "product_type", "google_product_category"}
 
@@ -116,20 +56,64 @@ def _is_feed(file: Path) -> bool:
     return {"id", "title"} <= columns and bool(columns & _TELLING)
 
 
-def _rows(
+def _local(element: Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _values(item: Element) -> dict[str, list[str]]:
+    """Return the texts of an item's elements; parts, such as a detail's section, name and value, joined by colons."""
+    values: dict[str, list[str]] = {}
+    for one in item:
+        texts = ["".join(part.itertext()).strip() for part in one] or [(one.text or "").strip()]
+        value = one.get("href") if _local(one) == "link" and one.get("href") else ":".join(texts)
+        if value:
+            values.setdefault(plain_column(_local(one)), []).append(value)
+    return values
+
+
+def _xml_rows(file: Path) -> Iterator[Row]:
+    """Yield the items of RSS or Atom, one at a time.
+
+    A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
+    """
+    if _start(file) and not _PROLOG.match(_start(file).replace("\0", "")):
+        wrong = "no element begins it, or the document declares a type or entities of its own"
+        raise DataError(f"{file.name}: {wrong}", "feeds need no declaration: take it out")
+    parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
+    path, number, n_bytes = list[Element](), 0, 0
+    with file_errors(file, DataError), open_bytes(file) as handle:
+        while block := handle.read(_BLOCK):
+            parser.feed(block)
+            n_bytes += len(block)
+            events: Any = parser.read_events()
+            for event, element in events:
+                if event == "start":
+                    path.append(element)
+                    continue
+                path.pop()
+                if _local(element) in _ITEMS and not any(_local(one) in _ITEMS for one in path):
+                    number, n_bytes = number + 1, 0
+                    yield f"{file.name}, item {number}", _values(element)
+                    for above in path:
+                        above.clear()
+            if n_bytes > _MAX_ITEM or len(path) > _MAX_DEPTH:
+                most = f"{_MAX_ITEM:,} bytes, or nested more than {_MAX_DEPTH} deep"
+                raise DataError(
+                    f"{file.name}: item {number + 1} is longer than {most}", "fetch the file again"
+                )
+        parser.close()
+
+
+def _table_rows(
     file: Path, counts: Counter[str], encoding: str, delimiter: str | None, quotes: bool, skip: bool
 ) -> Iterator[Row]:
-    if _is_xml(file):
-        yield from _xml_rows(file)
-        return
     table = DelimitedTable(file, encoding, delimiter, quotes)
     names = [plain_column(name) for name in table.columns]
     for line, fields in table.rows():
         if len(fields) != len(names):
             if not skip:
-                fix = "correct the line, or leave such lines out with --reader-option skip_bad_lines=true"
                 wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
-                raise DataError(wrong, fix)
+                raise DataError(wrong, "correct it, or leave it out with --reader-option skip_bad_lines=true")
             counts["lines with more or fewer fields than columns left out"] += 1
             continue
         values: dict[str, list[str]] = {}
@@ -181,16 +165,13 @@ _FIRST = 1000
 def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[str, Any]:
     attributes = {name: [short_text(one) for one in values[name]] for name in _ATTRIBUTES if name in values}
     for detail in (one for field in values.get("product_detail", ()) for one in _values_in(field)):
-        parts = [short_text(part) for part in detail.split(":")]  # section:name:value, or name:value
-        name, value = (parts[0], parts[1:]) if len(parts) == 2 else (parts[1 % len(parts)], parts[2:])
-        if name and value:
-            attributes.setdefault(name, []).append(":".join(value))
-    more = [one for field in values.get("additional_image_link", ()) for one in _values_in(field)]
+        parts = ["", *map(short_text, detail.split(":", 2))][-3:]  # section:name:value, or name:value
+        if len(parts) == 3 and parts[1] and parts[2]:
+            attributes.setdefault(parts[1], []).append(parts[2])
     return {
         "title": short_text(values.get("title", [""])[0]),
         "attributes": attributes,
         "picture_address": next(iter(values.get("image_link", ())), ""),
-        "further_picture_addresses": tuple(more),
         **{name: short_text(values[name][0]) for name in keep if name in values},
     }
 
@@ -200,13 +181,6 @@ def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[st
     "a shop's product feed (CSV, TSV, RSS or Atom): id, title, image_link, product_type, brand, color, …",
     *_FILES,
     claims=looks(_is_feed),
-    images="folder of images (default: images/ beside the feed)",
-    categories="product_type or google (default: product types, where there are any)",
-    taxonomy="file with the paths of category ids",
-    separator="between the names of a product type",
-    keep="further columns that records keep, e.g. price,link",
-    delimiter="comma, tab, semicolon or bar (recognised)",
-    quotes="whether fields may stand in double quotes",
 )
 def read_feed(
     path: Path | str,
@@ -225,48 +199,48 @@ def read_feed(
     skip_bad_lines: bool = False,
 ) -> Collection:
     """Read a product feed as products with a title, attributes and category paths."""
-    if categories is not None:
-        choice("categories", categories, _KINDS)
+    choice("categories", categories or "google", _KINDS)
     if not separator.strip():
         raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     kept = [plain_column(one) for one in str(keep).split(",") if one.strip()]
     if set(kept) & _OWN:
-        fix = f"other columns than {', '.join(sorted(_OWN))}, which records have"
-        raise UsageError(f"keep is {keep!r}", fix)
+        raise UsageError(f"keep is {keep!r}", f"records have {', '.join(sorted(_OWN))} of their own")
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)
     found = [path] if path.is_file() else list(filter(_is_feed, matching(path, listing(path), _FILES)))
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise DataError(f"one product feed expected in {path}, found: {names}", "name it with --data")
-    file = found[0]
-    if not _is_xml(file) and "id" not in (columns := _columns(file)):
+    (file,) = found
+    if not (is_xml := _is_xml(file)) and "id" not in (columns := _columns(file)):
         raise UsageError(f"{file} has no column id", f"its columns: {', '.join(sorted(columns)) or 'none'}")
-    how = (str(encoding), delimiter, quotes, skip_bad_lines)
+
+    def rows(counts: Counter[str]) -> Iterator[Row]:
+        how = (str(encoding), delimiter, quotes, skip_bad_lines)
+        return _xml_rows(file) if is_xml else _table_rows(file, counts, *how)
+
     if categories is None:
-        first = islice(_rows(file, Counter(), *how), _FIRST)
-        categories = "product_type" if any("product_type" in values for _, values in first) else "google"
-    ids = None if taxonomy is None else read_taxonomy(taxonomy).tree.codes
-    if ids is not None and not ids:
+        has_types = any("product_type" in values for _, values in islice(rows(Counter()), _FIRST))
+        categories = "product_type" if has_types else "google"
+    codes = {} if taxonomy is None else read_taxonomy(taxonomy).tree.codes
+    if taxonomy is not None and not codes:
         raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
-    paths_by_id = {code: names for names, code in (ids or {}).items()}
+    path_of = {code: names for names, code in codes.items()}
+    lacks = "without a path: name the taxonomy with --reader-option taxonomy=FILE"
 
     def paths_of(text: str) -> list[tuple[str, ...]]:
         if categories == "product_type":
             return paths_in(text, separator)
         if not text.isdigit():
             return paths_in(text)[:1]
-        if text not in paths_by_id:
-            without = "without a path: name the taxonomy with --reader-option taxonomy=FILE"
-            gathered.counts[
-                f"category ids {without if ids is None else 'that the taxonomy does not have'}"
-            ] += 1
-        return [paths_by_id[text]] if text in paths_by_id else []
+        why = lacks if taxonomy is None else "that the taxonomy does not have"
+        gathered.counts[f"category ids {why}"] += text not in path_of
+        return [path_of[text]] if text in path_of else []
 
-    for where, values in track(_rows(file, gathered.counts, *how), "reading products", unit="products"):
+    for where, values in track(rows(gathered.counts), "reading products", unit="products"):
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
         name, group = (" ".join(values.get(key, [""])[0].split()) for key in ("id", "item_group_id"))
         gathered.product(name, _record(values, kept) | {"category_paths": paths}, where, short_text(group))
-    folder = picture_folder(images, file.parent)
+    folder = first_folder(images, (), "--images") or file.parent / "images"
     note = f"{len(gathered.items):,} products; categories are of the column {_KINDS[categories]}"
-    return gathered.products(Path(file.name.removesuffix(".gz")).stem, folder, files_in(folder), [note])
+    return gathered.products(Path(file.name.removesuffix(".gz")).stem, folder, [note])

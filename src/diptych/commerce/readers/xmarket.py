@@ -23,22 +23,10 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
 from diptych.data.collection import Collection
 from diptych.data.products import split_path
-from diptych.data.readers.contract import choice, listing, matching, reader
-from diptych.data.readers.products import (
-    Duplicates,
-    Missing,
-    ProductGathering,
-    files_in,
-    picture_folder,
-    short_text,
-)
+from diptych.data.readers.contract import choice, first_folder, listing, matching, reader
+from diptych.data.readers.products import Duplicates, Missing, ProductGathering, short_text
 
-MAX_DEPTH = 32  # lists and dicts within each other; deeper lines are refused
 MAX_LITERAL = 1 << 20  # characters of a line that is not JSON: a literal takes some hundred times its length
-
-# A text that does not end is taken to the end of the line: what matches nothing would be tried from each of its quotes.
-_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?""")
-_BRACKETS = re.compile(r"[\[\]{}()]")
 
 
 def parse_line(line: str, where: str) -> Any:
@@ -46,14 +34,9 @@ def parse_line(line: str, where: str) -> Any:
 
     A literal is texts, numbers, True, False and None in lists, tuples and dicts; nothing is evaluated.
     """
-    depth = 0
-    for found in _BRACKETS.finditer(_TEXT.sub("0", line)):
-        depth += 1 if found[0] in "[{(" else -1
-        if depth > MAX_DEPTH:
-            raise DataError(f"{where} is nested more than {MAX_DEPTH} deep", "fetch the file again")
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         wrong = f"{where} is neither JSON ({error}) nor a Python literal"
     if len(line) > MAX_LITERAL:
         raise DataError(f"{wrong}, for which {len(line):,} characters are too long", "fetch the file again")
@@ -73,26 +56,22 @@ _CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(|\{[^{}:;]*[:;][^{
 _RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each attribute in a dict, or of each text in a list, all under one name."""
-    for key, given in value.items() if isinstance(value, Mapping) else [("feature", value or ())]:
-        yield from ((str(key), one) for one in (given if isinstance(given, list | tuple) else (given,)))
-
-
 def _attributes(
     record: Mapping[str, Any], parts: Sequence[str], counts: Counter[str]
 ) -> dict[str, list[str]]:
     """Return the attributes of a product without those that name its category, reviews, ids, dates, and code."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        for raw_name, raw in _pairs(record.get(ATTRIBUTES[part])):
-            name = short_text(raw_name).strip(" :")
-            is_code = isinstance(raw, Mapping | list | tuple) or _CODE.search(str(raw)) is not None
-            value = "" if is_code else short_text(raw).strip(" :")
-            if is_code or (value and name and (name.lower() in _LEFT_OUT or _RANK.search(value))):
-                counts["values that are ranks, reviews, ids, dates or code are no attributes"] += 1
-            elif value and name and value not in (values := found.setdefault(name, [])):
-                values.append(value)
+        given = record.get(ATTRIBUTES[part]) or {}
+        for key, values in given.items() if isinstance(given, Mapping) else [("feature", given)]:
+            name = short_text(key).strip(" :")
+            for raw in values if isinstance(values, list | tuple) else (values,):
+                is_code = isinstance(raw, Mapping | list | tuple) or _CODE.search(str(raw)) is not None
+                value = "" if is_code else short_text(raw).strip(" :")
+                if is_code or (value and name and (name.lower() in _LEFT_OUT or _RANK.search(value))):
+                    counts["values that are ranks, reviews, ids, dates or code are no attributes"] += 1
+                elif value and name and value not in found.setdefault(name, []):
+                    found[name].append(value)
     return found
 
 
@@ -103,17 +82,18 @@ def _largest_picture(given: Any) -> str:
             given = json.loads(given)
         except (ValueError, RecursionError):
             return ""
-    if not isinstance(given, Mapping):
-        given = dict.fromkeys(map(str, given if isinstance(given, list | tuple) else [given]))
+    sizes = given if isinstance(given, Mapping) else {}
+    addresses = given if isinstance(given, Mapping | list | tuple) else [given]
 
     def area(address: str) -> float:
         try:
-            height, width = given[address]
+            height, width = sizes[address]
             return float(height) * float(width)
-        except (TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             return 0.0
 
-    known = [one for one in map(str, given) if one.strip().lower().startswith(("http://", "https://"))]
+    texts = (one for one in addresses if isinstance(one, str))
+    known = [one for one in texts if one.strip().lower().startswith(("http://", "https://"))]
     return max(known, key=area, default="").strip()
 
 
@@ -126,27 +106,25 @@ def _path_in(given: Any) -> tuple[str, ...]:
 
 
 _PATTERNS = ("metadata_[a-z][a-z]_*.json", "metadata_[a-z][a-z]_*.json.gz")
-_DEFAULT = "overview,details"
 
 
 def _files(path: Path, market: str | None, categories: str | None) -> tuple[str, list[Path]]:
     """Return the market, and its files; of a file that is there both ways, the unpacked one."""
-    found: dict[tuple[str, str], Path] = {}
+    found: dict[str, dict[str, Path]] = {}  # by market and category
     for file in matching(path, listing(path), _PATTERNS):
         _, code, category = file.name.partition(".")[0].split("_", 2)
-        found.setdefault((code, category), file)
-    markets, known = sorted({key[0] for key in found}), sorted({key[1] for key in found})
+        found.setdefault(code, {}).setdefault(category, file)
     if not found:
         raise DataError(f"{path} has no metadata_MARKET_CATEGORY.json.gz", "fetch the files of metadata")
-    if market is None and len(markets) > 1:
+    if market is None and len(found) > 1:
         fix = "the same product may be in several: choose one with --reader-option market=us"
-        raise UsageError(f"{path} has {len(markets)} markets: {', '.join(markets)}", fix)
-    market = str(market or markets[0])
-    choice("market", market, markets)
-    chosen = known if categories is None else [one.strip() for one in str(categories).split(",")]
+        raise UsageError(f"{path} has {len(found)} markets: {', '.join(sorted(found))}", fix)
+    market = str(market or next(iter(found)))
+    choice("market", market, sorted(found))
+    chosen = found[market] if categories is None else [one.strip() for one in str(categories).split(",")]
     for category in chosen:
-        choice("categories", category, known)
-    return market, [found[market, one] for one in sorted(chosen) if (market, one) in found]
+        choice("categories", category, sorted(found[market]))
+    return market, [found[market][one] for one in sorted(chosen)]
 
 
 def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -170,17 +148,13 @@ def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str
     "xmarket",
     "XMarket: metadata_MARKET_CATEGORY.json.gz, one file or a folder of them, images by address",
     *_PATTERNS,
-    images="folder of images (default: images/ beside the files)",
-    market="two letters, where a folder has several",
-    categories="names of files to read, separated by commas (default: all)",
-    attributes="of overview, details and features, or all",
 )
 def read_xmarket(
     path: Path | str,
     images: Path | str | None = None,
     market: str | None = None,
     categories: str | None = None,
-    attributes: str = _DEFAULT,
+    attributes: str = "overview,details",
     missing: Missing = "none",
     duplicates: Duplicates = "merge",
     validation: float = 0.15,
@@ -196,8 +170,9 @@ def read_xmarket(
     market, files = _files(path, market, categories)
     for file in track(files, "reading products", unit="files"):
         for where, record in _records(file, skip_bad_lines, gathered.counts):
+            title = record.get("title")
             kept = {
-                "title": short_text(record.get("title")),
+                "title": short_text(title if isinstance(title, str | int | float) else None),
                 "attributes": _attributes(record, parts, gathered.counts),
                 "category_path": _path_in(record.get("categories")),
                 "picture_address": _largest_picture(record.get("imgUrl")),
@@ -205,5 +180,6 @@ def read_xmarket(
             gathered.product(record["asin"].strip(), kept, where)
     kinds = " and ".join(ATTRIBUTES[part] for part in parts)
     note = f"market {market}, {len(files)} files, {len(gathered.items):,} products; attributes are {kinds}"
-    folder = picture_folder(images, path.parent if path.is_file() else path)
-    return gathered.products(f"xmarket-{market}", folder, files_in(folder), [note])
+    home = path.parent if path.is_file() else path
+    folder = first_folder(images, (), "--images") or home / "images"
+    return gathered.products(f"xmarket-{market}", folder, [note])

@@ -1,7 +1,8 @@
 """Generated products: a shop with a category tree, planted so that what each modality can tell is known.
 
-A product depends on (seed, number, levels, size, skew, shares, effects) alone, so a larger shop begins with the
-products of the smaller one.
+A product depends on (seed, number, levels, size, skew, shares) only, so a larger shop begins with the
+products of the smaller one. A category says the department first, then the shape, then what it adds level by level;
+which facet comes at which level differs from department to department. Words and numbers stand in ``products.toml``.
 """
 
 from __future__ import annotations
@@ -9,40 +10,47 @@ from __future__ import annotations
 import html
 import json
 import random
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.commerce.scenes.categories import (
-    DEPARTMENTS,
-    FACETS,
-    MODALITIES,
-    SHOP,
-    WORDS,
-    Leaf,
-    grow,
-    planted,
-    truth_of,
-)
 from diptych.core.errors import DataError
 from diptych.core.files import write_json
-from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
-from diptych.core.reading import read_jsonl
+from diptych.core.reading import file_errors, read_jsonl, read_toml
 from diptych.data.collection import Collection
-from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
+from diptych.data.readers.contract import Gathering
 from diptych.data.scenes.draw import draw_world
-from diptych.data.scenes.facts import LIGHTS
+from diptych.data.scenes.facts import COLOUR_WORDS, LIGHTS, MATERIAL_WORDS, SHAPE_WORDS
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of, sizes_of
 from diptych.data.scenes.world import SceneObject, World
 
-_TITLES = SHOP["titles"]
+SHOP = read_toml(Path(__file__).with_suffix(".toml"))
+
+DEPARTMENTS: Mapping[str, Mapping[str, str]] = SHOP["departments"]
+"""Root of the tree → the background of its images and the noun of what it sells."""
+
+WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "department": {name: (name,) for name in DEPARTMENTS},
+    "shape": SHAPE_WORDS,
+    "colour": COLOUR_WORDS,
+    "finish": MATERIAL_WORDS,
+    **SHOP["words"],
+}
+"""Facet → value → what titles say for it; the first is the category's word, and what attributes say."""
+
+FACETS = tuple(facet for facet in WORDS if facet != "noun")
+"""What a category can depend on: one for each of nine levels. The noun follows from the department."""
+
+MODALITIES = ("picture", "title", "attributes")
+
+_TITLES, _EFFECTS = SHOP["titles"], SHOP["effects"]
 
 PRODUCTS = "products.jsonl"
 """A line for each product: ``id``, ``split``, ``picture`` (its file, or null), ``title`` (or null), ``attributes``,
@@ -50,9 +58,82 @@ PRODUCTS = "products.jsonl"
 depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells, rightly or
 wrongly)."""
 
+_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
+
 TRUTH = "truth.json"
+"""``effects``, what each modality tells, and ``leaves``: path, values and probability of each category of products."""
 
 _SPLITS = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A category without children."""
+
+    path: tuple[str, ...]  # names from the root on
+    values: dict[str, str]  # facet → value, of the facets that it depends on, in their order
+    prior: float  # probability that a product is here
+
+
+def grow(seed: int, levels: tuple[int, int] = (2, len(FACETS)), skew: float = 0.0) -> list[Leaf]:
+    """Grow a tree and return its leaves: every department has an order of its own in which facets come.
+
+    Args:
+        levels: of the leaves, the least and the most.
+        skew: part of all products that is in the most frequent leaf, before the others'.
+    """
+    chance = random.Random(f"diptych products/{seed}/tree")
+    departments = list(DEPARTMENTS)
+    chance.shuffle(departments)
+    weights = [1 / (rank + 3) for rank in range(len(departments))]  # some departments sell more
+    stock = {facet: list(WORDS[facet]) for facet in FACETS}
+    for facet, number in SHOP["tree"]["stock"].items():
+        stock[facet] = chance.sample(stock[facet], number)
+    # Leaves are evenly spread over the nodes of a level, so that small trees are as deep as large ones.
+    stops = _stops(*levels)
+    sums = {level: chance.random() for level in stops}
+
+    def below(
+        order: list[str], values: dict[str, str], path: tuple[str, ...], prior: float
+    ) -> Iterator[Leaf]:
+        level = len(path)
+        before = int(sums[level])
+        sums[level] += stops[level]
+        if stops[level] >= 1 or int(sums[level]) > before:
+            yield Leaf(path, values, prior)
+            return
+        facet = order[level]
+        some = chance.sample(stock[facet], chance.randint(*SHOP["tree"]["children"][level - 1]))
+        shares = [chance.uniform(0.5, 1.5) for _ in some]
+        for value, share in zip(some, shares, strict=True):
+            further = {**values, facet: value}
+            yield from below(order, further, (*path, _name(further)), prior * share / sum(shares))
+
+    leaves: list[Leaf] = []
+    for name, weight in zip(departments, weights, strict=True):
+        seen, unseen = ["colour", "finish"], list(FACETS[4:])
+        chance.shuffle(seen)
+        chance.shuffle(unseen)
+        order = ["department", "shape", *seen, *unseen]
+        leaves += below(order, {"department": name}, (name,), weight / sum(weights))
+    largest = max(leaves, key=lambda leaf: leaf.prior)
+    priors = (leaf.prior * (1 - skew) + skew * (leaf is largest) for leaf in leaves)
+    return [Leaf(leaf.path, leaf.values, prior) for leaf, prior in zip(leaves, priors, strict=True)]
+
+
+def _stops(least: int, most: int) -> dict[int, float]:
+    """Return which part of the nodes of each level have no children."""
+    depths = SHOP["tree"]["depths"]
+    here = np.interp(np.linspace(0, len(depths) - 1, most - least + 1), np.arange(len(depths)), depths)
+    shares = (here / np.cumsum(here[::-1])[::-1]).tolist()
+    return dict.fromkeys(range(1, least), 0.0) | dict(enumerate(shares, start=least))
+
+
+def _name(values: dict[str, str]) -> str:
+    """Return a category's name: its last words first, before the shape and what the department sells."""
+    department, shape, *others = values.values()
+    words = [*reversed(others[-3:]), shape, f"{DEPARTMENTS[department]['noun']}s"]
+    return " ".join(word.capitalize() for word in words)
 
 
 def _share(products: str) -> Any:
@@ -74,7 +155,7 @@ class ProductOptions(ImageOptions):
 
 
 class Products(Generator):
-    """Images, ``products.jsonl``, and ``truth.json`` with what is planted and what can be known."""
+    """Images, ``products.jsonl``, and ``truth.json`` with what is planted."""
 
     dataset = "product-scenes"
     noun = "product scenes"
@@ -82,16 +163,15 @@ class Products(Generator):
     version = 1
     unit = "products"
 
-    def __init__(self, given: ProductOptions, effects: Mapping[str, Any]) -> None:
-        self.given, self.effects = given, effects
-        self.levels = least_and_most(given.levels, "levels", len(FACETS))
+    def __init__(self, given: ProductOptions) -> None:
+        self.given, self.levels = given, least_and_most(given.levels, "levels", len(FACETS))
         parameters = {
             **dict.fromkeys(("n_products", "levels", "seed", "size", "skew")),  # which come first
             **given.model_dump(exclude={"workers"}),
             "levels": list(self.levels),
-            "effects": "usual" if effects == SHOP["effects"] else fingerprint(effects),
+            "effects": "usual",
         }
-        super().__init__(parameters, given.n_products, given.workers, effects)
+        super().__init__(parameters, given.n_products, given.workers, _EFFECTS)
 
     @cached_property
     def leaves(self) -> list[Leaf]:
@@ -106,38 +186,33 @@ class Products(Generator):
         """Draw products, and return their lines."""
         lines = [self.line(number) for number in chunk]
         for number, line in zip(chunk, lines, strict=True):
-            if "picture" in line["told"]:
+            if line["picture"]:
                 picture = _draw(line["told"]["picture"], self._chance(number, "drawing"), self.given.size)
                 # noise does not compress: level 1 is about as small as level 9 here, and several times faster
                 picture.save(folder / line["picture"], "PNG", compress_level=1)
         return lines
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Write the lines, and what is true of them."""
+        """Write the lines, and what is planted."""
         for thousand in range(0, self.total, 1000):
             (folder / _picture(thousand)).parent.mkdir(parents=True)
         with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
-
-            def written() -> Iterator[dict[str, Any]]:
-                for line in chain.from_iterable(chunks):
-                    file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-                    yield line
-
-            write_json(folder / TRUTH, truth_of(self.leaves, self.effects, written()))
+            for line in chain.from_iterable(chunks):
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        write_json(folder / TRUTH, {"effects": _EFFECTS, "leaves": [asdict(leaf) for leaf in self.leaves]})
         return {"files": sizes_of(folder)}
 
     def line(self, number: int) -> dict[str, Any]:
         """Return a product as ``products.jsonl`` has it."""
         given, chance = self.given, self._chance(number, "facts")
-        place = min(bisect_right(self._cumulative, chance.random()), len(self.leaves) - 1)
-        leaf = self.leaves[place]
+        (leaf,) = chance.choices(self.leaves, [leaf.prior for leaf in self.leaves])
         facts = {facet: leaf.values.get(facet) or chance.choice(list(WORDS[facet])) for facet in FACETS}
         facts["noun"] = DEPARTMENTS[facts["department"]]["noun"]
         lot = self._chance(number, "shares")
         missing = (given.without_picture, given.without_title, given.without_attributes)
         present = [lot.random() >= share for share in missing]
-        told = {
-            modality: self._told(number, modality, facts, leaf)
+        stated = {
+            modality: self._stated(number, modality, facts, leaf)
             for modality, there in zip(MODALITIES, present, strict=True)
             if there
         }
@@ -146,10 +221,10 @@ class Products(Generator):
         if lot.random() < given.in_two_places and (second := _second_place(self.leaves, leaf)):
             paths.append(second.path)
         title, attributes = None, {}
-        if "title" in told:
-            title = title_of(told["title"], self._chance(number, "words"), self.effects["synonyms"])
-        if "attributes" in told:
-            attributes = attributes_of(told["attributes"], self._chance(number, "sheet"))
+        if "title" in stated:
+            title = title_of(stated["title"], self._chance(number, "words"), _EFFECTS["synonyms"])
+        if "attributes" in stated:
+            attributes = attributes_of(stated["attributes"], self._chance(number, "sheet"))
         if lot.random() < given.dirt:
             dirt = self._chance(number, "dirt")
             title = None if title is None else spoilt(title, dirt)
@@ -159,34 +234,30 @@ class Products(Generator):
         return {
             "id": f"p{number:06}",
             "split": _SPLITS[number % len(_SPLITS)],
-            "picture": _picture(number) if "picture" in told else None,
+            "picture": _picture(number) if "picture" in stated else None,
             "title": title,
             "attributes": attributes,
             "category_paths": [list(path) for path in paths] if categorised else [],
             "belongs": list(leaf.path),
             "depends": list(leaf.values),
             "facts": facts,
-            "told": told,
+            "told": stated,
         }
 
     def _chance(self, number: int, purpose: str) -> random.Random:
         """Return the generator of one purpose of one product, which nothing else draws from."""
         return random.Random(f"diptych products/{self.given.seed}/{number}/{purpose}")
 
-    @cached_property
-    def _cumulative(self) -> list[float]:
-        return list(accumulate(leaf.prior for leaf in self.leaves))
-
-    def _told(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
-        """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
-        chance, telling = self._chance(number, modality), self.effects[modality]
+    def _stated(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
+        """Return what a modality states, in the order of facets; every facet takes the same draws, stated or not."""
+        chance, telling = self._chance(number, modality), _EFFECTS[modality]
         found = {}
         for facet, value in facts.items():
             draws = chance.random(), chance.random(), chance.random()
             if facet in telling:
                 how = telling[facet]
                 depends = modality == "picture" or facet == "noun" or facet in leaf.values
-                if draws[0] < how["told"] * (1.0 if depends else self.effects["beside"]):
+                if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
                     others = [other for other in WORDS[facet] if other != value]
                     found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
         return found
@@ -197,12 +268,12 @@ def _picture(number: int) -> str:
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
-def _draw(told: Mapping[str, str], chance: random.Random, size: int) -> Any:
-    """Return a Pillow image of what is told."""
+def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
+    """Return a Pillow image of what is stated."""
     x, y = 0.5 + chance.uniform(-0.1, 0.1), 0.5 + chance.uniform(-0.1, 0.1)
     radius = chance.uniform(0.26, 0.34)
-    item = SceneObject(told["shape"], told["colour"], "large", told["finish"], x, y, radius)
-    background = DEPARTMENTS[told["department"]]["background"]
+    item = SceneObject(stated["shape"], stated["colour"], "large", stated["finish"], x, y, radius)
+    background = DEPARTMENTS[stated["department"]]["background"]
     return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
 
 
@@ -218,12 +289,12 @@ def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
     return max(others, key=likeness, default=None)
 
 
-def title_of(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
+def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
     """Return one line of plain text."""
     words = []
     for facet in _TITLES["order"]:
-        if facet in told:
-            first, *others = WORDS[facet][told[facet]]
+        if facet in stated:
+            first, *others = WORDS[facet][stated[facet]]
             other = others and chance.random() < synonyms
             words.append(chance.choice(others) if other else first)
     head = " ".join(words).title().replace("'S", "'s")
@@ -236,9 +307,9 @@ def title_of(told: Mapping[str, str], chance: random.Random, synonyms: float) ->
     return ", ".join(parts)
 
 
-def attributes_of(told: Mapping[str, str], chance: random.Random) -> dict[str, str]:
+def attributes_of(stated: Mapping[str, str], chance: random.Random) -> dict[str, str]:
     """Name → value: what attributes tell, under the facets' names, and what tells nothing."""
-    found = {facet: WORDS[facet][value][0] for facet, value in told.items()}
+    found = {facet: WORDS[facet][value][0] for facet, value in stated.items()}
     if chance.random() < 0.7:
         found["brand"] = chance.choice(_TITLES["brands"])
     if chance.random() < 0.5:
@@ -268,66 +339,31 @@ def spoilt(text: str, chance: random.Random) -> str:
     return chance.choice(forms)
 
 
-def make_product_scenes(
-    folder: Path | str | None = None,
-    n_products: int = 2000,
-    *,
-    effects: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Path:
-    """Make the products of a shop with planted effects, or find those made earlier.
+def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Path:
+    """Make the products of a shop, or find those made earlier, in a folder or in the cache.
 
     Args:
-        folder: where they are; None for a folder of the cache.
-        effects: what is planted otherwise than in ``products.toml``, e.g. ``{"synonyms": 0.0}``.
         options: further fields of :class:`ProductOptions`.
     """
-    given = ProductOptions.read({"n_products": n_products, **options}, "products")
-    return Products(given, planted(effects)).make(folder)
-
-
-_AGAIN = f"generate them again with `{Products.command}`"
+    return Products(ProductOptions.read({"n_products": n_products, **options}, "products")).make(folder)
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
     """Read what :func:`make_product_scenes` made."""
-    folder = Path(folder)
-    header = Products.read_header(folder)
-    try:
-        return _collection(folder, header)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{folder} is not as it was made ({type(error).__name__}: {error})", _AGAIN) from None
-
-
-def _collection(folder: Path, header: dict[str, Any]) -> Collection:
-    lines = [value for _, value in read_jsonl(folder / PRODUCTS, DataError, _AGAIN)]
-    if len(lines) != header["n_products"]:
-        found = f"{folder / PRODUCTS} holds {len(lines):,} products"
-        raise DataError(f"{found}, {header['n_products']:,} expected", _AGAIN)
-    pictures = [line["picture"] for line in lines if line["picture"] is not None]
-    pictured = np.array([line["picture"] is not None for line in lines], dtype=bool)
-    titles = [plain_text(line["title"] or "") for line in lines]
-    titled = [row for row, title in enumerate(titles) if title]
-    kept = ("attributes", "category_paths", "belongs", "depends", "facts", "told")
-    return Collection(
-        name=Products.dataset,
-        image_ids=[line["id"] for line in lines],
-        captions=[titles[row] for row in titled],
-        caption_ids=[f"{lines[row]['id']}#title" for row in titled],
-        caption_image=np.asarray(titled, dtype=np.int64),
-        splits=[line["split"] for line in lines],
-        source=FolderSource(folder, pictures),
-        source_rows=np.where(pictured, np.cumsum(pictured) - 1, -1).astype(np.int64),
-        records=[
-            {"title": title, **{key: line[key] for key in kept}, "product": line["id"]}
-            for line, title in zip(lines, titles, strict=True)
-        ],
-        notes=(
-            f"product scenes version {Products.version}, seed {header['seed']}, {header['size']} pixels, "
-            f"{header['levels'][0]} to {header['levels'][1]} levels",
-        ),
-        centric="object",
-    )
+    folder, again = Path(folder), f"generate them again with `{Products.command}`"
+    header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()
+    with file_errors(file, DataError, again):
+        for _, line in read_jsonl(file, DataError, again):
+            name, title = line["id"], plain_text(line["title"] or "")
+            record = {"title": title, **{key: line[key] for key in _KEPT}, "product": name}
+            titles = [title] if title else []
+            item = gathered.add(name, titles, line["split"], record, ids=[f"{name}#title" for _ in titles])
+            item.image = line["picture"] or ""
+        (least, most), total = header["levels"], header["n_products"]
+    if len(gathered.items) != total:
+        raise DataError(f"{file} holds {len(gathered.items):,} products, {total:,} expected", again)
+    note = f"product scenes version {Products.version}, seed {header['seed']}, {header['size']} pixels, "
+    return gathered.collection(Products.dataset, folder, "object", [f"{note}{least} to {most} levels"])
 
 
 def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:

@@ -145,10 +145,6 @@ def _given_splits(file: Path) -> dict[str, str]:
     "abo",
     "Amazon Berkeley Objects: listings/metadata/listings_*.json.gz and images/",
     *(f"{place}listings/metadata" for place in ("", "abo-listings/", "abo-images-small/")),
-    images="folder of images (default: images/small)",
-    caption="fields in order of preference, the first there is",
-    language="language of captions, e.g. en or en_GB",
-    split_file="lines of item id and split (default: none; a hash of the image assigns splits)",
 )
 def read_abo(
     path: Path | str,
@@ -210,4 +206,4 @@ def read_abo(
     files = _image_files(folder, {image for image in main_images.values() if image})
     used = ", ".join(f"{FIELDS[field]} of {fields[field]:,}" for field in order if fields[field])
     note = f"{len(gathered.items):,} of {total:,} listings in {language}: captions are {used}"
-    return gathered.products("abo", root, lambda item: files.get(main_images[item], ""), [note])
+    return gathered.products("abo", root, [note], lambda item: files.get(main_images[item], ""))

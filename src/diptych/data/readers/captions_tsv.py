@@ -32,7 +32,7 @@ from diptych.data.columns import Column
 from diptych.data.images import FolderSource, check_inside, is_image_path
 from diptych.data.known import centric_of
 from diptych.data.readers.contract import choice, listing, looks, matching, reader
-from diptych.data.stored import Indexer, LeaveOut, Stored, StoredWriter, stored
+from diptych.data.stored import Indexer, Stored, StoredWriter, stored
 
 _VERSION = 2
 _TABLES = ("*.tsv", "*.tsv.gz")
@@ -145,7 +145,7 @@ class _Indexer(Indexer):
             rows = [row for _, row in group]
             captions = self.captions((caption, f"{table.file}, line {line}") for line, caption, *_ in rows)
             path = (table.folder / name).relative_to(root).as_posix()
-            self._writer.add(path, table.split or WHOLE, captions, [rows[0][0]], [rows[0][2]])
+            self.writer.add(path, table.split or WHOLE, captions, [rows[0][0]], [rows[0][2]])
 
     def _numbered(self, table: _Table, names: Any, first: int) -> Iterator[tuple[str, Row]]:
         # Eighteen digits fit into 64 bits; a longer name is no place in a list.
@@ -154,7 +154,7 @@ class _Indexer(Indexer):
         order = np.argsort(numbers, kind="stable")
         numbers, names = numbers[order], names.filter(digits.is_valid()).take(order)
         others = len(digits) - len(numbers)
-        self._counts[_UNNUMBERED] += others
+        self.counts[_UNNUMBERED] += others
         if not len(numbers):
             raise DataError(
                 f"{table.folder} has no pictures that are called by a number ({others:,} others)",
@@ -190,10 +190,10 @@ class _Indexer(Indexer):
 
     def finish(self) -> None:
         """Note what was left out, or refuse."""
-        missing, n_images = self._counts[_MISSING], self._writer.n_images
-        if not n_images or (missing and self._leave_out.missing == "error"):
+        missing, n_images = self.counts[_MISSING], self.writer.n_images
+        if not n_images or (missing and self.missing == "error"):
             raise DataError(
-                f"{missing:,} lines have no picture, {n_images:,} images have one; the first: {self._first}",
+                f"{missing:,} lines have no picture, {n_images:,} images have one; the first: {self.first}",
                 "fetch them, leave them out with --reader-option missing=skip, or check --images",
             )
         self.note(_MISSING, "empty captions left out", _UNNUMBERED)
@@ -223,11 +223,6 @@ def _has_addresses(file: Path) -> bool:
     "tables of captions and addresses (Conceptual Captions), with the images that were fetched",
     *_TABLES,
     claims=looks(_has_addresses),
-    image_column="column with each image's file (recognised; else images are numbered by line)",
-    quotes="fields may be in quotation marks (default: in .csv, not in .tsv)",
-    first_number="number of the first line's image (default: 0)",
-    missing="error, or skip: lines without an image",
-    split="the split of all (default: as the table's name says)",
 )
 def read_captions_tsv(
     path: Path | str,
@@ -269,12 +264,12 @@ def read_captions_tsv(
             f"{folder}: its pictures are numbered, and could be those of {several}",
             f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
         )
-    leave_out = LeaveOut(missing=missing, skip_bad_captions=skip_bad_captions)
+    leave_out: dict[str, Any] = {"missing": missing, "skip_bad_captions": skip_bad_captions}
     # A file that a column names need not end like an image.
     names = [_names_below(table.folder, bool(table.image)) for table in tables]
 
     def write(writer: StoredWriter) -> None:
-        indexer = _Indexer(leave_out, writer)
+        indexer = _Indexer(writer=writer, **leave_out)
         for table, below in zip(tables, names, strict=True):
             indexer.table(table, root, below, first_number)
         indexer.finish()
@@ -282,7 +277,7 @@ def read_captions_tsv(
     states = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     shapes = [{**asdict(table), "file": "", "folder": str(table.folder.resolve())} for table in tables]
     held = [[fingerprint_bytes(part.to_pybytes()) for part in below.buffers() if part] for below in names]
-    key = fingerprint("captions-tsv", _VERSION, asdict(leave_out), first_number, states, shapes, held)
+    key = fingerprint("captions-tsv", _VERSION, leave_out, first_number, states, shapes, held)
     found = stored(f"captions-tsv-{key}", write, 1, ["url"])
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     source = FolderSource(root, found.texts("image_ids"))

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError, nearest_path
-from diptych.core.reading import beginning_of
+from diptych.core.reading import beginning_of, read_toml
 from diptych.core.registry import Registry
 from diptych.data.collection import WHOLE, Centric, Collection, ImageSource, Shares
 from diptych.data.images import FolderSource
@@ -31,21 +31,7 @@ MAX_CHARACTERS = 20_000
 _LOOKS = 100
 """Files that are opened at most to recognise a folder."""
 
-_COMMON = {
-    "images": "folder of images (default: images/ beside the data, else its own folder)",
-    "max_captions": "keep the first so many captions of each image",
-    "skip_bad_captions": "leave out and count empty captions instead of failing",
-    "centric": "what the images show: scene or object (default: as known of the dataset)",
-    "image_column": "column of images (recognised)",
-    "caption_column": "column of captions (recognised)",
-    "validation": "share of val, where train, val or test is used and the data names no splits",
-    "test": "share of test, where train, val or test is used and the data names no splits",
-    "missing": "none, error or skip: items without an image",
-    "duplicates": "error, first or merge: an id that occurs again",
-    "skip_bad_lines": "leave out and count malformed lines instead of failing",
-    "encoding": "of text files",
-}
-"""Options that several readers have, and what each means."""
+_TEXTS = "options.toml"  # next to a reader: what its options mean
 
 
 @dataclass(frozen=True)
@@ -77,24 +63,30 @@ def reader(
     files: Sequence[str] = (),
     general: int = 0,
     claims: Callable[[Path, Sequence[Path]], bool] | None = None,
-    **options: str,
 ) -> Callable[[Read], Read]:
     """Register the decorated function as the reader of a format.
 
-    Args:
-        options: what the function's keyword options mean, those of ``_COMMON`` excepted.
+    What its keyword options mean stands in ``options.toml`` next to it, under its name; texts that several readers
+    share are those of ``[common]`` here.
     """
 
     def declared(read: Read) -> Read:
         texts = {}
+        known = _texts(Path(__file__)).get("common", {}) | _texts(Path(inspect.getfile(read))).get(name, {})
         for key, one in list(inspect.signature(read).parameters.items())[1:]:
-            text = options.get(key) or _COMMON[key]
+            text = known[key]
             shown = one.default not in (None, False, "") and "(default:" not in text
             texts[key] = f"{text} (default: {str(one.default).lower()})" if shown else text
         READERS.add(Reader(name, description, read, texts, patterns, tuple(files), general, claims))
         return read
 
     return declared
+
+
+@cache
+def _texts(module: Path) -> dict[str, dict[str, str]]:
+    file = module.with_name(_TEXTS)
+    return read_toml(file) if file.is_file() else {}
 
 
 def looks(check: Callable[[Path], bool]) -> Callable[[Path, Sequence[Path]], bool]:

@@ -106,9 +106,6 @@ def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
     "cub",
     "CUB-200-2011 with the captions of Reed et al.: CUB_200_2011 and text_c10",
     *(f"{below}image_class_labels.txt" for below in ("", f"{_FOLDER}/", f"{_FOLDER}/{_FOLDER}/")),
-    images="folder of images by class (default: images/ of CUB_200_2011)",
-    captions="folder of captions by class (default: text_c10, there or beside it)",
-    split_file="table of file names and splits, in place of train_test_split.txt",
 )
 def read_cub(
     path: Path | str,

@@ -71,9 +71,6 @@ def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
     "fashion200k",
     "Fashion200k: labels/CATEGORY_SPLIT_detect_all.txt and the folder of images women/",
     *(f"{below}{_CATEGORIES[0]}_train{_ENDING}" for below in ("", "labels/")),
-    images="folder that holds women/ (default: the dataset's own)",
-    pictures="all, or first: one image of each product",
-    validation="share of the training products to validate on",
 )
 def read_fashion200k(
     path: Path | str,

@@ -37,8 +37,6 @@ def _load(file: Path) -> dict[str, list[str]]:
     "COCO-FG and Flickr30k-FG: *_FG_ann.json and a folder of images",
     *_FILES,
     general=2,
-    karpathy="Karpathy's JSON of the same dataset, whose ids and order are taken",
-    ending="what the images' file names end in",
 )
 def read_fine_grained(
     path: Path | str,

@@ -88,8 +88,6 @@ def _has_lists(folder: Path) -> bool:
     "*.token.txt",
     general=2,
     claims=looks(_is_tokens),
-    images="folder of images (default: flickr30k-images or its like beside the tokens)",
-    splits="folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
 )
 def read_flickr30k(
     path: Path | str,

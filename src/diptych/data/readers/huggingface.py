@@ -39,9 +39,6 @@ def _tables(path: Path, name: str | None) -> Mapping[str, Any]:
     "huggingface",
     "a Hugging Face dataset: a save_to_disk folder, or a hub name with --reader huggingface",
     *("dataset_dict.json", "dataset_info.json"),
-    image_column="column of images (default: the first of type Image)",
-    split_column="column of split names, where the table's own splits are not meant",
-    config="the hub configuration's name",
 )
 def read_huggingface(
     path: Path | str,

@@ -29,9 +29,6 @@ _OWN_SENTENCE_KEYS = {"raw", "sentid", "imgid", "tokens"}
     *KARPATHY,
     files=("*.json", "*.json.gz"),
     general=1,
-    restval="COCO's restval images belong to train",
-    regions=".npy file of region features, one row per image, that stand for the images",
-    region_ids="text file with the image of each row of regions (default: the JSON's order)",
 )
 def read_karpathy(
     path: Path | str,

@@ -101,43 +101,24 @@ def _rows_of(file: Path) -> Iterator[Row]:
             yield f"{file.name}, line {table.line_num}", fields
 
 
-def read_rows(
-    rows: Iterable[Row],
-    name: str,
-    images: Path | str = ".",
-    image_column: str | None = None,
-    caption_column: str | None = None,
-    split_column: str = "split",
-    validation: float = 0.1,
-    test: float = 0.1,
-    skip_bad_captions: bool = False,
-    centric: Centric | None = None,
-) -> Collection:
-    """Return the collection of rows of an image's file, below the folder ``images``, and a caption."""
-    gathered = Gathering(skip_bad_captions, validation, test, join=True)
+Columns = Mapping[str, str | None]
+"""Of images, captions and splits, as they were named."""
+
+
+def _gather(gathered: Gathering, rows: Iterable[Row], name: str, given: Columns) -> None:
+    """Add rows of an image's file and a caption."""
     columns: list[str] = []
+    named = {what: given[what] for what in COLUMNS}
     for where, fields in rows:
-        if not columns:
-            given = {"image": image_column, "caption": caption_column}
-            columns = named_columns(fields, given, COLUMNS, where)
-        cell, split = fields.get(columns[0]), fields.get(split_column)
+        columns = columns or [*named_columns(fields, named, COLUMNS, where), str(given["split"])]
+        cell, caption, split = map(fields.get, columns)
         if _is_missing(cell) or not str(cell):
             raise DataError(f"{where}: no image name", f"fill column {columns[0]!r}")
-        gathered.add(
-            str(cell),
-            texts_of(fields.get(columns[1])) or [""],
-            WHOLE if _is_missing(split) or not split else str(split),
-            {k: v for k, v in fields.items() if k not in (*columns, split_column)},
-            where,
-        )
+        part = WHOLE if _is_missing(split) or not split else str(split)
+        record = {key: value for key, value in fields.items() if key not in columns}
+        gathered.add(str(cell), texts_of(caption) or [""], part, record, where)
     if not gathered.items:
         raise DataError(f"{name} has no rows", "one row per caption, with a header line in CSV and TSV")
-    return gathered.collection(name, Path(images), centric)
-
-
-def numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    """Yield rows with their numbers, from 0."""
-    return ((f"row {number}", fields) for number, fields in enumerate(rows))
 
 
 class _Parquet:
@@ -178,33 +159,30 @@ class _Parquet:
         return self.group(number, column)[row - int(self._starts[number])].as_py()
 
 
-def _read_parquet(path: Path, name: str, images: Path, options: dict[str, Any]) -> Collection:
-    files = matching(path, listing(path), _PARQUET)
-    if not files:
-        raise DataError(f"no *.parquet in {path}", "give the file itself with --data")
+def _gather_parquet(
+    gathered: Gathering, path: Path, files: list[Path], images: Path, given: Columns
+) -> Path | CellSource:
+    """Add the rows of Parquet files, and return where their images are."""
     with file_errors(files[0], DataError, "write the files again"):
         table = _Parquet(files, path if path.is_dir() else path.parent)
         types = require("pyarrow", "datasets", "reading Parquet files").types
-        columns, split_column = table.schema.names, options["split_column"]
-        given = {"image": options["image_column"], "caption": options["caption_column"]}
-        image, caption = named_columns(columns, given, COLUMNS, path)
+        columns, split_column = table.schema.names, str(given["split"])
+        image, caption = named_columns(columns, {what: given[what] for what in COLUMNS}, COLUMNS, path)
         kind = table.schema.field(image).type
         embedded = types.is_struct(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+        plain = [one for one in columns if one != image or not embedded]
+        rows = (
+            (f"{path.name}, row {number}", {split_column: split, **row})
+            for number, (split, row) in enumerate(table.rows(plain))
+        )
         if not embedded:
-            rows = (
-                (f"{path.name}, row {number}", {split_column: split, **row})
-                for number, (split, row) in enumerate(table.rows(columns))
-            )
-            return read_rows(rows, name, images, **options)
-        gathered = Gathering(options["skip_bad_captions"], options["validation"], options["test"])
-        plain = [one for one in columns if one != image]
-        for row, (split, fields) in enumerate(table.rows(plain)):
-            part = str(fields.get(split_column) or split)
+            _gather(gathered, rows, path.resolve().stem, given)
+            return images
+        for row, (where, fields) in enumerate(rows):
+            part = str(fields[split_column] or WHOLE)
             record = {key: value for key, value in fields.items() if key not in (caption, split_column)}
-            texts = texts_of(fields[caption])
-            gathered.add(f"{part}-{row:07d}", texts, part, record, f"{path.name}, row {row}")
-        source = CellSource(lambda row: table.cell(row, image), list(gathered.items))
-        return gathered.collection(name, source, options["centric"])
+            gathered.add(f"{part}-{row:07d}", texts_of(fields[caption]), part, record, where)
+        return CellSource(lambda row: table.cell(row, image), list(gathered.items))
 
 
 @reader(
@@ -213,7 +191,6 @@ def _read_parquet(path: Path, name: str, images: Path, options: dict[str, Any]) 
     *_TEXTS,
     *_PARQUET,
     general=4,
-    split_column="column of split names",
 )
 def read_pairs(
     path: Path | str | Any,
@@ -226,23 +203,22 @@ def read_pairs(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read pairs from a file, a folder that holds one, or a DataFrame."""
-    options: dict[str, Any] = {
-        "image_column": image_column,
-        "caption_column": caption_column,
-        "split_column": split_column,
-        "validation": validation,
-        "test": test,
-        "skip_bad_captions": skip_bad_captions,
-        "centric": centric,
-    }
+    """Read pairs from a file, a folder that holds one, a DataFrame, or rows."""
+    gathered = Gathering(skip_bad_captions, validation, test, join=True)
+    given = {"image": image_column, "caption": caption_column, "split": split_column}
     if not isinstance(path, str | Path):
-        rows = path.iter_rows(named=True) if hasattr(path, "iter_rows") else path.to_dict("records")
-        return read_rows(numbered(rows), "pairs", images or ".", **options)
+        read = getattr(path, "iter_rows", None)  # of polars
+        rows = read(named=True) if read else path.to_dict("records") if hasattr(path, "to_dict") else path
+        _gather(gathered, ((f"row {number}", row) for number, row in enumerate(rows)), "pairs", given)
+        return gathered.collection("pairs", Path(images or "."), centric)
     path = Path(path)
-    texts = matching(path, listing(path), _TEXTS)
-    if not texts and matching(path, listing(path), _PARQUET):
-        base = path if path.is_dir() else path.parent
-        return _read_parquet(path, path.resolve().stem, image_folder(images, base), options)
-    file = one_file(path, *_TEXTS)
-    return read_rows(_rows_of(file), file.stem, image_folder(images, file.parent), **options)
+    parquet = matching(path, listing(path), _PARQUET)
+    source: Path | CellSource
+    if parquet and not matching(path, listing(path), _TEXTS):
+        name, folder = path.resolve().stem, path if path.is_dir() else path.parent
+        source = _gather_parquet(gathered, path, parquet, image_folder(images, folder), given)
+    else:
+        file = one_file(path, *_TEXTS)
+        name, source = file.stem, image_folder(images, file.parent)
+        _gather(gathered, _rows_of(file), name, given)
+    return gathered.collection(name, source, centric)

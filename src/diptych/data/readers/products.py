@@ -25,13 +25,6 @@ def short_text(value: Any) -> str:
     return "" if value is None else plain_text(str(value)[:MAX_CHARACTERS])
 
 
-def picture_folder(given: Path | str | None, home: Path) -> Path:
-    """Return the folder of images: as given, else ``images/`` in the folder of the data, which need not be there."""
-    if given is not None and not Path(given).is_dir():
-        raise DataError(f"the image folder {given} does not exist", "check --images")
-    return home / "images" if given is None else Path(given)
-
-
 def files_in(folder: Path) -> Callable[[str], str]:
     """Return the look-up of a product's image in a folder: its file's name, empty for none.
 
@@ -40,12 +33,10 @@ def files_in(folder: Path) -> Callable[[str], str]:
     alphabetical order counts.
     """
     files: dict[str, str] = {}
-    if folder.is_dir():
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                stem, _, ending = entry.name.rpartition(".")
-                if stem and ending.lower() in PICTURE_ENDINGS and entry.name < files.get(stem, "\U0010ffff"):
-                    files[stem] = entry.name
+    for name in sorted(os.listdir(folder) if folder.is_dir() else ()):
+        stem, _, ending = name.rpartition(".")
+        if stem and ending.lower() in PICTURE_ENDINGS:
+            files.setdefault(stem, name)
     return lambda product: (
         files.get(picture_name(product)) or ("~" not in product and files.get(product)) or ""
     )
@@ -86,16 +77,12 @@ class ProductGathering(Gathering):
     ) -> Item | None:
         """Add a product; its caption is its title where none is given. None for one that came before."""
         if not name or len(name) > _MAX_ID or plain_text(name) != name:
-            raise DataError(
-                f"{where}: {name[:40]!r} is no id of a product",
-                f"an id is one line of at most {_MAX_ID} characters",
-            )
+            fix = f"an id is one line of at most {_MAX_ID} characters"
+            raise DataError(f"{where}: {name[:40]!r} is no id of a product", fix)
         paths = paths_of(record)
         if (deepest := max(map(len, paths), default=0)) > MAX_LEVELS:
-            raise DataError(
-                f"{where}: the category of {name} has {deepest:,} levels, more than {MAX_LEVELS}",
-                "check what stands between the names",
-            )
+            message = f"{where}: the category of {name} has {deepest:,} levels, more than {MAX_LEVELS}"
+            raise DataError(message, "check what stands between the names")
         known = self.items.get(name)
         if known is None:
             kept = self._kept(record, paths)
@@ -103,9 +90,8 @@ class ProductGathering(Gathering):
             texts = [caption] if caption is not None else [title] if any(map(str.isalnum, title)) else []
             return self.add(name, texts, split, kept, where, None, caption_records, group)
         if self._duplicates == "error":
-            raise DataError(
-                f"{where}: product {name} was in {known.where} already", "--reader-option duplicates=first"
-            )
+            message = f"{where}: product {name} was in {known.where} already"
+            raise DataError(message, "--reader-option duplicates=first")
         if self._duplicates == "first":
             self.counts["lines that list a product again left out"] += 1
         else:
@@ -138,33 +124,26 @@ class ProductGathering(Gathering):
         return str(self._known.setdefault(text, text)) if len(text) <= _SHORT else text
 
     def products(
-        self, name: str, folder: Path, file_of: Callable[[str], str], notes: Sequence[str] = ()
+        self, name: str, folder: Path, notes: Sequence[str] = (), file_of: Callable[[str], str] | None = None
     ) -> Collection:
-        """Return the collection; ``file_of`` names the file of a product's image in the folder, or is empty."""
-        n_products = len(self.items)
+        """Return the collection; ``file_of`` names a product's image in the folder, or is empty; see files_in."""
+        n_products, file_of = len(self.items), file_of or files_in(folder)
         for product, item in self.items.items():
             item.image = file_of(product)
-        lost = [(product, item) for product, item in self.items.items() if not item.image]
+        lost = {product: item for product, item in self.items.items() if not item.image}
         if lost and self._missing == "error":
-            raise DataError(
-                f"{len(lost):,} of {n_products:,} products have no image in {folder}, the first: {lost[0][0]} "
-                f"({lost[0][1].where})",
-                "fetch them, keep them without one with --reader-option missing=none, or leave them out with "
-                "missing=skip",
-            )
+            first, item = next(iter(lost.items()))
+            no_image = f"have no image in {folder}, the first: {first} ({item.where})"
+            fix = "fetch them, keep them without one with --reader-option missing=none, or give missing=skip"
+            raise DataError(f"{len(lost):,} of {n_products:,} products {no_image}", fix)
         if self._missing == "skip":
-            for product, _ in lost:
-                del self.items[product]
+            self.items = {product: item for product, item in self.items.items() if item.image}
         if not self.items:
             with_image = f" with an image in {folder}" if n_products else ""
-            raise DataError(
-                f"{name} has no products{with_image}",
-                "fetch the file again, or keep products without an image with --reader-option missing=none",
-            )
-        if lost:
-            kept = "left out" if self._missing == "skip" else "kept without one"
-            self.counts[f"products without an image in {folder.name}/ {kept}"] = len(lost)
-        self.counts["products without a title have no caption"] = sum(
-            not item.n_texts for item in self.items.values()
-        )
+            fix = "fetch the file again, or keep products without an image with --reader-option missing=none"
+            raise DataError(f"{name} has no products{with_image}", fix)
+        kept = "left out" if self._missing == "skip" else "kept without one"
+        self.counts[f"products without an image in {folder.name}/ {kept}"] = len(lost)
+        untitled = sum(not item.n_texts for item in self.items.values())
+        self.counts["products without a title have no caption"] = untitled
         return self.collection(name, folder, "object", notes)

@@ -103,10 +103,6 @@ def _read(file: Path, split: str, remove: str, max_captions: int | None, gathere
     files=("*.json", "*.json.gz"),
     general=2,
     claims=looks(_is_list),
-    images="folder that the file names begin at (default: images/ beside the lists)",
-    dataset="whose lists to read, of several in the folder",
-    split="the split of a single file (default: as its name says)",
-    remove_prefix="what to take off the beginning of every file name",
 )
 def read_retrieval_json(
     path: Path | str,

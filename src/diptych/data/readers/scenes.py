@@ -14,7 +14,6 @@ from diptych.data.scenes import read_scenes
     "generated scenes, as diptych data scenes writes them",
     "dataset.json",
     claims=begins('{"dataset":"scenes"'),
-    finer="how many further topics every caption states",
 )
 def read(path: Path | str, finer: int = 0) -> Collection:
     """Read generated scenes."""

@@ -8,10 +8,10 @@ thousand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from diptych.core.context import track
 from diptych.core.errors import CaptionError, DataError
@@ -34,7 +34,7 @@ from diptych.data.shards import (
     json_object,
     read_members,
 )
-from diptych.data.stored import Indexer, LeaveOut, StoredWriter, stored
+from diptych.data.stored import Indexer, StoredWriter, stored
 
 _VERSION = 2
 _MAX_TEXT_BYTES = 1 << 20
@@ -44,43 +44,36 @@ _EMPTY, _CUT = "empty captions left out", "shards that are cut off used up to th
 _AGAIN = "write the shard again"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Options(LeaveOut):
+@dataclass(kw_only=True)
+class _Indexer(Indexer):
+    """Goes through shards and writes where everything is."""
+
     caption: str | None
     caption_key: str
     caption_lines: bool
     picture: str | None
-    split: str | None
     truncated: str
-
-
-class _Indexer(Indexer):
-    """Goes through shards and writes where everything is."""
-
-    def __init__(self, options: _Options, writer: StoredWriter) -> None:
-        super().__init__(options, writer)
-        self._options = options
 
     def shard(self, number: int, shard: Shard, split: str | None) -> None:
         """Write a shard's samples: members with one key that follow each other."""
         with file_errors(shard.path, DataError):
             opened = open_regular(shard.path)
         with opened as handle:
-            members = read_members(shard.path, handle, self._counts)
+            members = read_members(shard.path, handle, self.counts)
             try:
                 for key, group in groupby(members, key=lambda member: member.key):
                     # The last group before a cut may lack members: it raises here.
                     self._sample(number, shard, split, key, list(group), handle)
             except CutError:
-                if self._options.truncated == "error":
+                if self.truncated == "error":
                     raise
-                self._counts[_CUT] += 1
+                self.counts[_CUT] += 1
 
     def _sample(
         self, number: int, shard: Shard, split: str | None, key: str, files: list[Member], handle: BinaryIO
     ) -> None:
-        options, where = self._options, f"{shard.path}, sample {key!r} at byte {files[0].offset:,}"
-        pictures = PICTURE_ENDINGS if options.picture is None else {options.picture}
+        where = f"{shard.path}, sample {key!r} at byte {files[0].offset:,}"
+        pictures = PICTURE_ENDINGS if self.picture is None else {self.picture}
         parts: dict[str, Member] = {}
         for member in files:
             if member.ending in pictures or member.ending in _TEXTS:
@@ -113,26 +106,24 @@ class _Indexer(Indexer):
         for ending in (found[0], "json", "cls"):
             place += [parts[ending].offset, parts[ending].size] if ending in parts else [0, 0]
         name = f"{shard.name}/{key}"
-        self._writer.add(name, split or WHOLE, captions, place)
+        self.writer.add(name, split or WHOLE, captions, place)
 
     def _captions(self, texts: Mapping[str, bytes], where: str) -> list[str] | None:
         """Return the captions of a sample, without bad ones where they are left out; None for none at all."""
-        options, record = self._options, json_object(texts.get("json", b"{}"), f"{where}: its .json")
+        record = json_object(texts.get("json", b"{}"), f"{where}: its .json")
         found = None
-        if options.caption != "json" and "txt" in texts:
+        if self.caption != "json" and "txt" in texts:
             try:
                 text = texts["txt"].decode("utf-8-sig")
-                found = (
-                    [line for line in text.splitlines() if line.strip()] if options.caption_lines else [text]
-                )
+                found = [line for line in text.splitlines() if line.strip()] if self.caption_lines else [text]
             except UnicodeDecodeError as error:
-                if not options.skip_bad_captions:
+                if not self.skip_bad_captions:
                     fix = "leave it out with --reader-option skip_bad_captions=true"
                     raise CaptionError(f"the caption of {where} is not UTF-8: {error}", fix) from None
-                self._counts[_EMPTY] += 1
+                self.counts[_EMPTY] += 1
                 found = []
-        elif options.caption != "txt":
-            value = record.get(options.caption_key)
+        elif self.caption != "txt":
+            value = record.get(self.caption_key)
             value = [value] if isinstance(value, str) else value
             if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
                 found = value
@@ -141,14 +132,14 @@ class _Indexer(Indexer):
     def finish(self, n_shards: int) -> None:
         """Note what was left out, or refuse."""
         no_picture, no_caption, n_samples = (
-            self._counts[_NO_PICTURE],
-            self._counts[_NO_CAPTION],
-            self._writer.n_images,
+            self.counts[_NO_PICTURE],
+            self.counts[_NO_CAPTION],
+            self.writer.n_images,
         )
-        if (no_picture or no_caption) and self._options.missing == "error":
+        if (no_picture or no_caption) and self.missing == "error":
             raise DataError(
                 f"{no_picture:,} samples have no picture and {no_caption:,} no caption, {n_samples:,} have both; "
-                f"the first: {self._first}",
+                f"the first: {self.first}",
                 "leave them out with --reader-option missing=skip, or say where captions are with caption_key=NAME",
             )
         if not n_samples:
@@ -162,13 +153,6 @@ class _Indexer(Indexer):
     "*.tar",
     *(f"{split}/*.tar" for split in SPLIT_WORDS),
     general=5,
-    caption="txt or json: where captions are (default: txt, else json)",
-    caption_key="key of the captions in JSON files",
-    caption_lines="every line of a txt file is a caption",
-    picture="ending of the images, e.g. png (default: any)",
-    split="the split of all (default: as names of shards or folders say)",
-    missing="error, or skip: samples without image or caption",
-    truncated="error, or skip: shards that are cut off",
 )
 def read_webdataset(
     path: Path | str,
@@ -194,16 +178,15 @@ def read_webdataset(
     choice("missing", missing, ("error", "skip"))
     choice("truncated", truncated, ("error", "skip"))
     shares = Shares(validation, test)
-    options = _Options(
-        caption=caption,
-        caption_key=caption_key,
-        caption_lines=caption_lines,
-        picture=picture.lower().removeprefix(".") if picture else None,
-        split=split,
-        missing=missing,
-        truncated=truncated,
-        skip_bad_captions=skip_bad_captions,
-    )
+    options: dict[str, Any] = {
+        "caption": caption,
+        "caption_key": caption_key,
+        "caption_lines": caption_lines,
+        "picture": picture.lower().removeprefix(".") if picture else None,
+        "missing": missing,
+        "truncated": truncated,
+        "skip_bad_captions": skip_bad_captions,
+    }
     shards = find_shards(path)
     splits = [split or split_named(shard.name) for shard in shards]
     if any(splits) and not all(splits):
@@ -218,12 +201,12 @@ def read_webdataset(
         states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
 
     def write(writer: StoredWriter) -> None:
-        indexer = _Indexer(options, writer)
+        indexer = _Indexer(writer=writer, **options)
         for number, shard in enumerate(track(shards, "reading shards", unit="shards")):
             indexer.shard(number, shard, splits[number])
         indexer.finish(len(shards))
 
-    key = fingerprint("webdataset", _VERSION, asdict(options), states)
+    key = fingerprint("webdataset", _VERSION, options, split, states)
     columns = stored(f"webdataset-{key}", write, PLACES)
     name = (path if path.is_dir() else shards[0].path.parent).resolve().name
     records = ShardRecords(shards, columns.places, caption_key)

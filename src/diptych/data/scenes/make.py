@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from diptych.core.errors import UsageError
 from diptych.core.options import parameter
 from diptych.data.collection import Centric, Collection
-from diptych.data.images import FolderSource
+from diptych.data.readers.contract import Gathering
 from diptych.data.scenes.captions import finer as with_finer_captions
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
@@ -130,33 +128,25 @@ def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
     """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
-    header = Scenes.read_header(folder)
-    images = header["images"]
+    header, gathered = Scenes.read_header(folder), Gathering()
+    for image in header["images"]:
+        captions = image["sentences"]
+        gathered.add(
+            image["filename"],
+            [caption["raw"] for caption in captions],
+            image["split"],
+            {"facts": image["facts"]},
+            ids=[str(caption["sentid"]) for caption in captions],
+            caption_records=[{"states": tuple(caption["states"])} for caption in captions],
+        )
     least, most = header.get("objects", OBJECTS)
     shown = ""
     if (least, most) != OBJECTS:
         numbers = f"{least}" if least == most else f"{least} to {most}"
         shown = f", {numbers} {'object' if most == 1 else 'objects'} per image"
-    names = [image["filename"] for image in images]
-    sentences = [sentence for image in images for sentence in image["sentences"]]
-    counts = [len(image["sentences"]) for image in images]
-    collection = Collection(
-        name="scenes",
-        image_ids=names,
-        captions=[sentence["raw"] for sentence in sentences],
-        caption_ids=[str(sentence["sentid"]) for sentence in sentences],
-        caption_image=np.repeat(np.arange(len(images), dtype=np.int64), counts),
-        splits=[image["split"] for image in images],
-        source=FolderSource(folder, names),
-        source_rows=np.arange(len(images), dtype=np.int64),
-        records=[{"facts": image["facts"]} for image in images],
-        caption_records=[{"states": tuple(sentence["states"])} for sentence in sentences],
-        notes=(
-            f"scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels, "
-            f"{header['k']} captions per image{shown}",
-        ),
-        centric=_centric(least, most),
-    )
+    note = f"scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels"
+    notes = [f"{note}, {header['k']} captions per image{shown}"]
+    collection = gathered.collection("scenes", Path(folder), _centric(least, most), notes)
     return with_finer_captions(collection, finer) if finer else collection
 
 
