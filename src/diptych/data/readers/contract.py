@@ -63,18 +63,21 @@ def reader(
     files: Sequence[str] = (),
     general: int = 0,
     claims: Callable[[Path, Sequence[Path]], bool] | None = None,
+    **options: str,
 ) -> Callable[[Read], Read]:
     """Register the decorated function as the reader of a format.
 
-    What its keyword options mean stands in ``options.toml`` next to it, under its name; texts that several readers
-    share are those of ``[common]`` here.
+    Args:
+        options: what its keyword options mean, unless ``options.toml`` next to it says so under its name, or under
+            ``[common]`` here.
     """
 
     def declared(read: Read) -> Read:
         texts = {}
-        known = _texts(Path(__file__)).get("common", {}) | _texts(Path(inspect.getfile(read))).get(name, {})
+        own = _texts(Path(inspect.getfile(read))).get(name, {})
+        known = _texts(Path(__file__))["common"] | own | options
         for key, one in list(inspect.signature(read).parameters.items())[1:]:
-            text = known[key]
+            text = known.get(key) or key.replace("_", " ")
             shown = one.default not in (None, False, "") and "(default:" not in text
             texts[key] = f"{text} (default: {str(one.default).lower()})" if shown else text
         READERS.add(Reader(name, description, read, texts, patterns, tuple(files), general, claims))
