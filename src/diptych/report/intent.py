@@ -263,9 +263,8 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 def scorer_page(scorer: Scorer) -> Page:
     """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
     about = scorer.about
-    cells = [{**cell, "measures": cell["holdout"]} for cell in about["cells"]]
-    grid = scored.measured_grid(cells, about["options"], about["kind"])
-    scores, wrong = scored.example_scores(scorer)
+    grid = scored.measured_grid(scored.held_out(about["cells"]), about["options"], about["kind"])
+    example, wrong = scored.example_score(scorer)
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among = (
         "It was trained on whole sessions and cannot score one that still runs."
@@ -278,15 +277,10 @@ def scorer_page(scorer: Scorer) -> Page:
         *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
             "An example",
-            [
-                *scored.example_charts(scores),
-                *(scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons),
-            ],
+            [scored.reasons_table(example.reasons)] if example and example.reasons else [],
             f"The made-up session of {scored.EXAMPLE}. A reason is what the log-odds are more or less than with the "
             "feature's values of training sessions in its place: an account of the model, not of causes.",
-            [wrong]
-            if wrong
-            else [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)]),
+            [wrong] * bool(wrong) if example is None else [f"{example.line()}.", *_sentences(example.notes)],
         ),
         Section("Model card", [Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))])
         if card.is_file()

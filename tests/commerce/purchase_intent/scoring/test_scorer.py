@@ -149,13 +149,6 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
         found.model("identified", 5)
 
 
-def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
-    example = json.loads((scorer.folder / "example.json").read_text(encoding="utf-8"))
-    score = scorer.score(example)
-    assert (score.step, score.setting, score.notes) == (6, "identified", ())
-    assert 0 < score.p < 1
-
-
 LINES_START = 20 * 86_400
 
 FIRST = {"t": LINES_START, "page_type": "home", "device": "pc", "channel": "paid"}
@@ -169,13 +162,7 @@ def test_every_line_has_an_answer(scorer: Scorer) -> None:
     answers = list(scorer.answers([json.dumps(good), *bad]))
     assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
     assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).model_dump(mode="json")}
-    said = [
-        "not JSON",
-        "session so far has no event",
-        "event 1 has t 'x'",
-        "not JSON",
-        "is list, not an",
-    ]
+    said = ["not JSON", "session so far has no event", "event 1 has t 'x'", "not JSON", "is list, not an"]
     assert all(words in answer["error"] for words, answer in zip(said, answers[1:], strict=True))
     assert answers[3]["id"] == 7
     assert json.loads(json.dumps(answers)) == answers
@@ -209,18 +196,6 @@ def test_only_so_many_sessions_are_held(scorer: Scorer, monkeypatch: pytest.Monk
     assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1, 1, 2, 1, 3]
     events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate("abcab"))
     assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1] * 5
-
-
-def test_an_answer_to_json_is_a_score_or_a_refusal(scorer: Scorer) -> None:
-    given = {"id": [1], "events": [FIRST]}
-    assert scorer.answer(json.dumps(given).encode()) == {
-        "id": [1],
-        **scorer.score(given).model_dump(mode="json"),
-    }
-    refused = scorer.answer('{"id": 4, "event": []}')
-    assert refused["id"] == 4
-    assert refused["error"] == "a session so far has no key 'event'"
-    assert "known: start, device" in refused["fix"]
 
 
 SESSION = {"visitor_id": "v", "events": [{"t": t, "page_type": "home"} for t in (0, 5)]}
@@ -259,4 +234,4 @@ def test_answers_are_those_of_the_schema(scorer: Scorer) -> None:
     answer = scorer.answer(json.dumps({"events": [FIRST]}))
     assert set(answer) == set(schema["properties"])
     assert set(answer["reasons"][0]) == set(schema["$defs"]["Reason"]["properties"])
-    assert set(scorer.answer("{}")) == set(scorer_module.Refusal.model_json_schema()["properties"])
+    assert set(scorer.answer("{}")) == {"error", "fix"}
