@@ -80,7 +80,7 @@ class FoldScores:
         """Return all folds, in the order of sessions."""
         order = np.argsort(np.concatenate([one.rows for one in parts]), kind="stable")
         names = ("rows", "scores", "calibrated", "thresholds", "fold")
-        return cls(*(np.concatenate([getattr(one, name) for one in parts])[order] for name in names))
+        return cls(*[np.concatenate([getattr(one, name) for one in parts])[order] for name in names])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,9 +232,9 @@ def reliability_charts(grid: Grid) -> list[Chart]:
         known = [cell for cell in line if any(cell.get(name) for name in curves)]
         for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
             drawn = [
-                Series(name, *([100 * one[of] for one in cell[key]] for of in ("share", "mean_score")))
+                Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
                 for key, name in curves.items()
-                if cell.get(key)
+                if (bins := cell.get(key))
             ]
             title, label = f"{place}, {pages_text(cell['step'])}", grid.labels[cell["model"]]
             charts.append(Chart(title, drawn, *axes, diagonal=True, after=label))
@@ -277,8 +277,9 @@ def importance_charts(rows: Sequence[Row]) -> list[Chart]:
             y = [scale * worth if (one in dynamic) is (colour == "blue") else None for one, worth in means]
             texts = [number(one, decimals) for one in y]
             bars.append(Series(name, y, mark="bar", texts=texts, colour=colour))
-        names, look = [one for one, _ in means], {"across": True, "stacked": True}
-        charts += [Chart(f"{setting}, by {kind}", bars, title, "", names, after=over, **look)] * bool(means)
+        names, caption = [one for one, _ in means], f"{setting}, by {kind}"
+        if means:
+            charts.append(Chart(caption, bars, title, "", names, across=True, stacked=True, after=over))
         of_steps = static_shares(mine, kind)
         if len(of_steps) > 1:
             y = [100 * share for share in of_steps.values()]

@@ -62,7 +62,7 @@ def shown(value: Any) -> str:
 
 def _time(given: Any) -> int:
     """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
-    seconds: Any = given
+    seconds = given
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)
@@ -74,7 +74,8 @@ def _time(given: Any) -> int:
         raise ValueError("neither an ISO time nor seconds")
     if not 0 <= seconds < _LAST_SECOND:
         raise ValueError("outside the years 1970 to 9999")
-    return round(seconds * SECOND)
+    microseconds: int = round(seconds * SECOND)
+    return microseconds
 
 
 def _no_bool(given: Any) -> Any:
@@ -184,7 +185,8 @@ def read(model: type[T], given: Any, where: str) -> T:
         return model.model_validate(given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    keys, kind, value = list(fault["loc"]), model, fault["input"]
+    keys, value = list(fault["loc"]), fault["input"]
+    kind: type[BaseModel] = model
     if keys[1:2] and isinstance(keys[1], int) and keys[0] == "events":
         where, kind, keys = f"event {keys[1] + 1}", Event, keys[2:]
     elif keys[:1] == ["history"]:

@@ -19,7 +19,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -109,6 +108,13 @@ class Score(BaseModel):
             cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)"
         lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
         return f"p {p} {when}, {self.setting}: {lift}, {side} the threshold of {self.threshold:.3f}{cost}"
+
+
+class Refusal(BaseModel):
+    """The answer to a document that cannot be scored."""
+
+    error: str = Field(description="what is wrong")
+    fix: str = Field(description="what to do")
 
 
 @dataclass(frozen=True)
@@ -265,18 +271,15 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         """Setting and step of every model there is."""
         return [(cell["setting"], cell["step"]) for cell in self.about["cells"]]
 
-    @cached_property
-    def _models(self) -> dict[tuple[str, int], StepModel]:
-        return {}
-
     def model(self, setting: str, step: int) -> StepModel:
         """Return one model with all that belongs to it; read once."""
         if (setting, step) not in self.places:
             wrong = f"the scorer has no model of the setting {setting} at step {step}"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        if (setting, step) not in self._models:
-            self._models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
-        return self._models[setting, step]
+        models: dict[tuple[str, int], StepModel] = vars(self).setdefault("_models", {})
+        if (setting, step) not in models:
+            models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
+        return models[setting, step]
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
@@ -296,7 +299,7 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
-        """Answer a session so far, JSON, with a :class:`Score` or ``error`` and ``fix`` as a dictionary, and its id."""
+        """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
         return self._answer(session, "id", lambda given: self.score(given, reasons=reasons)) or {}
 
     def answers(
@@ -315,11 +318,11 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
             if not isinstance(client, str | int) or isinstance(client, bool):
                 wrong = f"an event has the client_id {shown(client)}"
                 raise DataError(wrong, "every event of a stream names its client")
-            if str(client) not in running and len(running) >= _MOST_RUNNING:
+            session = running.pop(str(client), None) or self.stream(reasons=reasons)
+            if len(running) >= _MOST_RUNNING:
                 running.popitem(last=False)
-            running.setdefault(str(client), self.stream(reasons=reasons))
-            running.move_to_end(str(client))
-            return running[str(client)].add(event)
+            running[str(client)] = session
+            return session.add(event)
 
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -342,7 +345,7 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
             found = score(given)
             return None if found is None else known | found.model_dump(mode="json")
         except (DataError, UsageError) as error:
-            return known | {"error": error.message, "fix": error.fix or ""}
+            return known | Refusal(error=error.message, fix=error.fix or "").model_dump()
 
     def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
         setting, step, notes = self._place(session)
