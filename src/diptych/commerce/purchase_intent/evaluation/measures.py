@@ -242,9 +242,7 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
         return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
     linear = require("sklearn.linear_model", "commerce", "calibration")
     logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
-    twice = np.tile((x - middle) / spread, (2, 1)).reshape(
-        -1, 1
-    )  # each buys with a weight, and not with the rest
+    twice = np.tile((x - middle) / spread, 2)[:, None]  # each buys with a weight, and not with the rest
     logistic.fit(twice, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
     slope = float(logistic.coef_[0, 0]) / spread
     return Platt(slope, float(logistic.intercept_[0]) - slope * middle)
