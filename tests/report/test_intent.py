@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -390,7 +389,6 @@ def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer) -> None
     assert f"{last.line()}." in said
     for reason in last.reasons:
         assert {reason.label, odds(reason)} <= set(shown)
-    assert f"{100 * last.p:.1f}" in re.findall(r"<text[^>]*>([^<]*)</text>", text)
     assert "# Purchase intent" in said  # the card
     assert "not run with this scorer" in said
 

@@ -196,18 +196,17 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 def scorer_page(scorer: Scorer) -> Page:
     """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
     about = scorer.about
-    cells = [{**cell, "measures": cell["holdout"]} for cell in about["cells"]]
-    grid = scored.measured_grid(cells, about["options"], about["kind"])
-    scores, wrong = scored.example_scores(scorer)
+    grid = scored.measured_grid(scored.held_out(about["cells"]), about["options"], about["kind"])
+    example, wrong = scored.example_score(scorer)
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among = TEXTS["scorer"][about["kind"]].format(least=least)
-    reasons = [scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons]
-    notes = [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)])
-    example = TEXTS["scorer"]["example"].format(file=scored.EXAMPLE)
     sections = [
         *_measured_sections(grid, scored.scorer_table(about), among),
         Section(
-            "An example", [*scored.example_charts(scores), *reasons], example, [wrong] if wrong else notes
+            "An example",
+            [scored.reasons_table(example.reasons)] if example and example.reasons else [],
+            TEXTS["scorer"]["example"].format(file=scored.EXAMPLE),
+            [wrong] * bool(wrong) if example is None else [f"{example.line()}.", *_sentences(example.notes)],
         ),
     ]
     card = scorer.folder / scored.CARD

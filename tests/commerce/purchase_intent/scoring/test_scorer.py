@@ -149,13 +149,6 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
         found.model("identified", 5)
 
 
-def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
-    example = json.loads((scorer.folder / "example.json").read_text(encoding="utf-8"))
-    score = scorer.score(example)
-    assert (score.step, score.setting, score.notes) == (6, "identified", ())
-    assert 0 < score.p < 1
-
-
 LINES_START = 20 * 86_400
 
 FIRST = {"t": LINES_START, "page_type": "home", "device": "pc", "channel": "paid"}
@@ -203,18 +196,6 @@ def test_only_so_many_sessions_are_held(scorer: Scorer, monkeypatch: pytest.Monk
     assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1, 1, 2, 1, 3]
     events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate("abcab"))
     assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1] * 5
-
-
-def test_an_answer_to_json_is_a_score_or_a_refusal(scorer: Scorer) -> None:
-    given = {"id": [1], "events": [FIRST]}
-    assert scorer.answer(json.dumps(given).encode()) == {
-        "id": [1],
-        **scorer.score(given).model_dump(mode="json"),
-    }
-    refused = scorer.answer('{"id": 4, "event": []}')
-    assert refused["id"] == 4
-    assert refused["error"] == "a session so far has no key 'event'"
-    assert "known: start, device" in refused["fix"]
 
 
 SESSION = {"visitor_id": "v", "events": [{"t": t, "page_type": "home"} for t in (0, 5)]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import Column, Row, number, percent, signed
-from diptych.core.chart import Chart, Series
+from diptych.commerce.purchase_intent.shown import Column, Row, number, table_of
 from diptych.core.errors import DiptychError
 from diptych.core.reading import read_json
 from diptych.core.table import Cell, Table
@@ -30,21 +30,21 @@ CARD, EXAMPLE = "model_card.md", "example.json"
 _SECONDS = (0, 35, 80, 150, 175, 260)
 _THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
 _MEASURES = (
-    *(
-        Column(MEASURES[name][0], name, MEASURES[name][1], ends=f"{name}_")
-        for name in ("average_precision", "roc_auc")
-    ),
-    Column("F1", "f1", 3, ends="f1_"),
+    Column("sessions", "sessions"),
+    Column("bought", "purchases"),
+    Column("% bought", "base_rate", 2, 100.0),
+    *(Column(MEASURES[name][0], name, 3, ends=f"{name}_") for name in ("average_precision", "roc_auc", "f1")),
     Column("always buy", "always_buy_f1", 3),
     Column("Brier", "brier", 4),
     Column("of the base rate", "brier_prior", 4),
     Column("threshold", "threshold", 3),
 )
-_COSTS = (
-    Column("by cost", "cost_threshold", 3),
-    Column("cost", "cost", 3),
-    Column("without", "cost_without", 3),
+_COSTS = tuple(
+    Column(*one, 3) for one in (("by cost", "cost_threshold"), ("cost", "cost"), ("without", "cost_without"))
 )
+
+
+_EFFECT = Column("effect", "effect", 2, sign=True)
 _AT_START = {
     "uci-shoppers": {
         *("SpecialDay", "Month", "OperatingSystems", "Browser"),
@@ -58,28 +58,28 @@ _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#"})
 
 def measured_table(caption: str, cells: Sequence[Row]) -> Table:
     """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
-    columns = [
-        Column("sessions", "sessions"),
-        Column("bought", "purchases"),
-        Column("% bought", "base_rate", 2, 100.0),
-    ]
-    columns += _MEASURES
-    after = "F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that"
+    columns, after = (
+        _MEASURES,
+        "F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that",
+    )
     if any(cell["cost_threshold"] is not None for cell in cells):
         columns += _COSTS
         after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
-    rows = []
-    for cell in cells:
-        found = (cell["measures"] or {}) | {name: cell[name] for name in ("threshold", "cost_threshold")}
-        names = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
-        rows.append([*names, *(one.cell(found) for one in columns)])
-    return Table(caption, ("setting", "step", *(one.title for one in columns)), rows, after=after)
+    thresholds = ("threshold", "cost_threshold")
+    found = [(cell["measures"] or {}) | {name: cell[name] for name in thresholds} for cell in cells]
+    names = [[Cell(cell["setting"]), Cell(step_text(cell["step"]))] for cell in cells]
+    return table_of(caption, ("setting", "step"), columns, names, found, after=after)
+
+
+def held_out(cells: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return a scorer's cells with what was measured when it was trained."""
+    return [{**cell, "measures": cell["holdout"]} for cell in cells]
 
 
 def scorer_table(about: Row) -> Table:
     """Return what was measured when it was trained."""
     caption = "Measured on the last part, by models that were fitted without it"
-    return measured_table(caption, [{**cell, "measures": cell["holdout"]} for cell in about["cells"]])
+    return measured_table(caption, held_out(about["cells"]))
 
 
 def measured_grid(cells: Sequence[Row], options: Row, kind: str) -> Grid:
@@ -91,9 +91,9 @@ def measured_grid(cells: Sequence[Row], options: Row, kind: str) -> Grid:
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
-    words = [map(Cell, (one.label, one.value, one.typical, odds(one))) for one in reasons]
-    effects = [Cell(signed(one.effect), value=one.effect) for one in reasons]
-    rows = [[*of[:3], effect, *of[3:]] for of, effect in zip(map(list, words), effects, strict=True)]
+    names = [[*map(Cell, (one.label, one.value, one.typical))] for one in reasons]
+    effects = [_EFFECT.cell(one.model_dump()) for one in reasons]
+    rows = [[*of, effect, Cell(odds(one))] for of, effect, one in zip(names, effects, reasons, strict=True)]
     after = "effect: log-odds less their mean with the feature's values of training sessions"
     return Table("Reasons", ("feature", "here", "typically", "effect", "odds"), rows, after=after)
 
@@ -106,14 +106,11 @@ def odds(reason: Reason) -> str:
 def example_session(about: Row) -> dict[str, Any]:
     """Return a session so far of six pages, made up of the words that the scorer knows."""
     types = [name for name in about["vocabulary"] if name != UNKNOWN] or [UNKNOWN]
-    first = {
-        name: next((word for word in words or () if word != UNKNOWN), UNKNOWN)
-        for name, words in about["known"].items()
-    }
-    times = [(_THURSDAY + timedelta(seconds=seconds)).isoformat() for seconds in _SECONDS]
+    known = about["known"].items()
+    first = {name: next((word for word in words or () if word != UNKNOWN), UNKNOWN) for name, words in known}
     events = [
-        {"t": time, "action": "page", "page_type": types[place % min(3, len(types))]}
-        for place, time in enumerate(times)
+        {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
+        for seconds, kind in zip(_SECONDS, cycle(types[:3]), strict=False)
     ]
     session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
     if any(cell["setting"] == "identified" for cell in about["cells"]):
@@ -122,80 +119,53 @@ def example_session(about: Row) -> dict[str, Any]:
     return session
 
 
-def example_scores(scorer: Scorer) -> tuple[list[Score], str]:
-    """Return the last score of every step that the made-up session reaches, and what keeps it from being scored."""
+def example_score(scorer: Scorer) -> tuple[Score | None, str]:
+    """Return the score of the made-up session, and what keeps it from being scored."""
     file = scorer.folder / EXAMPLE
     if scorer.is_whole or not file.is_file():
-        return [], ""
+        return None, ""
     try:
-        session: dict[str, Any] = dict(read_json(file))
-        events = list(session.pop("events", ()))
-        stream = scorer.stream(reasons=8, **session)
-        scores = {score.step: score for event in events if (score := stream.add(event)) is not None}
+        return scorer.score(dict(read_json(file)), reasons=8), ""
     except DiptychError as error:
-        return [], f"{EXAMPLE} cannot be scored: {error.message}."
-    return list(scores.values()), "" if scores else f"No page is opened in {EXAMPLE}."
-
-
-def example_charts(scores: Sequence[Score]) -> list[Chart]:
-    """Return the probability page by page, and the reasons of the last one."""
-    if not scores:
-        return []
-    steps, shares = [one.step for one in scores], [100 * one.p for one in scores]
-    lines = [
-        Series("this session", shares, steps, texts=[percent(one.p) for one in scores]),
-        Series("base rate", [100 * one.base_rate for one in scores], steps, colour="ink"),
-        Series("threshold", [100 * one.threshold for one in scores], steps),
-    ]
-    charts = [Chart("Page by page", lines, "pages that are open", "probability of a purchase, %")]
-    if reasons := scores[-1].reasons:
-        doublings = [one.effect / math.log(2) for one in reasons]
-        bar = Series("doublings", doublings, mark="bar", texts=[odds(one) for one in reasons])
-        names = [one.label for one in reasons]
-        charts.append(Chart("Reasons", [bar], "doublings of the odds", "", names, across=True))
-    return charts
+        return None, f"{EXAMPLE} cannot be scored: {error.message}."
 
 
 def scorer_facts(about: Row) -> dict[str, str]:
     """Return of what a scorer was made and how, for its card and its page."""
-    options, slices, session = about["options"], about["slices"], about["session_options"]
-    model, audit = MODELS.get(options["model"]), about["audit"]
+    options, slices, session = TrainOptions(**about["options"]), about["slices"], about["session_options"]
     parts = [
         f"{name.replace('_', ' ')} {size:,}" + ("" if rate is None else f" ({rate:.1%} bought)")
         for (name, size), rate in zip(slices["sizes"].items(), slices["rates"].values(), strict=True)
     ]
+    model, weighting = MODELS.get(options.model).description, about["weighting"].replace("_", " ")
+    resamples = f"{100 * options.confidence:g} %, {options.samples:,} resamples of persons"
     facts = {
-        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
+        "features": f"{about['line']}; {options.feature_set} set, fingerprint {about['fingerprint']}",
         "days": about["days"] + (f"; hours and week days of {about['zone']}" if about["zone"] else ""),
         "parts": f"{slices['note']}: {', '.join(parts)}; {slices['left_out']:,} run across the end",
-        "model": f"{options['model']}: {model.description}; classes weighed by {about['weighting'].replace('_', ' ')}",
+        "model": f"{options.model}: {model}; classes weighed by {weighting}",
         "fitted on": "all sessions; measures are of models fitted without the last part, at their own thresholds",
-        "calibration": f"{options['calibrate']}, on predictions of models without each of {options['folds']} folds of "
+        "calibration": f"{options.calibrate}, on predictions of models without each of {options.folds} folds of "
         "persons (cross-fitting)",
         "threshold": "the probability with the best F1 of these predictions",
-        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
-        if options["samples"]
-        else "none",
-        "seed": str(options["seed"]),
+        "intervals": resamples if options.samples else "none",
+        "seed": str(options.seed),
         "leak audit": "not run with this scorer: diptych intent audit FEATURES",
     }
     if session:
         ended = "as the log gives them"
         if session["by"] != "given":
             ended = f"of a {session['by']}, ended by more than {session['gap_minutes']:g} minutes without an event"
-        facts["sessions"] = (
-            f"{ended}; {about['counts']['too_short']:,} of {about['counts']['sessions']:,} are too short"
-        )
-    if costs := TrainOptions(**options).costs:
+        short, every = (about["counts"][name] for name in ("too_short", "sessions"))
+        facts["sessions"] = f"{ended}; {short:,} of {every:,} are too short"
+    if costs := options.costs:
         facts["threshold by cost"] = (
             f"the probability with the least cost of these predictions, {costs[0]:g} for acting on a session without a "
             f"purchase, {costs[1]:g} for not acting on one with; of exact probabilities {costs[0] / sum(costs):.3f}"
         )
-    if audit:
-        alarms = sum(one["alarm"] for one in audit["findings"])
-        facts["leak audit"] = (
-            f"{len(audit['findings'])} findings, {alarms} alarms ({', '.join(audit['checks'])})"
-        )
+    if audit := about["audit"]:
+        found, alarms = len(audit["findings"]), sum(one["alarm"] for one in audit["findings"])
+        facts["leak audit"] = f"{found} findings, {alarms} alarms ({', '.join(audit['checks'])})"
     return facts
 
 
@@ -211,6 +181,8 @@ def scorer_notes(about: Row) -> list[str]:
 
 def model_card(about: Row, features: Sequence[Feature]) -> str:
     """Return the card as Markdown."""
+    from jinja2 import StrictUndefined, Template
+
     cells = about["cells"]
     reliable = [
         (cell["setting"], step_text(cell["step"]), f"{one['low']:.3f} to {one['high']:.3f}", number(one["n"]),
@@ -220,20 +192,19 @@ def model_card(about: Row, features: Sequence[Feature]) -> str:
     ]  # fmt: skip
     known = [(_plain(one.label), _known(one, about), _plain(one.description)) for one in features]
     facts = [(name, _plain(value)) for name, value in scorer_facts(about).items()]
+    bins, heads = (
+        "Of sessions with these probabilities so many bought, on the last part",
+        ("mean p", "bought"),
+    )
     tables = [
         Table.of("Of what it was made, and how", "", ("what", ""), facts),
         Table.of("Features", "", ("feature", "known", "what it is"), known),
         scorer_table(about),
-        Table.of("Of sessions with these probabilities so many bought, on the last part", "",
-                 ("setting", "step", "p", "sessions", "mean p", "bought"), reliable),
-    ]  # fmt: skip
+        Table.of(bins, "", ("setting", "step", "p", "sessions", *heads), reliable),
+    ]
     notes = [f"{cell['setting']}, step {cell['step']}: {note}" for cell in cells for note in cell["notes"]]
-    from jinja2 import StrictUndefined, Template
-
-    template = Template(
-        Path(__file__).with_name("model_card.md.j2").read_text("utf-8"), undefined=StrictUndefined
-    )
-    text: str = template.render(
+    source = Path(__file__).with_name("model_card.md.j2").read_text("utf-8")
+    text: str = Template(source, undefined=StrictUndefined).render(
         about=about,
         title=_plain(about["name"]),
         tables=[one.markdown().rstrip() for one in tables if one.rows],

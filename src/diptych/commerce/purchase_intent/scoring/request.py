@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from reprlib import Repr
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
@@ -62,20 +62,19 @@ def shown(value: Any) -> str:
 
 def _time(given: Any) -> int:
     """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
-    microseconds = -1
+    seconds = given
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)
         except ValueError:
             raise ValueError("no ISO time") from None
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
+        seconds = (moment - _EPOCH).total_seconds()
     elif isinstance(given, bool) or not isinstance(given, int | float):
         raise ValueError("neither an ISO time nor seconds")
-    elif 0 <= given < _LAST_SECOND:
-        microseconds = round(given * SECOND)
-    if not 0 <= microseconds < _LAST_SECOND * SECOND:
+    if not 0 <= seconds < _LAST_SECOND:
         raise ValueError("outside the years 1970 to 9999")
+    microseconds: int = round(seconds * SECOND)
     return microseconds
 
 
@@ -94,6 +93,7 @@ def _action(given: str) -> str:
 _T = "an ISO time (of UTC, where it names no zone), or seconds since 1970-01-01 UTC, not milliseconds"
 Time = Annotated[int, BeforeValidator(_time)]
 Lower = Annotated[str, StringConstraints(to_lower=True)]
+Action = Annotated[Lower, AfterValidator(_action)]
 Device = Annotated[Lower, AfterValidator(lambda given: _DEVICE.get(given, given))]  # a desktop is a pc
 Visitor = Annotated[str, AfterValidator(lambda given: None if given in MISSING_WORDS else given)]
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=10**9)]
@@ -106,9 +106,7 @@ class Event(BaseModel):
 
     model_config = _GIVEN | ConfigDict(extra="ignore")
     t: Time = Field(description=f"when: {_T}")
-    action: Annotated[Lower, AfterValidator(_action)] | None = Field(
-        None, description=f"one of {', '.join(ACTIONS)}; page, when nothing is given"
-    )
+    action: Action | None = Field(None, description=f"one of {', '.join(ACTIONS)}; page, when not given")
     page_type: str | None = Field(None, description="a text, in the words of the scorer's log")
     device: Device | None = Field(None, description="a device type, as text")
     channel: Lower | None = Field(None, description="a text: how the visitor came")
@@ -133,13 +131,12 @@ class History(BaseModel):
         if None not in bought:
             raise DataError("the history has last_purchase and days_since_purchase", "give one of them")
         if self.orders == 0 and bought != (None, None):
-            fix = "orders counts what was bought before"
-            raise DataError("the history has no orders, and a purchase", fix)
+            raise DataError(
+                "the history has no orders, and a purchase", "orders counts what was bought before"
+            )
         if self.devices is not None and self.sessions not in (None, len(self.devices)):
             wrong = f"the history has {len(self.devices)} devices of {self.sessions} sessions"
-            raise DataError(
-                wrong, "one for every earlier session; leave devices out where they are not known"
-            )
+            raise DataError(wrong, "one for every earlier session, or none where they are not known")
         return self
 
     def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
@@ -158,13 +155,12 @@ class History(BaseModel):
         numbers = {"sessions": sessions, "orders": orders, "days_since_purchase": days}
         numbers["history_days"] = None if since is None else (start_us - since) / DAY_US
         columns: Columns = dict.fromkeys(HISTORY_COLUMNS, math.nan) | dict.fromkeys(EARLIER_DEVICES, NOTHING)
-        columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         if earlier is not None:
             names = [one or UNKNOWN for one in earlier]
-            columns["devices"] = float(len({*names, device}))
-            columns["switches"] = float(sum(one != other for one, other in pairwise(names)))
-            columns["pairs"] = float(max(0, len(names) - 1))
+            numbers |= {"devices": len({*names, device}), "pairs": max(0, len(names) - 1)}
+            numbers["switches"] = sum(one != other for one, other in pairwise(names))
             columns |= dict(zip(EARLIER_DEVICES, reversed(names), strict=False))
+        columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         given = {"sessions": sessions, "devices": earlier, "orders": orders}
         missing = [name for name, value in given.items() if value is None]
         return columns, missing + ["last_purchase"] * (days is None and bool(orders))
@@ -189,24 +185,23 @@ def read(model: type[T], given: Any, where: str) -> T:
         return model.model_validate(given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    keys, value, kind = [*fault["loc"]], fault["input"], model
-    inner: dict[Any, Any] = {"events": Event, "history": History}
-    if (
-        model is Session
-        and keys[:1]
-        and (len(keys) > 1 or fault["type"] == "model_type")
-        and keys[0] in inner
-    ):
-        kind, name = inner[keys[0]], keys.pop(0)
-        where = f"event {int(keys.pop(0)) + 1}" if name == "events" else "the history"
+    keys, value = list(fault["loc"]), fault["input"]
+    kind: type[BaseModel] = model
+    if keys[1:2] and isinstance(keys[1], int) and keys[0] == "events":
+        where, kind, keys = f"event {keys[1] + 1}", Event, keys[2:]
+    elif keys[:1] == ["history"]:
+        where, kind, keys = "the history", History, keys[1:]
     known = kind.model_fields
+    fix = f"keys: {', '.join(known)}"
     if not keys:
-        raise DataError(f"{where} is {type(value).__name__}, not an object", f"keys: {', '.join(known)}")
+        raise DataError(f"{where} is {type(value).__name__}, not an object", fix)
     if fault["type"] == "extra_forbidden":
-        raise DataError(f"{where} has no key {shown(keys[0])}", f"known: {', '.join(known)}")
-    wrong = f"{shown(value)}: {fault['msg'].removeprefix('Value error, ')}"
-    has = f"no {keys[0]}" if fault["type"] == "missing" else f"{keys[0]} {wrong}"
-    raise DataError(f"{where} has {has}", known[str(keys[0])].description or "")
+        raise DataError(f"{where} has no key {shown(keys[0])}", fix)
+    wrong = f"{keys[0]} {shown(value)}: {fault['msg'].removeprefix('Value error, ')}"
+    missing = fault["type"] == "missing"
+    raise DataError(
+        f"{where} has {f'no {keys[0]}' if missing else wrong}", known[str(keys[0])].description or ""
+    )
 
 
 @dataclass
@@ -222,6 +217,7 @@ class SessionSoFar:
     visitor_id: str | None = None  # the first visitor known in it
     pages_before_identified: int | None = None  # pages opened strictly before the first event with a visitor
     bought_at: int | None = None  # number of the event with which something was bought first
+    is_of_several: bool = False  # whether another visitor was seen in it
     notes: list[str] = field(default_factory=list)  # what was odd about it, each a sentence
 
     @property
@@ -234,13 +230,8 @@ class SessionSoFar:
 class SessionStream:
     """A session that runs: events come in the order of their times, and after each page there is a score.
 
-    It holds as much after a million events as after ten. Events of ``given`` are sorted, and it is noted.
-
-    Args:
-        score: of what is known of the session and its visitor.
-        gap_us: idle microseconds after which a session has ended, strictly more; None: never.
-        pages: how many first pages are looked at.
-        given: as :class:`Session`.
+    It holds as much after a million events as after ten. It begins with ``given``, as :class:`Session`, and ends after
+    more than ``gap_us`` idle microseconds, None for never; ``pages`` first pages are looked at.
     """
 
     def __init__(
@@ -254,24 +245,21 @@ class SessionStream:
         self._known = known = read(Session, given, "a session so far")
         self.so_far: SessionSoFar | None = None  # the session that runs now
         self.last_us: int | None = None  # time of the last event
-        events = list(enumerate(known.events, 1))
-        in_order = sorted(events, key=lambda one: (one[1].t, one[0]))
+        self._number = len(known.events)
+        in_order = sorted(enumerate(known.events, 1), key=lambda one: (one[1].t, one[0]))
         if known.start is not None:  # event 0: no page is open yet
-            first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
-            if first[1].t < known.start:
-                wrong = f"event {first[0]} is earlier than the start"
-                raise DataError(wrong, "the start is the time of the arrival")
-            words: dict[str, Any] = {
-                "device": known.device or first[1].device,
-                "channel": known.channel or first[1].channel,
-            }
+            number, first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
+            if first.t < known.start:
+                raise DataError(
+                    f"event {number} is earlier than the start", "the start is the time of the arrival"
+                )
+            words = {name: getattr(known, name) or getattr(first, name) for name in ("device", "channel")}
             self._take(0, Event.model_construct(t=known.start, action="other", **words))
         for number, event in in_order:
             self._take(number, event)
-        self._number = len(events)
-        if self.so_far is not None and in_order != events:
-            moved = next(one[0] for one, other in zip(events, in_order, strict=True) if one is not other)
-            note = f"events are not in the order of their times, first event {moved}: they were sorted"
+        moved = [number for place, (number, _) in enumerate(in_order, 1) if place != number]
+        if self.so_far is not None and moved:
+            note = f"events are not in the order of their times, first event {moved[0]}: they were sorted"
             self.so_far.notes.insert(0, note)
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
@@ -300,13 +288,13 @@ class SessionStream:
             if session is not None:
                 after = f"event {number} follows {idle / SECOND / 60:.0f} minutes after the one before"
                 self.so_far.notes.append(f"{after}: it begins a new session, and only that one counts")
-            session, self._several_visitors = self.so_far, False
+            session = self.so_far
         self.last_us = event.t
         visitor = event.visitor_id or known.visitor_id
         if visitor is not None and session.visitor_id is None:
             session.visitor_id, session.pages_before_identified = visitor, session.n_pages
-        elif visitor not in (None, session.visitor_id) and not self._several_visitors:
-            self._several_visitors = True
+        elif visitor not in (None, session.visitor_id) and not session.is_of_several:
+            session.is_of_several = True
             session.notes.append(f"event {number} is of another visitor: the first one known counts")
         if session.bought_at is None and (event.is_purchase or event.action == "purchase"):
             session.bought_at = number

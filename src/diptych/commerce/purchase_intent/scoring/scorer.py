@@ -16,10 +16,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -92,9 +91,9 @@ class Score(BaseModel):
     threshold: float = Field(description="the probability with the best F1")
     likely: bool = Field(description="whether p is at least the threshold")
     cost_threshold: float | None = Field(
-        None, description="from which on acting costs least, where costs are known"
+        description="from which on acting costs least, where costs are known"
     )
-    worth_acting: bool | None = Field(None, description="whether p is at least the threshold by cost")
+    worth_acting: bool | None = Field(description="whether p is at least the threshold by cost")
     reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
     notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
     bought: bool = Field(False, description="whether something was bought already")
@@ -103,16 +102,12 @@ class Score(BaseModel):
         """Return one line."""
         when = "of the whole session" if self.step < 0 else pages_text(self.step)
         p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
-        worth = "" if self.worth_acting else "not "
-        cost = (
-            f"; by cost {worth}worth acting (from {self.cost_threshold:.3f} on)"
-            if self.cost_threshold
-            else ""
-        )
-        return (
-            f"p {p} {when}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
-            f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}{cost}"
-        )
+        cost, side = "", "above" if self.likely else "below"
+        if self.cost_threshold:
+            worth = "worth" if self.worth_acting else "not worth"
+            cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)"
+        lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
+        return f"p {p} {when}, {self.setting}: {lift}, {side} the threshold of {self.threshold:.3f}{cost}"
 
 
 class Refusal(BaseModel):
@@ -124,15 +119,10 @@ class Refusal(BaseModel):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map log-odds or decisions of a model to probabilities.
+    """Map log-odds or decisions of a model to probabilities."""
 
-    Attributes:
-        platt: the sigmoid; it also is the scale on which features have effects, whatever gives the probability.
-        steps: (x, probability) between which probabilities are interpolated; None: the sigmoid gives them.
-    """
-
-    platt: Platt
-    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    platt: Platt  # also the scale on which features have effects, whatever gives the probability
+    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (x, p) to interpolate instead
 
     def probabilities(self, x: np.ndarray) -> np.ndarray:
         """Return (n,) in (0, 1)."""
@@ -164,6 +154,11 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         """Read the classifier."""
         return {"model": FittedModel.open(folder / "model")}
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Its columns of a table of measures."""
+        return {name: getattr(self, name) for name in ("setting", "step", "threshold", "cost_threshold")}
+
     def log_odds(self, matrix: np.ndarray) -> np.ndarray:
         """Return (n,) of feature values, before calibration."""
         return log_odds(self.model.scores(matrix), self.model.model)
@@ -186,44 +181,38 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
         foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))
         why = tuple(self._reason(name, view, row, found[name]) for name in foremost[:reasons])
-        p = float(self.calibration.probabilities(x[:1])[0])
-        return self.answer(p, reasons=why, notes=tuple(notes))
+        return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Return log-odds, the session's first, and feature → effect in calibrated log-odds, of one call of the model.
 
-        A feature's columns are replaced by those of background sessions, everything else stays: f(x) less the mean of
-        f(x with these columns of b). Of a linear model this is coefficient × (value − mean), times the calibration's
-        slope; of others what this feature changes with all others as they are. An account of the model, not of causes.
-
-        Args:
-            row: (columns,) feature values.
+        A feature's columns of the (columns,) row are replaced by those of background sessions, everything else stays:
+        f(x) less the mean of f(x with these columns of b). Of a linear model this is coefficient × (value − mean),
+        times the calibration's slope. An account of the model, not of causes.
         """
         owners, variants, differing = np.array(self.features.owners), [row[None]], []
         for name in dict.fromkeys(self.features.owners):
-            mine = np.flatnonzero(owners == name)
-            others = self.background[:, mine]
-            if not np.array_equal(others, np.broadcast_to(row[mine], others.shape), equal_nan=True):
-                changed = np.tile(row, (len(others), 1))
-                changed[:, mine] = others
+            changed = np.tile(row, (len(self.background), 1))
+            changed[:, owners == name] = self.background[:, owners == name]
+            if not np.array_equal(changed, np.broadcast_to(row, changed.shape), equal_nan=True):
                 variants.append(changed)
                 differing.append(name)
         x = self.log_odds(np.concatenate(variants))
         odds = self.calibration.platt.slope * x + self.calibration.platt.intercept
-        means = odds[1:].reshape(len(differing), -1).mean(axis=1) if differing else ()
-        effects = {name: float(odds[0] - mean) for name, mean in zip(differing, means, strict=True)}
-        return x, dict.fromkeys(self.features.owners, 0.0) | effects
+        means = odds[1:].reshape(len(differing), len(self.background)).mean(axis=1)
+        effects = zip(differing, (odds[0] - means).tolist(), strict=True)
+        return x, dict.fromkeys(self.features.owners, 0.0) | dict(effects)
 
     def _reason(self, name: str, view: SessionsView, row: np.ndarray, effect: float) -> Reason:
         feature = next(one for one in self.features.features if one.name == name)
-        columns = row[np.array(self.features.owners) == name]
-        value, typical = in_words(feature, view, columns[None]), self.typical[name]
-        factor = math.exp(min(abs(effect), 2 * math.log(_MOST_FACTOR)))
+        value = in_words(feature, view, row[None, np.array(self.features.owners) == name])
+        typical, factor = self.typical[name], math.exp(min(abs(effect), 2 * math.log(_MOST_FACTOR)))
         times = f"more than {_MOST_FACTOR:.0f}×" if factor > _MOST_FACTOR else f"{factor:.3g}×"
         usual = "as is typical" if value == typical else f"typically {typical}"
         text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {times}"
-        words = {"label": feature.label, "value": value, "typical": typical, "text": text}
-        return Reason(feature=name, effect=effect, **words)
+        return Reason(
+            feature=name, label=feature.label, value=value, typical=typical, effect=effect, text=text
+        )
 
 
 def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
@@ -253,8 +242,8 @@ def view_of(
         local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):
         raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
-    known: Columns = {"channel": session.channel, "device": session.device}
-    known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday()), **(history or {})}
+    known: Columns = {"channel": session.channel, "device": session.device, **(history or {})}
+    known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
     columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
     for name, value in known.items():
         columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
@@ -287,13 +276,10 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         if (setting, step) not in self.places:
             wrong = f"the scorer has no model of the setting {setting} at step {step}"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        if (setting, step) not in self._models:
-            self._models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
-        return self._models[setting, step]
-
-    @cached_property
-    def _models(self) -> dict[tuple[str, int], StepModel]:
-        return {}
+        models: dict[tuple[str, int], StepModel] = vars(self).setdefault("_models", {})
+        if (setting, step) not in models:
+            models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
+        return models[setting, step]
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
@@ -305,24 +291,16 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
 
     def _stream(self, known: Any, reasons: int) -> SessionStream:
         if self.is_whole:
-            raise UsageError(
-                "this scorer is of whole sessions, whose columns are known when they are over",
-                "score a table like the one it was trained on; for sessions that still run train on a log's features",
-            )
+            wrong = "this scorer is of whole sessions, whose columns are known when they are over"
+            fix = "score a table like the one it was trained on; for sessions that still run train on a log's features"
+            raise UsageError(wrong, fix)
         options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
         gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
         return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
-        given: Any = None
-        try:
-            given = parsed(session)
-            found: BaseModel = self.score(given, reasons=reasons)
-        except (DataError, UsageError) as error:
-            found = Refusal(error=error.message, fix=error.fix or "")
-        known = {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
-        return known | found.model_dump(mode="json")
+        return self._answer(session, "id", lambda given: self.score(given, reasons=reasons)) or {}
 
     def answers(
         self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
@@ -334,31 +312,38 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         """
         self._stream({}, reasons)  # refuses lines for a scorer of tables
         running: OrderedDict[str, SessionStream] = OrderedDict()
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            found = self._event(line, running, reasons) if stream else self.answer(line, reasons=reasons)
-            if found is not None:
-                yield {"line": number, **found}
 
-    def _event(
-        self, line: str, running: OrderedDict[str, SessionStream], reasons: int
-    ) -> dict[str, Any] | None:
-        """Return the answer to one event of a stream; None where it opens no page."""
-        known = {}
-        try:
-            given = parsed(line)
-            client = given.get("client_id") if isinstance(given, dict) else None
+        def of_client(event: Any) -> Score | None:
+            client = event.get("client_id") if isinstance(event, dict) else None
             if not isinstance(client, str | int) or isinstance(client, bool):
                 wrong = f"an event has the client_id {shown(client)}"
                 raise DataError(wrong, "every event of a stream names its client")
-            known["client_id"] = client
-            key = str(client)
-            if key not in running and len(running) >= _MOST_RUNNING:
+            session = running.pop(str(client), None) or self.stream(reasons=reasons)
+            if len(running) >= _MOST_RUNNING:
                 running.popitem(last=False)
-            running[key] = running.pop(key) if key in running else self.stream(reasons=reasons)
-            score = running[key].add(given)
-            return None if score is None else known | score.model_dump(mode="json")
+            running[str(client)] = session
+            return session.add(event)
+
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                found = (
+                    self._answer(line, "client_id", of_client)
+                    if stream
+                    else self.answer(line, reasons=reasons)
+                )
+                if found is not None:
+                    yield {"line": number, **found}
+
+    def _answer(
+        self, text: str | bytes, key: str, score: Callable[[Any], Score | None]
+    ) -> dict[str, Any] | None:
+        """Return the answer to one JSON object, with what it is known by; None where there is no score."""
+        known = {}
+        try:
+            given = parsed(text)
+            known = {key: given[key]} if isinstance(given, dict) and key in given else {}
+            found = score(given)
+            return None if found is None else known | found.model_dump(mode="json")
         except (DataError, UsageError) as error:
             return known | Refusal(error=error.message, fix=error.fix or "").model_dump()
 
@@ -368,10 +353,18 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         if session.bought_at is not None:
             bought = f"something was bought with event {session.bought_at}: there is nothing left to predict"
             return model.answer(1.0, notes=(*notes, bought), bought=True)
-        history, more = self._history(session, setting, given)
+        history = None
+        if setting == "identified":
+            since = None if given is None else self.about["since_us"]
+            history, missing = (given or History()).columns(session.start_us, session.device, since)
+            if missing:
+                notes.append(f"the history does not say: {', '.join(missing)}; taken as missing")
+        elif given is not None:
+            why = "" if session.is_identified else "the visitor is not known yet: "
+            notes.append(f"{why}the history is not looked at")
         vocabulary, zone = self.about["vocabulary"], self.about["zone"]
         view = view_of(session, history, vocabulary=vocabulary, pages=step, zone=zone)
-        return model.score(view, reasons, [*notes, *more, *self._unknown_words(session, step)])
+        return model.score(view, reasons, [*notes, *self._unknown_words(session, step)])
 
     def _place(self, session: SessionSoFar) -> tuple[str, int, list[str]]:
         """Return setting and step of the model for a session, and what has to be noted about the choice."""
@@ -388,25 +381,13 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         if setting not in reached:
             wrong = f"the scorer has no model for {setting} sessions with {opened}"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        step, last = reached[setting], max(step for _, step in self.places)
+        step = reached[setting]
         if session.n_pages > step:
-            which = "the last" if step == last else "the nearest before"
+            which = "the last" if step == max(one for _, one in self.places) else "the nearest before"
             looks = f"looks at the first {step}" if step else "looks at none of them"
             verb = "is" if session.n_pages == 1 else "are"
             notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
         return setting, step, notes
-
-    def _history(
-        self, session: SessionSoFar, setting: str, given: History | None
-    ) -> tuple[Columns | None, list[str]]:
-        """Return the history columns, None for an anonymous session, and what has to be noted about them."""
-        if setting != "identified":
-            why = "" if session.is_identified else "the visitor is not known yet: "
-            return None, [] if given is None else [f"{why}the history is not looked at"]
-        since = None if given is None else self.about["since_us"]
-        columns, missing = (given or History()).columns(session.start_us, session.device, since)
-        note = f"the history does not say: {', '.join(missing)}; taken as missing"
-        return columns, [note] * bool(missing)
 
     def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
         known = self.about["known"]
@@ -441,15 +422,12 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
 
     def lines(self) -> list[str]:
         """Return what a reader of its numbers has to know."""
-        about, sizes = self.about, self.about["slices"]["sizes"]
-        lines = [
-            f"{one['setting']}, step {one['step']}: {note}" for one in about["cells"] for note in one["notes"]
-        ]
-        lines += left_out_lines(about["not_trained"], "not trained")
-        parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items())
-        left = f"{about['slices']['left_out']:,} run across the end and are in neither part"
-        lines.append(f"{about['slices']['note']}: {parts}; {left}")
-        return lines
+        cells, slices = self.about["cells"], self.about["slices"]
+        lines = [f"{one['setting']}, step {one['step']}: {note}" for one in cells for note in one["notes"]]
+        lines += left_out_lines(self.about["not_trained"], "not trained")
+        parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in slices["sizes"].items())
+        left = f"{slices['left_out']:,} run across the end and are in neither part"
+        return [*lines, f"{slices['note']}: {parts}; {left}"]
 
     def describe(self) -> str:
         """Return one line."""

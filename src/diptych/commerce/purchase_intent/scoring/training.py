@@ -9,8 +9,10 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -19,6 +21,7 @@ import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation import measures
+from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS
@@ -30,19 +33,13 @@ from diptych.commerce.purchase_intent.scoring.card import (
     measured_table,
     model_card,
 )
-from diptych.commerce.purchase_intent.scoring.scorer import (
-    Calibration,
-    Scorer,
-    StepModel,
-    in_words,
-    unit_key,
-)
+from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core import files
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
@@ -134,7 +131,7 @@ def fit_rows(
     draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
     drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
     owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
-    matrix = fitted.matrix(sample)
+    matrix, notes = fitted.matrix(sample), [one for one in (note, model.reason, *model.warnings) if one]
     return StepModel(
         setting=setting,
         step=step,
@@ -146,28 +143,24 @@ def fit_rows(
         base_rate=float(labels.mean()),
         background=fitted.matrix(features.at(drawn, step)),
         typical={one.name: in_words(one, sample, matrix[:, owners == one.name]) for one in fitted.features},
-        about={
-            "weighting": model.weighting,
-            "columns": list(fitted.names),
-            "notes": [one for one in (note, model.reason, *model.warnings) if one],
-        },
+        about={"weighting": model.weighting, "columns": list(fitted.names), "notes": notes},
     )
 
 
 def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
-    (features, slices, options), (setting, step) = given, place
-    rows, labels = features.population(setting, step), features.labels
-    parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
-    before = fit_rows(features, setting, step, parts["without_holdout"], options)
-    last = parts["holdout"]
+    (features, slices, options), (_, step) = given, place
+    rows, labels = features.population(*place), features.labels
+    earlier, last = rows[slices.fit[rows]], rows[slices.holdout[rows]]
+    before = fit_rows(features, *place, earlier, options)
     p = before.probabilities(features.at(last, step)) if len(last) else np.zeros(0)
+    parts = {"all": rows, "without_holdout": earlier, "holdout": last}
     about = {
         "sessions": {name: len(some) for name, some in parts.items()},
         "purchases": {name: int(labels[some].sum()) for name, some in parts.items()},
         "holdout": measure(before, p, labels[last], features.persons[last], options),
     }
-    final = fit_rows(features, setting, step, rows, options)
+    final = fit_rows(features, *place, rows, options)
     return replace(final, about=final.about | about)
 
 
@@ -212,17 +205,16 @@ def train(
     files.check_replaceable(folder, Scorer.marker())
     how = (options.model_dump(), [list(one) for one in places], audit)
     plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
-    try:
+    with suppress(StorageError):
         there = Scorer.open(folder)
         if there.about["plan"] == plan.plan:
             return there
-    except StorageError:
-        pass
     slices = slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
     reasons = {place: why_not(features, *place, slices, options) for place in places}
+    refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
     if all(reasons.values()):
-        (setting, step), reason = next(iter(reasons.items()))
-        raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
+        first = "{setting}, step {step}: {reason}".format(**refused[0])
+        raise DataError(f"nothing can be trained: {first}", "import more of the log")
     work = folder.with_name(f"{folder.name}.unfinished")
     with exclusive_folder(work, TrainedOf.marker()):
         if TrainedOf.is_at(work) and TrainedOf.open(work) != plan:  # of another training
@@ -233,16 +225,14 @@ def train(
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, slices, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
-    refused = [(*place, reason) for place, reason in reasons.items() if reason]
-    numbers = ("setting", "step", "base_rate", "threshold", "cost_threshold")
     about = {
         "plan": plan.plan,
         **_about_features(features),
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "slices": _about_slices(features, slices),
-        "cells": [{name: getattr(one, name) for name in numbers} | one.about for one in models],
-        "not_trained": [dict(zip(("setting", "step", "reason"), one, strict=True)) for one in refused],
+        "cells": [{**one.place, "base_rate": one.base_rate, **one.about} for one in models],
+        "not_trained": refused,
         "audit": audit,
     }
     declared = {one.name: one for model in models for one in model.features.features}
@@ -263,27 +253,12 @@ def _places(
 ) -> list[tuple[str, int]]:
     """Return settings and steps in the table's order; unknown ones are refused."""
     if features.compat == "published":
-        raise UsageError(
-            "features made as published look at what comes later: whether the visitor logs in at all",
-            "make them without --compat published to train what will be used",
-        )
+        wrong = "features made as published look at what comes later: whether the visitor logs in at all"
+        raise UsageError(wrong, "make them without --compat published to train what will be used")
     MODELS.get(options.model)
-    sets = features.sets if features.is_whole else [options.feature_set]
-    given = (
-        ("setting", settings, features.settings),
-        ("step", steps, features.steps),
-        ("feature set", sets, features.sets),
-    )
-    for kind, names, known in given:
-        for name in names or ():
-            if name not in known:
-                raise UnknownNameError(kind, str(name), map(str, known))
-    return [
-        (setting, step)
-        for setting in features.settings
-        for step in features.steps
-        if setting in (settings or [setting]) and step in (steps or [step])
-    ]
+    chosen_of("feature set", None if features.is_whole else [options.feature_set], features.sets)
+    names = chosen_of("setting", settings or None, features.settings)
+    return list(product(names, chosen_of("step", steps or None, features.steps)))
 
 
 def _about_features(features: FeatureTable) -> dict[str, Any]:
@@ -299,11 +274,10 @@ def _about_features(features: FeatureTable) -> dict[str, Any]:
     keys = ("name", "kind", "zone", "since_us", "session_options", "columns", "counts")
     return {
         **{key: about.get(key) for key in keys},
+        **{key: about.get(key, []) for key in ("left_out", "kept_leaking")},
         "fingerprint": features.fingerprint,
         "vocabulary": list(features.view.vocabulary),
         "known": words,
-        "left_out": about.get("left_out", []),
-        "kept_leaking": about.get("kept_leaking", []),
         "days": days,
         "line": features.describe(),
     }
@@ -354,32 +328,28 @@ def score_table(
     options = TrainOptions(**scorer.about["options"])
     if "samples" in given.model_fields_set:
         options = options.model_copy(update={"samples": given.samples, "seed": given.seed})
-    cells: list[dict[str, Any]] = []
+    about = {
+        "scorer": scorer.describe(),
+        "features": features.describe(),
+        "features_fingerprint": features.fingerprint,
+        "measured": "the last part, by models fitted without it" if own else "all sessions",
+        "kind": scorer.about["kind"],
+        "options": options.model_dump(),
+        "cells": (cells := []),
+    }
 
     def lines() -> Iterator[tuple[object, ...]]:
         scored = scorer.score_table(features, given.settings, given.steps)
         for model, rows, p in track(scored, "scoring", len(scorer.places), "models"):
-            labels = features.labels[rows]
-            for session, one, label in zip(features.session_ids[rows], p, labels, strict=True):
-                likely = int(one >= model.threshold)
-                yield session, model.setting, model.step, repr(float(one)), likely, int(label)
-            found = (
-                model.about["holdout"] if own else measure(model, p, labels, features.persons[rows], options)
-            )
-            kept = {name: getattr(model, name) for name in ("setting", "step", "threshold", "cost_threshold")}
-            cells.append({**kept, "scored": len(rows), "measures": found})
+            labels, place = features.labels[rows], (model.setting, model.step)
+            for session, one, label in zip(features.session_ids[rows], p.tolist(), labels, strict=True):
+                yield session, *place, repr(one), int(one >= model.threshold), int(label)
+            measured = None if own else measure(model, p, labels, features.persons[rows], options)
+            found = model.about["holdout"] if own else measured
+            cells.append({**model.place, "scored": len(rows), "measures": found})
 
     with files.atomic_folder(folder, ScoredTable.marker()) as inside:
         files.write_csv(inside / SCORES, _HEAD, lines())
-        about = {
-            "scorer": scorer.describe(),
-            "features": features.describe(),
-            "features_fingerprint": features.fingerprint,
-            "measured": "the last part, by models fitted without it" if own else "all sessions",
-            "kind": scorer.about["kind"],
-            "options": options.model_dump(),
-            "cells": cells,
-        }
         page(made := ScoredTable(about), inside)
         made.save(inside / ScoredTable.marker())
     return made
