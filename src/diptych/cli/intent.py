@@ -24,7 +24,7 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl, discl
 from diptych.commerce.purchase_intent.drift import drift as compare
 from diptych.commerce.purchase_intent.drift import opened
 from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
-from diptych.commerce.purchase_intent.features import open_features
+from diptych.commerce.purchase_intent.features import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import train as fit
@@ -36,8 +36,7 @@ from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 from diptych.data.source import OutOption
-from diptych.report.document import Page, Section
-from diptych.report.intent import PAGE, description_page, evaluation_page, page_of, scores_page
+from diptych.report.intent import PAGE, description_page, drift_page, evaluation_page, page_of, scores_page
 
 _INTENT = ("diptych", "intent")
 _ROOM = "diptych.commerce.purchase_intent"
@@ -169,19 +168,28 @@ def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measu
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
-    page, table = out / PAGE, open_features(features)
+    table = open_features(features)
+    if measured.scorer is not None:
+        _score_table(Scorer.open(measured.scorer), table, out, options)
+        return
     with stop_on_signal():
-        if measured.scorer is None:
-            found = evaluate_models(
-                table, out, page=lambda one: evaluation_page(one).save(page), **dict(options)
-            )
-            show(*(one for one in found.tables() if not one.folded), *found.lines())
-        else:
-            scorer = Scorer.open(measured.scorer)
-            scores = score_table(scorer, table, out, given=options, page=_write_scores_page)
-            show(*scores.tables(), *scores.lines())
-    show(f"every prediction and number in {out}; the page is {page}")
-    next_step(["open", page])
+        found = evaluate_models(
+            table, out, page=lambda one: evaluation_page(one).save(out / PAGE), **dict(options)
+        )
+    show(*(one for one in found.tables() if not one.folded), *found.lines())
+    show(f"every prediction and number in {out}; the page is {out / PAGE}")
+    next_step(["open", out / PAGE])
+
+
+def _score_table(
+    scorer: Scorer, table: FeatureTable, out: Path, options: given.EvaluateOptions | None = None
+) -> None:
+    check_replaceable(out, ScoredTable.marker())
+    with stop_on_signal():
+        found = score_table(scorer, table, options)
+    found.save(out, also=lambda inside: scores_page(found).save(inside / PAGE))
+    show(*found.tables(), *found.lines(), f"every score in {out / SCORES}; the page is {out / PAGE}")
+    next_step(["open", out / PAGE])
 
 
 class ChecksOptions(OutOption):
@@ -245,7 +253,7 @@ def train(features: Features, out: Out, chosen: ScorerOptions, options: given.Tr
         scorer = fit(
             table, out, options=options, settings=setting, steps=step, audit=audited, jobs=chosen.jobs
         )
-    show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
+    show(scorer_table(scorer.about), *scorer.notes, f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
     next_step([*_INTENT, "score", out, *sessions])
 
@@ -284,48 +292,25 @@ def score(
         diptych intent score scorer features --out scores
     """
     opened, path, out = Scorer.open(scorer), Path(source), options.out
-    kind = _kind_of_sessions(source, options.stream)
-    if kind == "table":
-        if out is None:
-            raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
-        with opened_table(path, bool(opened.about["kept_leaking"])) as table:
-            found = score_table(opened, table, out)
-        show(*found.tables(), *found.lines())
-        next_step(["head", out / SCORES])
-    elif kind == "session":
+    if source == "-" or (path.is_file() and not is_table(path) and path.suffix != ".json"):
+        _score_lines(opened, source, options)
+    elif options.stream:
+        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
+    elif path.is_file() and path.suffix == ".json":
         one = opened.score(read_json(path), reasons=options.reasons)
         show(one.line(), *([reasons_table(one.reasons)] if one.reasons else []), *one.notes)
         if out is not None:
             write_text(out, one.model_dump_json() + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
+    elif out is None:
+        raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
     else:
-        answered, failed = _score_lines(opened, source, options)
-        if out is not None:
-            show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
-            next_step(["head", out])
-        if failed:
-            fix = "each has the number of its line and what to do"
-            raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
+        with opened_table(path, bool(opened.about["kept_leaking"])) as table:
+            _score_table(opened, table, out)
 
 
-def _kind_of_sessions(source: str, stream: bool) -> str:
-    """Return whether a source holds a table, one session, or lines: of events in a ``stream``, else of sessions."""
-    path = Path(source)
-    if source != "-" and not path.exists():
-        raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
-    kind = "lines" if source == "-" or path.suffix != ".json" else "session"
-    if source != "-" and is_table(path):
-        kind = "table"
-    elif path.is_dir():
-        fix = "make them: diptych intent features log --out features"
-        raise DataError(f"{source} holds no features", fix)
-    if stream and kind != "lines":
-        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
-    return kind
-
-
-def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[int, int]:
-    """Write every answer as soon as it is there; return how many there were, and errors among them."""
+def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> None:
+    """Write every answer as soon as it is there."""
     answered = failed = 0
     with ExitStack() as opened:
         lines = sys.stdin if source == "-" else opened.enter_context(open(source, encoding="utf-8"))
@@ -341,7 +326,12 @@ def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[in
                 failed += "error" in answer
         except UnicodeDecodeError as error:
             raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
-    return answered, failed
+    if options.out is not None:
+        show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
+        next_step(["head", options.out])
+    if failed:
+        fix = "each has the number of its line and what to do"
+        raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
 
 
 class DriftOptions(ScorerOption):
@@ -365,9 +355,7 @@ def drift(
     scorer = None if options.scorer is None else Scorer.open(options.scorer)
     with opened(old) as before, opened(new) as after:
         found = compare(before, after, scorer, options.step)
-    section, (first, *lines) = Section("What changed", (*found.charts(), *found.tables())), found.lines()
-    page = Page(title="Drift", summary=first, sections=[section], notes=lines)
-    found.save(out, also=lambda inside: page.save(inside / PAGE))
+    found.save(out, also=lambda inside: drift_page(found).save(inside / PAGE))
     show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")
     next_step([*_INTENT, "train", new, "--out", "scorer"] if found.is_large else ["open", out / PAGE])
 

@@ -19,7 +19,6 @@ from diptych.commerce.purchase_intent.scoring.request import (
     History,
     SessionSoFar,
     SessionStream,
-    read,
 )
 from diptych.core.errors import DataError
 
@@ -36,12 +35,12 @@ def so_far(given: Any, pages: int = 10) -> SessionSoFar:
 
 
 def columns(history: Any, device: str = "pc") -> tuple[dict[str, float | str], list[str]]:
-    return read(History, history, "the history").columns(START, device, 40 * DAY_US)
+    return History.read(history, "history", DataError).columns(START, device, 40 * DAY_US)
 
 
 def test_an_event_is_read_in_the_words_of_logs() -> None:
     words = {"page_type": " home ", "device": "Desktop", "channel": "Paid", "visitor_id": 17, "basket": [1]}
-    found = read(Event, {"t": NOON, "action": "View", **words}, "event 1")
+    found = Event.read({"t": NOON, "action": "View", **words}, "event 1")
     assert (found.action, found.page_type, found.device, found.channel) == ("page", "home", "pc", "paid")
     assert (found.t, found.visitor_id, found.is_purchase) == (NOON * 1_000_000, "17", None)
     session = so_far({"visitor_id": "null", "events": [{"t": 0, "device": None, "action": None}]})
@@ -61,53 +60,43 @@ def test_times() -> None:
 
 
 REFUSED = [
-    ("event", "page", "event 4 is str, not an object"),
-    ("event", {}, "event 4 has no t"),
-    ("event", {"t": "yesterday"}, "event 4 has t 'yesterday': no ISO time"),
-    ("event", {"t": True}, "event 4 has t True: neither"),
-    ("event", {"t": float("nan")}, "event 4 has t nan: outside"),
-    ("event", {"t": -1}, "outside the years"),
-    ("event", {"t": NOON * 1000}, "outside the years"),
-    ("event", {"t": 0, "action": "dance"}, "event 4 has action 'dance': no known"),
-    ("event", {"t": 0, "action": ["page"]}, r"event 4 has action \['page'\]: .*string"),
-    ("event", {"t": 0, "is_purchase": "yes"}, "event 4 has is_purchase 'yes'"),
-    ("event", {"t": 0, "page_type": {"a": 1}}, "event 4 has page_type"),
-    ("event", {"t": 0, "visitor_id": True}, "event 4 has visitor_id True"),
-    ("event", {"t": 0, "visitor_id": ["v"]}, "event 4 has visitor_id"),
-    ("event", {"t": 10**400}, "event 4 has t 1000"),
-    ("event", {"t": 10**5000}, "event 4 has t a long int"),
-    ("history", {"order": 1}, "the history has no key 'order'"),
-    ("history", {"orders": -1}, "has orders -1: .* greater than or equal to 0"),
-    ("history", {"orders": 1.5}, "has orders 1.5"),
-    ("history", {"sessions": True}, "has sessions True"),
-    ("history", {"sessions": float("nan")}, "has sessions nan"),
-    ("history", {"sessions": 10**400}, "has sessions 1000"),
-    ("history", {"orders": 1, "days_since_purchase": 10**400}, "has days_since_purchase 1000"),
+    ("event", "page", "event 4: .*dictionary"),
+    ("event", {}, "event 4: t: Field required"),
+    ("event", {"t": "yesterday"}, "event 4: t: .*valid datetime"),
+    ("event", {"t": True}, "event 4: t: .*valid datetime"),
+    ("event", {"t": float("nan")}, "NaN"),
+    ("event", {"t": -1}, "before the year 1970"),
+    ("event", {"t": NOON * 1000}, "dates after 9999"),  # milliseconds
+    ("event", {"t": 0, "action": "dance"}, "event 4: action: no known action, which are page, query"),
+    ("event", {"t": 0, "is_purchase": "yes"}, "event 4: is_purchase: .*valid boolean"),
+    ("event", {"t": 0, "page_type": {"a": 1}}, "event 4: page_type"),
+    ("event", {"t": 0, "visitor_id": True}, "event 4: visitor_id: .*string"),
+    ("history", {"order": 1}, "history: unknown key 'order'"),
+    ("history", {"orders": -1}, "history: orders: .* greater than or equal to 0"),
+    ("history", {"orders": 1.5}, "history: orders: .*integer"),
+    ("history", {"sessions": 10**400}, "history: sessions: .*less than"),
     ("history", {"sessions": 2, "devices": ["pc"]}, "1 devices of 2 sessions"),
-    ("history", {"devices": 2}, "the history has devices 2: "),
     ("history", {"orders": 0, "sessions": 3, "days_since_purchase": 4}, "no orders, and a purchase"),
-    ("history", {"orders": 1, "days_since_purchase": -0.5}, "0.5 days after this session's start"),
+    ("history", {"orders": 1, "days_since_purchase": -0.5}, "days_since_purchase: .*greater than"),
     ("history", {"orders": 1, "last_purchase": 101 * 86_400}, "1 days after this session's start"),
     ("history", {"orders": 1, "last_purchase": 1, "days_since_purchase": 1}, "last_purchase and days_since"),
-    ("history", {"orders": 1, "days_since_purchase": "many"}, "has days_since_purchase 'many'"),
-    ("session", [], "is list, not an object"),
-    ("session", {}, "has no event"),
+    ("session", [], "a session so far: .*dictionary"),
     ("session", {"events": []}, "has no event"),
-    ("session", {"events": "page"}, "has events 'page': .*list"),
-    ("session", {"events": [{"t": 0}, {"t": "x"}]}, "event 2 has t 'x'"),
-    ("session", {"event": [{"t": 0}]}, "has no key 'event'"),
-    ("session", {"events": [{"t": 0}], "history": [1]}, "the history is list, not an object"),
-    ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is earlier than the start"),
-    ("session", {"start": "soon"}, "has start 'soon'"),
+    ("session", {"events": [{"t": 0}, {"t": "x"}]}, "a session so far: events.1.t: "),
+    ("session", {"events": [{"t": 0}], "history": {"order": 1}}, "unknown key 'history.order'"),
+    ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is 1 s earlier than the start"),
 ]
 
 
 @pytest.mark.parametrize(("what", "given", "message"), REFUSED)
 def test_what_is_refused(what: str, given: Any, message: str) -> None:
-    readers = {"event": lambda one: read(Event, one, "event 4"), "history": columns, "session": so_far}
-    with pytest.raises(DataError, match=message) as refused:
+    readers = {
+        "event": lambda one: Event.read(one, "event 4", DataError),
+        "history": columns,
+        "session": so_far,
+    }
+    with pytest.raises(DataError, match=message):
         readers[what](given)
-    assert refused.value.fix
 
 
 def test_a_whole_history() -> None:

@@ -30,7 +30,7 @@ from diptych.commerce.purchase_intent.scoring.training import (
     slices_of,
 )
 from diptych.core.context import stop_when
-from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.errors import DataError, Interrupted, StorageError, UnknownNameError, UsageError
 
 
 def slices(starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any) -> Slices:
@@ -44,8 +44,8 @@ def slices(starts: list[int], length: int = 1, persons: list[int] | None = None,
 def test_parts_follow_one_another(starts: list[int], length: int) -> None:
     found, start = slices(starts, length), np.array(starts)
     assert not (found.fit & found.holdout).any()
-    if found.split == "grouped":
-        assert len(set(starts)) == 1
+    if len(set(starts)) == 1:
+        assert "drawn at random" in found.note
     elif found.fit.any():
         assert (start + length)[found.fit].max() < start[found.holdout].min()
 
@@ -53,7 +53,7 @@ def test_parts_follow_one_another(starts: list[int], length: int) -> None:
 def test_without_times_persons_are_told_apart_and_it_is_noted() -> None:
     persons = [number // 3 for number in range(900)]
     found = slices([0] * 900, persons=persons, seed=3)
-    assert (found.split, "no times" in found.note) == ("grouped", True)
+    assert "no times" in found.note
     assert (found.fit ^ found.holdout).all()
     assert (found.holdout.reshape(300, 3) == found.holdout.reshape(300, 3)[:, :1]).all()
     assert found.holdout.mean() == pytest.approx(0.2, abs=0.07)
@@ -73,7 +73,7 @@ def test_steps_are_those_of_pooled_neighbours() -> None:
 
     x, labels = sample(6000)
     found, said = fit_calibration("isotonic", x, labels)
-    assert (said, found.steps is None) == ("", False)
+    assert (said, found.steps is None) == ([], False)
     order = np.argsort(x)
     np.testing.assert_allclose(
         found.probabilities(x)[order],
@@ -172,30 +172,44 @@ def test_stopped_it_goes_on_and_ends_the_same(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
     whole = train(features, tmp_path / "whole", options=options, steps=[0, 4])
-    folder, unfinished = tmp_path / "stopped", tmp_path / "stopped.unfinished"
-    done = unfinished / "units" / "anonymous-0" / "step_model.json"
-    with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"):
+    folder = tmp_path / "stopped"
+
+    def done() -> list[Path]:
+        return [*tmp_path.glob("stopped.*.unfinished/units/anonymous-0/step_model.json")]
+
+    with (
+        stop_when(lambda: bool(done())),
+        pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"),
+    ):
         train(features, folder, options=options, steps=[0, 4])
     assert not folder.exists()
-    time = done.stat().st_mtime_ns
-    # What a kill leaves while a model is saved.
-    (unfinished / "units" / ".identified-0.half.tmp").mkdir()
+    time = done()[0].stat().st_mtime_ns
+    # What a kill leaves while a model is saved, and after the last one.
+    (done()[0].parents[1] / ".identified-0.half.tmp").mkdir()
+    Scorer(whole.plan, whole.about).save(done()[0].parents[2] / "scorer.json")
     again = train(features, folder, options=options, steps=[0, 4], jobs=2)
-    assert not unfinished.exists()
+    assert not [*tmp_path.glob("*.unfinished")]
     assert (folder / "units" / "anonymous-0" / "step_model.json").stat().st_mtime_ns == time
     assert files_of(again.folder) == files_of(whole.folder)
     other = train(features, folder, options=options, steps=[0], settings=["anonymous"])  # takes its place
     assert other.places == [("anonymous", 0)]
 
 
-def test_what_another_training_left_is_begun_anew(
+def test_what_another_training_left_is_no_part_of_this_one(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
-    left = tmp_path / "s.unfinished" / "units" / "anonymous-0" / "step_model.json"
-    with stop_when(left.exists), pytest.raises(Interrupted):
+    def left() -> bool:
+        return bool([*tmp_path.glob("s.*.unfinished/units/anonymous-0/step_model.json")])
+
+    with stop_when(left), pytest.raises(Interrupted):
         train(features, tmp_path / "s", options=options, steps=[0])
     found = train(features, tmp_path / "s", options=options, steps=[2], settings=["anonymous"])
     assert [path.name for path in (found.folder / "units").iterdir()] == ["anonymous-2"]
+    assert [*tmp_path.iterdir()] == [tmp_path / "s"]
+    (found.folder / "scorer.json").write_text("{")
+    with pytest.raises(StorageError, match="scorer.json") as refused:  # nor is it taken for none
+        train(features, tmp_path / "s", options=options, steps=[2])
+    assert refused.value.fix == f"remove {tmp_path / 's'}, or name another folder"
 
 
 def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -> None:
@@ -207,7 +221,7 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -
     assert all("at least 10 of either class" in reason for reason in not_trained.values())
     with pytest.raises(DataError, match="nothing can be trained"):
         train(small_features(tmp_path / "tiny", n=30), tmp_path / "t", options=options)
-    assert not (tmp_path / "t.unfinished").exists()
+    assert not [*tmp_path.glob("t.*")]
 
 
 def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
@@ -243,8 +257,8 @@ def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, option
     )
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "<script>" not in card.replace("\\<script\\>", "")
-    assert card.splitlines()[0] == r"# Purchase intent: a|b \# \<script\>"
-    assert r"a\|b \# \<script\>" in card  # in a table
+    assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
+    assert r"| features | a\|b \# \<script\>" in card
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -254,7 +268,9 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
     later, given = small_features(tmp_path / "later", n=300, seed=7), EvaluateOptions(steps=[0, 10])
-    about = score_table(scorer, later, tmp_path / "scores", given=given).about
+    scored = score_table(scorer, later, given)
+    scored.save(tmp_path / "scores")
+    about = scored.about
     assert about["measured"] == "all sessions"
     expected = {}
     for (model, rows, p), cell in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
@@ -272,10 +288,10 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
 
 
 def test_of_the_table_it_was_trained_on_the_measures_are_those_of_training(
-    features: FeatureTable, scorer: Scorer, tmp_path: Path
+    features: FeatureTable, scorer: Scorer
 ) -> None:
     given = EvaluateOptions(settings=["anonymous"], steps=[3])
-    (cell,) = score_table(scorer, features, tmp_path / "scores", given=given).about["cells"]
+    (cell,) = score_table(scorer, features, given).about["cells"]
     assert cell["scored"] == len(features.population("anonymous", 3))
     assert cell["measures"] == scorer.model("anonymous", 3).about["holdout"]
 
@@ -283,7 +299,7 @@ def test_of_the_table_it_was_trained_on_the_measures_are_those_of_training(
 def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
     found = train(features, tmp_path / "scorer", options=options)
-    assert (found.places, found.about["slices"]["split"]) == ([("all", -1)], "grouped")
+    assert (found.places, "no times" in found.about["slices"]["note"]) == ([("all", -1)], True)
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "left out: the column PageValues" in card
     assert "| Month | at its start |" in card
@@ -291,11 +307,11 @@ def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     with pytest.raises(UsageError, match="this scorer is of whole sessions"):
         found.score({"events": [{"t": 0}]})
     other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
-    about = score_table(found, other, tmp_path / "scores").about
+    about = score_table(found, other).about
     assert about["cells"][0]["measures"]["roc_auc"] > 0.8
 
 
 def test_what_is_refused_and_noted_of_a_calibration() -> None:
     found, note = fit_calibration("isotonic", *sample(500))
-    assert (found.steps, "steps need 1,000 sessions of either class" in note) == (None, True)
-    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1]
+    assert (found.steps, "steps need 1,000 sessions of either class" in note[0]) == (None, True)
+    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1][0]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ import numpy as np
 from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -29,10 +28,9 @@ from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOpti
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import MismatchError
-from diptych.core.fingerprint import fingerprint
 
 _ALL_TYPES = 1_000_000
-_TYPES = ("home", "product", "basket", "checkout", "confirmation", "something new")
+_TYPES = ["home", "product", "basket", "checkout", "confirmation", "something new"]
 _NEW_EVENTS = 1_000  # event ids that are free for the other end of a session, at least
 
 
@@ -43,8 +41,8 @@ class ShiftChange(NamedTuple):
     setting: str  # that it is in at the step
     step: int  # pages that are open
     column: str  # (setting) where the session is in another one, (population) where it is in none
-    before: float  # the value, NaN where there is none
-    after: float  # that in the altered log
+    before: float = np.nan  # the value, NaN where there is none
+    after: float = np.nan  # that in the altered log
 
 
 class ShiftFinding(NamedTuple):
@@ -68,25 +66,21 @@ def shift_test(
     sample: int = 200,
     steps: Sequence[int] = (0, 1, 5, 10),
     seed: int = 0,
-    engine: Engine | None = None,
 ) -> ShiftFinding:
     """Alter everything after a step, for a sample of sessions, and compare all features of the step."""
-    with (
-        open_engine() if engine is None else nullcontext(engine) as runs,
-        tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder,
-    ):
+    with open_engine() as engine, tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder:
         scratch, given = Path(folder), SessionOptions(**features.about["session_options"])
-        tables = sessionise(log, given, engine=runs)
+        tables = sessionise(log, given, engine=engine)
         if tables.fingerprint != features.about["sessions_fingerprint"]:
             wrong = f"{features.folder} was not made of the sessions of {log.folder}"
             raise MismatchError(wrong, "give the log that it was made of")
         points = _points(features, sample, [step for step in steps if step in features.steps], seed)
         if not len(points):
             return ShiftFinding(0, [])
-        altered, offset = _alter(log, tables, features, points, scratch / "log", seed)
-        again = sessionise(altered, given, engine=runs, folder=scratch / "sessions")
+        offset = _alter(log, tables, features, points, scratch / "log", seed)
+        again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
         options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
-        other = make_features(again, options=options, folder=scratch / "again", engine=runs)
+        other = make_features(again, options=options, folder=scratch / "again", engine=engine)
         return ShiftFinding(len(points), _compare(features, other, points, offset))
 
 
@@ -103,36 +97,38 @@ def _points(table: FeatureTable, sample: int, steps: Sequence[int], seed: int) -
 
 def _alter(
     log: Log, tables: SessionTables, table: FeatureTable, points: np.ndarray, folder: Path, seed: int
-) -> tuple[Log, int]:
-    """Write a log of all worlds, numbered from 1 on; return it, and how far apart their event ids are."""
+) -> int:
+    """Write a log of all worlds, numbered from 1 on; return how far apart their event ids are."""
     import duckdb
     import pyarrow as pa
 
     options, (rows, steps) = SessionOptions(**table.about["session_options"]), points.T
-    moments = table.view.page_times[rows, np.maximum(steps, 1) - 1]
-    gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
     identified = table.pages_before_identified[rows]
-    world = {"world": np.arange(1, len(points) + 1), "session_id": table.session_ids[rows], "step": steps}
-    world |= {"moment": moments, "bought": table.labels[rows]}
-    world["is_known"] = (identified == 0) | (identified < steps)
+    worlds = {
+        "world": np.arange(1, len(points) + 1),
+        "session_id": table.session_ids[rows],
+        "step": steps,
+        "moment": table.view.page_times[rows, np.maximum(steps, 1) - 1],
+        "bought": table.labels[rows],
+        "is_known": (identified == 0) | (identified < steps),
+    }
     target = folder / EVENTS / "bucket=00"
     target.mkdir(parents=True)
     with duckdb.connect() as base:
-        base.execute(
-            f"CREATE VIEW event AS FROM read_parquet([{literals(log.buckets)}], hive_partitioning = false)"
-        )
+        events = f"read_parquet([{literals(log.buckets)}], hive_partitioning = false)"
+        base.execute(f"CREATE VIEW event AS FROM {events}")
         base.execute(f"CREATE VIEW session AS FROM read_parquet([{literals(tables.files('sessions'))}])")
         largest = base.execute("SELECT coalesce(max(event_id), 0) FROM event").fetchone()[0]
-        offset = 2 * (largest + _NEW_EVENTS)
-        base.register("points", pa.table(world))
+        offset: int = 2 * (largest + _NEW_EVENTS)
+        base.register("points", pa.table(worlds))
+        gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
         given = {"ids": offset, "by": options.by, "since": table.about["since_us"], "seed": seed, "gap": gap}
-        given |= {"types": list(_TYPES), "pages": options.pages + BUFFER}
+        given |= {"types": _TYPES, "pages": options.pages + BUFFER}
         file = literal(target / "part.parquet")
         base.execute(Path(__file__).with_name("worlds.sql").read_text().format(file=file), given)
         n = base.execute(f"SELECT count(*) FROM {file}").fetchone()[0]
-    about = log.about | {"events": n, "buckets": 1, "fingerprint": fingerprint(log.fingerprint, points, seed)}
-    Log(about).save(folder / Log.marker())
-    return Log.open(folder), offset
+    Log(log.about | {"events": n, "buckets": 1, "fingerprint": "altered"}).save(folder / Log.marker())
+    return offset
 
 
 def _compare(table: FeatureTable, other: FeatureTable, points: np.ndarray, offset: int) -> list[ShiftChange]:
@@ -142,12 +138,12 @@ def _compare(table: FeatureTable, other: FeatureTable, points: np.ndarray, offse
     lost, changed = other.session_ids[places] != ids, []
     for step in np.unique(points[:, 1]).tolist():
         identified = table.identified(step)[points[:, 0]]
-        moved = other.identified(step)[places] != identified
+        moved = ~lost & (other.identified(step)[places] != identified)
         for setting in table.settings:
             mine = (points[:, 1] == step) & (identified == (setting == "identified"))
-            for name, those in (("(population)", lost), ("(setting)", moved & ~lost)):
+            for name, those in (("(population)", lost), ("(setting)", moved)):
                 gone = table.session_ids[points[mine & those, 0]].tolist()
-                changed += [ShiftChange(one, setting, step, name, np.nan, np.nan) for one in gone]
+                changed += [ShiftChange(one, setting, step, name) for one in gone]
             rows, others = points[mine & ~lost & ~moved, 0], places[mine & ~lost & ~moved]
             if len(population := table.population(setting, step)) and len(rows):
                 features = table.features(setting, table.sets[-1], step)

@@ -1,4 +1,4 @@
-"""Scorer: a folder of models, and the one object that a shop asks.
+"""Scorer: a folder of models, and the one object that a shop queries.
 
 ::
 
@@ -13,18 +13,19 @@ A session that runs just now and a million sessions of a table go through the sa
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter, OrderedDict
+import reprlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
@@ -40,49 +41,50 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.request import (
+    ClientEvent,
     Columns,
     History,
     SessionSoFar,
     SessionStream,
-    shown,
 )
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.options import Options
+from diptych.core.reading import parse_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
-_MOST_SHOWN = 5
 _MOST_RUNNING = 50_000
-_MOST_FACTOR = 1000.0
 _AROUND = (("start_hour",), ("start_dow",))  # their middle means nothing
 _LONGEST = 60  # characters of a value that are shown
 _WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Reason(BaseModel):
+class Reason(Options):
     """The effect of one feature on the odds of a purchase in this session."""
 
-    model_config = ConfigDict(frozen=True)
     feature: str = Field(description="its name")
     label: str = Field(description="as people call it")
     value: str = Field(description="in this session, as text")
     typical: str = Field(description="its middle or most frequent value among training sessions, as text")
-    effect: float = Field(
-        description="log-odds less their mean with the feature's values of training sessions"
-    )
+    effect: float = Field(description="log-odds less their mean with the values of training sessions")
     text: str = Field(description="all of it in a sentence")
+
+    @property
+    def odds(self) -> str:
+        """The factor of the odds."""
+        return f"× {math.exp(min(self.effect, 50.0)):.2g}"
 
     def __str__(self) -> str:
         return self.text
 
 
-class Score(BaseModel):
+class Score(Options):
     """The probability that a session ends in a purchase, as far as it is known."""
 
-    model_config = ConfigDict(frozen=True)
     p: float = Field(description="calibrated; 1 of a session in which something was bought already")
     step: int = Field(description="how many pages it rests on, -1 of a whole session")
     setting: str = Field(description="anonymous, identified or all")
@@ -100,17 +102,16 @@ class Score(BaseModel):
 
     def line(self) -> str:
         """Return one line."""
-        when = "of the whole session" if self.step < 0 else pages_text(self.step)
-        p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
-        cost, side = "", "above" if self.likely else "below"
+        p, cost = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}", ""
         if self.cost_threshold:
             worth = "worth" if self.worth_acting else "not worth"
             cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)"
         lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
-        return f"p {p} {when}, {self.setting}: {lift}, {side} the threshold of {self.threshold:.3f}{cost}"
+        side = f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}"
+        return f"p {p} {pages_text(self.step)}, {self.setting}: {lift}, {side}{cost}"
 
 
-class Refusal(BaseModel):
+class Refusal(Options):
     """The answer to a document that cannot be scored."""
 
     error: str = Field(description="what is wrong")
@@ -170,17 +171,16 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
     def answer(self, p: float, **more: Any) -> Score:
         """Return a score of this model."""
         least = self.cost_threshold
-        numbers = {"base_rate": self.base_rate, "lift": p / self.base_rate, "threshold": self.threshold}
-        costs = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
-        where = {"step": self.step, "setting": self.setting, "likely": p >= self.threshold}
-        return Score(p=p, **where, **numbers, **costs, **more)
+        numbers = self.place | {"base_rate": self.base_rate, "lift": p / self.base_rate}
+        acting = {"likely": p >= self.threshold, "worth_acting": None if least is None else p >= least}
+        return Score(p=p, **numbers, **acting, **more)
 
     def score(self, view: SessionsView, reasons: int, notes: Sequence[str] = ()) -> Score:
         """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
-        foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))
-        why = tuple(self._reason(name, view, row, found[name]) for name in foremost[:reasons])
+        foremost = sorted(filter(found.get, found), key=lambda name: -abs(found[name]))[:reasons]
+        why = tuple(self._reason(name, view, row, found[name]) for name in foremost)
         return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
@@ -190,29 +190,25 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         f(x) less the mean of f(x with these columns of b). Of a linear model this is coefficient × (value − mean),
         times the calibration's slope. An account of the model, not of causes.
         """
-        owners, variants, differing = np.array(self.features.owners), [row[None]], []
+        owners, variants = np.array(self.features.owners), {}
         for name in dict.fromkeys(self.features.owners):
-            changed = np.tile(row, (len(self.background), 1))
-            changed[:, owners == name] = self.background[:, owners == name]
-            if not np.array_equal(changed, np.broadcast_to(row, changed.shape), equal_nan=True):
-                variants.append(changed)
-                differing.append(name)
-        x = self.log_odds(np.concatenate(variants))
+            variants[name] = np.where(owners == name, self.background, row)
+            if np.array_equal(variants[name], np.broadcast_to(row, self.background.shape), equal_nan=True):
+                del variants[name]
+        x = self.log_odds(np.concatenate([row[None], *variants.values()]))
         odds = self.calibration.platt.slope * x + self.calibration.platt.intercept
-        means = odds[1:].reshape(len(differing), len(self.background)).mean(axis=1)
-        effects = zip(differing, (odds[0] - means).tolist(), strict=True)
+        means = odds[1:].reshape(len(variants), len(self.background)).mean(axis=1)
+        effects = zip(variants, (odds[0] - means).tolist(), strict=True)
         return x, dict.fromkeys(self.features.owners, 0.0) | dict(effects)
 
     def _reason(self, name: str, view: SessionsView, row: np.ndarray, effect: float) -> Reason:
         feature = next(one for one in self.features.features if one.name == name)
         value = in_words(feature, view, row[None, np.array(self.features.owners) == name])
-        typical, factor = self.typical[name], math.exp(min(abs(effect), 2 * math.log(_MOST_FACTOR)))
-        times = f"more than {_MOST_FACTOR:.0f}×" if factor > _MOST_FACTOR else f"{factor:.3g}×"
-        usual = "as is typical" if value == typical else f"typically {typical}"
-        text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {times}"
-        return Reason(
-            feature=name, label=feature.label, value=value, typical=typical, effect=effect, text=text
-        )
+        usual = "as is typical" if value == self.typical[name] else f"typically {self.typical[name]}"
+        factor = f"{math.exp(min(abs(effect), 50.0)):.3g}×"
+        text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {factor}"
+        words = {"feature": name, "label": feature.label, "value": value, "typical": self.typical[name]}
+        return Reason(**words, effect=effect, text=text)
 
 
 def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
@@ -221,8 +217,6 @@ def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
     Args:
         columns: (n, columns) the feature's own of the matrix.
     """
-    if columns.shape[1] != 1 and not feature.columns:
-        return ", ".join(f"{one:.4g}" for one in columns[0]) if len(columns) == 1 else "–"
     raw = columns[:, 0] if columns.shape[1] == 1 else view.columns[feature.columns[0]]
     if raw.dtype == object or feature.columns in _AROUND:
         counts = Counter(raw.tolist())
@@ -234,32 +228,16 @@ def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
     return f"{np.median(there):.4g}" if 2 * len(there) > len(raw) else "none"  # as most have none
 
 
-def view_of(
-    session: SessionSoFar, history: Columns | None, *, vocabulary: Sequence[str], pages: int, zone: str
-) -> SessionsView:
-    """Return (1,) the session with everything that is known of it."""
-    try:
-        local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError):
-        raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
-    known: Columns = {"channel": session.channel, "device": session.device, **(history or {})}
-    known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
-    columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
-    for name, value in known.items():
-        columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
-    times = np.zeros((1, pages), dtype=np.int64)
-    opened = session.page_times[:pages]
-    times[0, : len(opened)] = opened
-    types = encode_pages([session.page_types], vocabulary, pages)
-    return SessionsView(columns, types, times, tuple(vocabulary))
-
-
 @dataclass(frozen=True, eq=False)
-class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
+class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
-    about: dict[str, Any]  # of what it was made and how, its models, what was measured
-    folder: Path = field(init=False, default=Path(), compare=False)
+    plan: str  # fingerprint of what it was trained on, and how
+    about: dict[str, Any]  # the same in words, its models, what was measured
+    folder: Path = field(init=False, default=Path())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scorer) and self.plan == other.plan
 
     @property
     def is_whole(self) -> bool:
@@ -300,7 +278,7 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
-        return self._answer(session, "id", lambda given: self.score(given, reasons=reasons)) or {}
+        return _answer(session, "id", lambda given: self.score(given, reasons=reasons)) or {}
 
     def answers(
         self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
@@ -311,45 +289,23 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         event that opens a page. The clients that were active last are held, 50,000 at most.
         """
         self._stream({}, reasons)  # refuses lines for a scorer of tables
-        running: OrderedDict[str, SessionStream] = OrderedDict()
+        running = lru_cache(_MOST_RUNNING)(lambda client: self.stream(reasons=reasons))
 
         def of_client(event: Any) -> Score | None:
-            client = event.get("client_id") if isinstance(event, dict) else None
-            if not isinstance(client, str | int) or isinstance(client, bool):
-                wrong = f"an event has the client_id {shown(client)}"
-                raise DataError(wrong, "every event of a stream names its client")
-            session = running.pop(str(client), None) or self.stream(reasons=reasons)
-            if len(running) >= _MOST_RUNNING:
-                running.popitem(last=False)
-            running[str(client)] = session
-            return session.add(event)
+            client = ClientEvent.read(event, "an event of a stream", DataError).client_id
+            return running(client).add(event)
 
         for number, line in enumerate(lines, 1):
             if line.strip():
                 found = (
-                    self._answer(line, "client_id", of_client)
-                    if stream
-                    else self.answer(line, reasons=reasons)
+                    _answer(line, "client_id", of_client) if stream else self.answer(line, reasons=reasons)
                 )
                 if found is not None:
                     yield {"line": number, **found}
 
-    def _answer(
-        self, text: str | bytes, key: str, score: Callable[[Any], Score | None]
-    ) -> dict[str, Any] | None:
-        """Return the answer to one JSON object, with what it is known by; None where there is no score."""
-        known = {}
-        try:
-            given = parsed(text)
-            known = {key: given[key]} if isinstance(given, dict) and key in given else {}
-            found = score(given)
-            return None if found is None else known | found.model_dump(mode="json")
-        except (DataError, UsageError) as error:
-            return known | Refusal(error=error.message, fix=error.fix or "").model_dump()
-
     def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
         setting, step, notes = self._place(session)
-        model, notes = self.model(setting, step), [*session.notes, *notes]
+        model = self.model(setting, step)
         if session.bought_at is not None:
             bought = f"something was bought with event {session.bought_at}: there is nothing left to predict"
             return model.answer(1.0, notes=(*notes, bought), bought=True)
@@ -360,46 +316,51 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
             if missing:
                 notes.append(f"the history does not say: {', '.join(missing)}; taken as missing")
         elif given is not None:
-            why = "" if session.is_identified else "the visitor is not known yet: "
-            notes.append(f"{why}the history is not looked at")
-        vocabulary, zone = self.about["vocabulary"], self.about["zone"]
-        view = view_of(session, history, vocabulary=vocabulary, pages=step, zone=zone)
-        return model.score(view, reasons, [*notes, *self._unknown_words(session, step)])
+            notes.append("the history is not looked at, as of an anonymous session")
+        columns = model.features.names
+        for name, word in (("device", session.device), ("channel", session.channel)):
+            if name in model.features.owners and f"{name}={word}" not in columns:
+                notes.append(
+                    f"the {name} {reprlib.repr(word)} was not seen in training: it counts as another"
+                )
+        if unseen := sorted(set(session.page_types[:step]) - set(self.about["vocabulary"])):
+            notes.append(f"page types not seen in training count as others: {reprlib.repr(unseen)}")
+        return model.score(self._view(session, history, step), reasons, notes)
 
     def _place(self, session: SessionSoFar) -> tuple[str, int, list[str]]:
-        """Return setting and step of the model for a session, and what has to be noted about the choice."""
-        notes, setting = [], "identified" if session.is_identified else "anonymous"
-        reached = {
-            of: step for of, step in sorted(self.places) if step <= session.n_pages
-        }  # the last of each
+        """Return setting and step of the model for a session, and the session's notes with those about the choice."""
+        notes, setting = list(session.notes), "identified" if session.is_identified else "anonymous"
+        reached = dict(one for one in sorted(self.places) if one[1] <= session.n_pages)  # the last of each
         if setting == "identified" and setting not in reached:
             setting = "anonymous"
             notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
         elif setting == "anonymous" and session.visitor_id is not None:
             notes.append("the visitor logged in after the last page: known from the next page on")
-        opened = f"{session.n_pages:,} page{'s' * (session.n_pages != 1)}"
+        opened = f"pages opened: {session.n_pages:,}"
         if setting not in reached:
-            wrong = f"the scorer has no model for {setting} sessions with {opened}"
+            wrong = f"the scorer has no model for {setting} sessions ({opened})"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        step = reached[setting]
-        if session.n_pages > step:
-            which = "the last" if step == max(one for _, one in self.places) else "the nearest before"
-            looks = f"looks at the first {step}" if step else "looks at none of them"
-            verb = "is" if session.n_pages == 1 else "are"
-            notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
+        if session.n_pages > (step := reached[setting]):
+            notes.append(f"{opened}; the model of step {step} looks at the first {step}")
         return setting, step, notes
 
-    def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
-        known = self.about["known"]
-        notes = [
-            f"the {name} {shown(value)} was not seen in training: it counts as another"
-            for name, value in (("device", session.device), ("channel", session.channel))
-            if known[name] is not None and value not in known[name]
-        ]
-        strange = sorted(set(session.page_types[:pages]) - set(self.about["vocabulary"]))[:_MOST_SHOWN]
-        if strange:
-            notes.append(f"page types not seen in training count as others: {', '.join(map(shown, strange))}")
-        return notes
+    def _view(self, session: SessionSoFar, history: Columns | None, pages: int) -> SessionsView:
+        """Return (1,) the session with everything that is known of it."""
+        zone, vocabulary = self.about["zone"], self.about["vocabulary"]
+        try:
+            local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
+        except (ZoneInfoNotFoundError, ValueError):
+            raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
+        known: Columns = {"channel": session.channel, "device": session.device, **(history or {})}
+        known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
+        columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
+        for name, value in known.items():
+            columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
+        times = np.zeros((1, pages), dtype=np.int64)
+        opened = session.page_times[:pages]
+        times[0, : len(opened)] = opened
+        types = encode_pages([session.page_types], vocabulary, pages)
+        return SessionsView(columns, types, times, tuple(vocabulary))
 
     def score_table(
         self,
@@ -420,14 +381,24 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
                 found = [model.probabilities(features.at(block, step)) for block in blocks]
                 yield model, rows, np.concatenate([np.zeros(0), *found])
 
-    def lines(self) -> list[str]:
-        """Return what a reader of its numbers has to know."""
-        cells, slices = self.about["cells"], self.about["slices"]
-        lines = [f"{one['setting']}, step {one['step']}: {note}" for one in cells for note in one["notes"]]
-        lines += left_out_lines(self.about["not_trained"], "not trained")
-        parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in slices["sizes"].items())
-        left = f"{slices['left_out']:,} run across the end and are in neither part"
-        return [*lines, f"{slices['note']}: {parts}; {left}"]
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of its numbers has to know: fits that went wrong, what was left out, alarms of its audit."""
+        about = self.about
+        notes = [
+            f"{one['setting']}, step {step_text(one['step'])}: {note}"
+            for one in about["cells"]
+            for note in one["notes"]
+        ]
+        notes += left_out_lines(about["not_trained"], "not trained")
+        notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
+        notes += [
+            f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]
+        ]
+        alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
+        return notes + [
+            f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms
+        ]
 
     def describe(self) -> str:
         """Return one line."""
@@ -441,9 +412,13 @@ def unit_key(setting: str, step: int) -> str:
     return f"{setting}-{step_text(step)}"
 
 
-def parsed(text: str | bytes) -> Any:
-    """Return what JSON holds."""
+def _answer(text: str | bytes, key: str, score: Callable[[Any], Score | None]) -> dict[str, Any] | None:
+    """Return the answer to one JSON object, with what it is known by; None where there is no score."""
+    known = {}
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", "one object per line") from None
+        given = parse_json(text, "the line", error=DataError, fix="one JSON object per line")
+        known = {key: given[key]} if isinstance(given, dict) and key in given else {}
+        found = score(given)
+        return None if found is None else known | found.model_dump(mode="json")
+    except (DataError, UsageError) as error:
+        return known | Refusal(error=error.message, fix=error.fix or "").model_dump()

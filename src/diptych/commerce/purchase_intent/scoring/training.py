@@ -1,17 +1,16 @@
 """Train a scorer and measure it: one model per setting and step, refitted on all sessions, calibrated by cross-fitting.
 
-While it is trained it lies in ``NAME.unfinished``, where every finished model is kept; a training of something else
-begins there anew. The folder itself changes when all of it is there.
+While it is trained it lies in ``NAME.PLAN.unfinished``, where every finished model is kept; the folder itself changes
+when all of it is there.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from glob import escape
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptio
 from diptych.commerce.purchase_intent.scoring.card import (
     CARD,
     EXAMPLE,
+    described_features,
     example_session,
     measured_table,
     model_card,
@@ -43,7 +43,6 @@ from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
-from diptych.core.locking import exclusive_folder
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -51,9 +50,7 @@ FEWEST_FOR_STEPS = 1000
 """Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
 
 _TYPICAL = 20_000  # sessions that typical values are taken of, at most
-_MOST_WORDS = 1000  # of a column with more words a scorer does not list those that it has seen
 SCORES = "scores.csv"
-_HEAD = ("session_id", "setting", "step", "p", "likely", "bought")
 
 
 class Slices(NamedTuple):
@@ -61,7 +58,6 @@ class Slices(NamedTuple):
 
     fit: np.ndarray  # of the sessions that the measured model learns from
     holdout: np.ndarray  # of those that it is measured on
-    split: str  # time or grouped
     note: str  # how they were divided
 
 
@@ -75,11 +71,11 @@ def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0
     if split == "time" and len(starts) and starts.min() < starts.max():
         end = np.sort(starts)[min(round(len(starts) * (1 - holdout)), len(starts) - 1)]
         last = "the last sessions are measured on, by a model of those that ended before"
-        return Slices(features.end_us < end, starts >= end, "time", last)
+        return Slices(features.end_us < end, starts >= end, last)
     if split == "time":
         note = f"the sessions have no times to be divided by, so that {note}"
     drawn = draw_uniform(seed, features.persons) >= 1 - holdout
-    return Slices(~drawn, drawn, "grouped", note)
+    return Slices(~drawn, drawn, note)
 
 
 def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> list[Fold]:
@@ -88,22 +84,21 @@ def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions
     return [Fold(rows[fold.train], rows[fold.test]) for fold in folds]
 
 
-def why_not(features: FeatureTable, setting: str, step: int, slices: Slices, options: TrainOptions) -> str:
-    """Return why there can be no model of a setting and step; nothing where there can."""
-    population, labels = features.population(setting, step), features.labels
-    rows = population[slices.fit[population]]
-    part = f"{int(labels[rows].sum()):,} purchases among the {len(rows):,} sessions before the last part"
-    needed = f"{part}: outside of each of {options.folds} folds at least {FEWEST} of either class are needed"
+def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> str:
+    """Return why there can be no model that is measured on others than ``rows``; nothing where there can."""
+    labels = features.labels
     try:
-        folds = person_folds(features, rows, options)
+        outside = [labels[fold.train] for fold in person_folds(features, rows, options)]
     except DataError:
-        return needed
-    outside = (labels[fold.train] for fold in folds)
-    return "" if min(min(one.sum(), (~one).sum()) for one in outside) >= FEWEST else needed
+        outside = [labels[:0]]
+    if min(min(one.sum(), (~one).sum()) for one in outside) >= FEWEST:
+        return ""
+    part = f"{int(labels[rows].sum()):,} purchases among the {len(rows):,} sessions before the last part"
+    return f"{part}: outside of each of {options.folds} folds at least {FEWEST} of either class are needed"
 
 
-def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, str]:
-    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and a note."""
+def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
+    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes."""
     platt, steps = measures.fit_platt(x, labels), None
     notes = [] if platt.slope > 0 else ["the order of cross-fitted predictions is none, or the wrong one"]
     fewest = int(min(labels.sum(), (~labels).sum()))
@@ -115,7 +110,7 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
         isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
         fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
         steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
-    return Calibration(platt, steps), "; ".join(notes)
+    return Calibration(platt, steps), notes
 
 
 def fit_rows(
@@ -126,12 +121,15 @@ def fit_rows(
     place = Fitting(features, setting, chosen, step, options.model, options.balanced, options.seed)
     held, x = place.cross_fit(person_folds(features, rows, options))
     labels = features.labels[held]
-    calibration, note = fit_calibration(options.calibrate, x, labels)
+    calibration, notes = fit_calibration(options.calibrate, x, labels)
     p, (fitted, model) = calibration.probabilities(x), place.fit(rows)
     draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
     drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
     owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
-    matrix, notes = fitted.matrix(sample), [one for one in (note, model.reason, *model.warnings) if one]
+    matrix, notes = (
+        fitted.matrix(sample),
+        [*notes, *([model.reason] if model.reason else []), *model.warnings],
+    )
     return StepModel(
         setting=setting,
         step=step,
@@ -147,28 +145,28 @@ def fit_rows(
     )
 
 
-def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
+def fit_step(given: tuple[FeatureTable, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
-    (features, slices, options), (_, step) = given, place
-    rows, labels = features.population(*place), features.labels
-    earlier, last = rows[slices.fit[rows]], rows[slices.holdout[rows]]
-    before = fit_rows(features, *place, earlier, options)
-    p = before.probabilities(features.at(last, step)) if len(last) else np.zeros(0)
-    parts = {"all": rows, "without_holdout": earlier, "holdout": last}
+    (features, options), (setting, step) = given, place
+    slices, rows = _slices(features, options), features.population(setting, step)
+    parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
+    before = fit_rows(features, setting, step, parts["without_holdout"], options)
+    p = before.probabilities(features.at(parts["holdout"], step))
     about = {
         "sessions": {name: len(some) for name, some in parts.items()},
-        "purchases": {name: int(labels[some].sum()) for name, some in parts.items()},
-        "holdout": measure(before, p, labels[last], features.persons[last], options),
+        "purchases": {name: int(features.labels[some].sum()) for name, some in parts.items()},
+        "holdout": measure(before, p, features, parts["holdout"], options),
     }
-    final = fit_rows(features, *place, rows, options)
+    final = fit_rows(features, setting, step, rows, options)
     return replace(final, about=final.about | about)
 
 
 def measure(
-    model: StepModel, p: np.ndarray, labels: np.ndarray, persons: np.ndarray, options: TrainOptions
+    model: StepModel, p: np.ndarray, features: FeatureTable, rows: np.ndarray, options: TrainOptions
 ) -> dict[str, Any] | None:
-    """Return measures of (n,) probabilities with intervals over persons, and reliability; None without both classes."""
-    if not len(labels) or labels.all() or not labels.any():
+    """Return measures of the probabilities of some sessions, with intervals over persons; None without both classes."""
+    labels = features.labels[rows]
+    if labels.all() or not labels.any():
         return None
     found = measures.measure(p, labels, model.threshold) | measures.of_probabilities(p, labels)
     found |= {"mean_p": float(p.mean()), "threshold": model.threshold, "cost_threshold": model.cost_threshold}
@@ -176,17 +174,10 @@ def measure(
         (false_alarm, missed), acted = options.costs, p >= model.cost_threshold
         found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
         found["cost_without"] = float(min(false_alarm * (~labels).mean(), missed * labels.mean()))
-    drawn = measures.Persons(persons, Bootstrap(options.samples, options.confidence, options.seed))
-    predicted = {"f1": (p >= model.threshold, labels)}
+    how = Bootstrap(options.samples, options.confidence, options.seed)
+    drawn, predicted = measures.Persons(features.persons[rows], how), {"f1": (p >= model.threshold, labels)}
     samples = drawn.of_scores(np.arange(len(labels)), p, labels, predicted)
     return found | drawn.ends(samples, *measures.RESAMPLED)
-
-
-@dataclass(frozen=True)
-class TrainedOf(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
-    """The fingerprint of what the models of a scorer are trained on, and how."""
-
-    plan: str
 
 
 def train(
@@ -204,48 +195,57 @@ def train(
     places = _places(features, options, settings, steps)
     files.check_replaceable(folder, Scorer.marker())
     how = (options.model_dump(), [list(one) for one in places], audit)
-    plan = TrainedOf(fingerprint(Scorer.FORMAT, features.fingerprint, *how))
-    with suppress(StorageError):
-        there = Scorer.open(folder)
-        if there.about["plan"] == plan.plan:
-            return there
-    slices = slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
-    reasons = {place: why_not(features, *place, slices, options) for place in places}
+    plan = fingerprint(Scorer.FORMAT, features.fingerprint, *how)
+    if Scorer.is_at(folder):
+        try:
+            if (there := Scorer.open(folder)).plan == plan:
+                return there
+        except StorageError as error:
+            raise StorageError(error.message, f"remove {folder}, or name another folder") from None
+    slices = _slices(features, options)
+    reasons = {}
+    for place in places:
+        rows = features.population(*place)
+        reasons[place] = why_not(features, rows[slices.fit[rows]], options)
     refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
     if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
-    work = folder.with_name(f"{folder.name}.unfinished")
-    with exclusive_folder(work, TrainedOf.marker()):
-        if TrainedOf.is_at(work) and TrainedOf.open(work) != plan:  # of another training
-            work.rename(left := work.with_name(f".{work.name}.left.tmp"))
-            shutil.rmtree(left)
-    job = Job(work, plan, StepModel, "models", "")
+    job = Job(folder.with_name(f"{folder.name}.{plan}.unfinished"), Scorer(plan, {}), StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
-    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, slices, options))
+    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
     about = {
-        "plan": plan.plan,
-        **_about_features(features),
+        **_about_features(features, slices),
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
-        "slices": _about_slices(features, slices),
         "cells": [{**one.place, "base_rate": one.base_rate, **one.about} for one in models],
         "not_trained": refused,
         "audit": audit,
+        "features": described_features(
+            [one for model in models for one in model.features.features], features
+        ),
     }
-    declared = {one.name: one for model in models for one in model.features.features}
-    files.write_text(work / CARD, model_card(about, list(declared.values())))
+    made = Scorer(plan, about)
+    files.write_text(job.folder / CARD, model_card(made))
     if not features.is_whole:
-        files.write_json(work / EXAMPLE, example_session(about))
-    Scorer(about).save(work / Scorer.marker())
-    files.replace_folder(work, folder)
+        files.write_json(
+            job.folder / EXAMPLE, example_session(features, [setting for setting, _ in made.places])
+        )
+    made.save(job.folder / Scorer.marker())
+    files.replace_folder(job.folder, folder)
+    for left in folder.parent.glob(f"{escape(folder.name)}.*.unfinished"):  # of other trainings
+        shutil.rmtree(left)
     return Scorer.open(folder)
 
 
-def _begin(table: FeatureTable | Path, *given: Any) -> tuple[Any, ...]:
-    return (open_features(table) if isinstance(table, Path) else table, *given)
+def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, TrainOptions]:
+    return open_features(table) if isinstance(table, Path) else table, options
+
+
+def _slices(features: FeatureTable, options: TrainOptions) -> Slices:
+    return slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
 
 
 def _places(
@@ -261,44 +261,49 @@ def _places(
     return list(product(names, chosen_of("step", steps or None, features.steps)))
 
 
-def _about_features(features: FeatureTable) -> dict[str, Any]:
+def _about_features(features: FeatureTable, slices: Slices) -> dict[str, Any]:
     """Return what serving has to know of a table, and what a model card has of it."""
-    about, days, words = features.about, "times unknown", {}
-    if features.about["has_times"] and len(features):
+    about, days = features.about, "times unknown"
+    if about["has_times"] and len(features):
         ends = (int(one) // SECOND for one in (features.start_us.min(), features.start_us.max()))
         zone = ZoneInfo(about["zone"])
         days = " to ".join(datetime.fromtimestamp(one, zone).date().isoformat() for one in ends)
-    for name in () if features.is_whole else ("device", "channel"):
-        seen = [word for word, _ in Counter(sorted(features.view.columns[name].tolist())).most_common()]
-        words[name] = None if len(seen) > _MOST_WORDS else seen
+    parts = {"all": slices.fit | True, "without_holdout": slices.fit, "holdout": slices.holdout}
     keys = ("name", "kind", "zone", "since_us", "session_options", "columns", "counts")
     return {
         **{key: about.get(key) for key in keys},
         **{key: about.get(key, []) for key in ("left_out", "kept_leaking")},
         "fingerprint": features.fingerprint,
         "vocabulary": list(features.view.vocabulary),
-        "known": words,
         "days": days,
         "line": features.describe(),
+        "slices": {
+            "note": slices.note,
+            "sizes": {name: int(part.sum()) for name, part in parts.items()},
+            "purchases": {name: int(features.labels[part].sum()) for name, part in parts.items()},
+        },
     }
 
 
-def _about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
-    parts = {"all": slices.fit | True, "without_holdout": slices.fit, "holdout": slices.holdout}
-    labels = {name: features.labels[part] for name, part in parts.items()}
-    return {
-        **{"split": slices.split, "note": slices.note},
-        "left_out": int((~(slices.fit | slices.holdout)).sum()),
-        "sizes": {name: len(part) for name, part in labels.items()},
-        "rates": {name: float(part.mean()) if len(part) else None for name, part in labels.items()},
-    }
-
-
-@dataclass(frozen=True)
-class ScoredTable(Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES"):
+@dataclass(frozen=True, eq=False)
+class ScoredTable(
+    Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES", files=["scores"]
+):
     """Scores of all sessions of a table: ``scores.csv``, and here by which scorer and how good they are."""
 
     about: dict[str, Any]
+    scores: Sequence[tuple[StepModel, np.ndarray, np.ndarray, np.ndarray]] = ()  # model, sessions, p, labels
+
+    def write_files(self, folder: Path) -> None:
+        """Write the scores, a row per session and step."""
+        head = ("session_id", "setting", "step", "p", "likely", "bought")
+        files.write_csv(folder / SCORES, head, self._rows())
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for model, sessions, p, labels in self.scores:
+            likely = (p >= model.threshold).astype(int)
+            for session, *row in zip(sessions, p.tolist(), likely, labels.astype(int), strict=True):
+                yield session, model.setting, model.step, repr(row[0]), *row[1:]
 
     def tables(self) -> list[Table]:
         """Return the measures."""
@@ -309,15 +314,8 @@ class ScoredTable(Artifact, kind="scores", recreate="diptych intent score SCORER
         return [f"{sum(cell['scored'] for cell in self.about['cells']):,} scores of {self.about['features']}"]
 
 
-def score_table(
-    scorer: Scorer,
-    features: FeatureTable,
-    folder: Path | str,
-    *,
-    given: EvaluateOptions | None = None,
-    page: Callable[[ScoredTable, Path], object] = lambda scores, inside: None,
-) -> ScoredTable:
-    """Score every session of a table and measure the scores at the scorer's threshold; write the folder.
+def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:
+    """Score every session of a table and measure the scores at the scorer's threshold.
 
     Of the table that it was trained on, every session of which it has seen, measures are those of training.
     """
@@ -328,6 +326,13 @@ def score_table(
     options = TrainOptions(**scorer.about["options"])
     if "samples" in given.model_fields_set:
         options = options.model_copy(update={"samples": given.samples, "seed": given.seed})
+    cells, scores = [], []
+    scored = scorer.score_table(features, given.settings, given.steps)
+    for model, rows, p in track(scored, "scoring", len(scorer.places), "models"):
+        then = model.about["holdout"]
+        found = then if own else measure(model, p, features, rows, options)
+        cells.append({**model.place, "scored": len(rows), "holdout": then, "measures": found})
+        scores.append((model, features.session_ids[rows], p, features.labels[rows]))
     about = {
         "scorer": scorer.describe(),
         "features": features.describe(),
@@ -335,21 +340,6 @@ def score_table(
         "measured": "the last part, by models fitted without it" if own else "all sessions",
         "kind": scorer.about["kind"],
         "options": options.model_dump(),
-        "cells": (cells := []),
+        "cells": cells,
     }
-
-    def lines() -> Iterator[tuple[object, ...]]:
-        scored = scorer.score_table(features, given.settings, given.steps)
-        for model, rows, p in track(scored, "scoring", len(scorer.places), "models"):
-            labels, place = features.labels[rows], (model.setting, model.step)
-            for session, one, label in zip(features.session_ids[rows], p.tolist(), labels, strict=True):
-                yield session, *place, repr(one), int(one >= model.threshold), int(label)
-            measured = None if own else measure(model, p, labels, features.persons[rows], options)
-            found = model.about["holdout"] if own else measured
-            cells.append({**model.place, "scored": len(rows), "measures": found})
-
-    with files.atomic_folder(folder, ScoredTable.marker()) as inside:
-        files.write_csv(inside / SCORES, _HEAD, lines())
-        page(made := ScoredTable(about), inside)
-        made.save(inside / ScoredTable.marker())
-    return made
+    return ScoredTable(about, scores)
