@@ -9,32 +9,35 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from diptych.commerce.logs.database import literal, literals
+from diptych.commerce.logs.log import EVENTS, Log
+from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.leak import shift_test
+from diptych.commerce.purchase_intent.features.make import make_features
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, one_thread
-from diptych.commerce.purchase_intent.options import AuditOptions
+from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.training import slices_of
+from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
-
-if TYPE_CHECKING:
-    from diptych.commerce.logs.log import Log
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 FOLDER = "audit"  # in the folder of its features
 _STEPS = (0, 1, 5, 10)
@@ -43,6 +46,10 @@ _SHOWN = 5
 _MANY = 0.05  # share of later sessions that are copies of earlier ones
 _MUCH = 0.7  # ROC AUC of a classifier of earlier and later sessions that look different
 _CONFIDENCE = 0.999
+_ALTERED = 200  # sessions of a shift test
+_ALL_TYPES = 1_000_000
+_TYPES = ["home", "product", "basket", "checkout", "confirmation", "something new"]
+_APART = 1 << 40  # of the event ids of two worlds; those of the other end of a session begin in the middle
 
 
 class Finding(NamedTuple):
@@ -73,23 +80,7 @@ class Parts(NamedTuple):
     matrices: list[np.ndarray]  # (n, columns) and (m, columns)
 
 
-def _shift(features: FeatureTable, log: Log | None, options: AuditOptions) -> Findings:
-    """Alter everything after a page in a sample of sessions; an alarm when a feature moves."""
-    if features.is_whole:
-        yield Finding("not looked at: whole sessions have no later events")
-    elif log is None:
-        yield Finding("not looked at: it needs the log that the features were made of")
-    else:
-        found = shift_test(log, features, seed=options.seed)
-        n = len(found.changed)
-        yield Finding(found.line(), "", n > 0, "values that moved", float(n))
-        for one in found.changed[:_SHOWN]:
-            moved = f"{one.before} became {one.after} when only later events had changed"
-            where = f"{one.setting}, step {one.step}, {one.column}"
-            yield Finding(f"session {one.session_id}: {moved}", where, alarm=True)
-
-
-def _known_columns(features: FeatureTable, log: Log | None, options: AuditOptions) -> Findings:
+def _known_columns(features: FeatureTable) -> Findings:
     """Look for columns that a known table has computed from the outcome; an alarm when one is kept."""
     kept, left_out = (features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
     for name in kept:
@@ -124,12 +115,13 @@ def _permuted_labels(parts: Parts) -> Findings:
     """Fit on labels of other people and measure on true ones; an alarm when the ROC AUC is surely above 0.55."""
     # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5.
     # A leak, such as a feature that looks up the label of the session it is computed of, is right every time.
+    roc_auc = require("sklearn.metrics", "commerce", "an audit").roc_auc_score
     stats = require("scipy.stats", "commerce", "an audit")
     options, (train, test), (labels, truth) = parts.options, parts.views, parts.labels
 
-    def auc(fitted: FittedFeatures, train: SessionsView, labels: np.ndarray) -> float:
-        model = fit_model(options.model, fitted.matrix(train), labels, seed=options.seed)
-        return _auc(truth, model.scores(fitted.matrix(test)))
+    def auc(fitted: FittedFeatures, view: SessionsView, labels: np.ndarray) -> float:
+        model = fit_model(options.model, fitted.matrix(view), labels, seed=options.seed)
+        return float(roc_auc(truth, model.scores(fitted.matrix(test))))
 
     aucs: dict[str, list[float]] = {"": []}
     for repeat in range(options.repeats):
@@ -139,17 +131,16 @@ def _permuted_labels(parts: Parts) -> Findings:
         aucs[""].append(auc(fitted, view, permuted))
         for feature, before, after in zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True):
             if before != after:  # labels had a part in it
-                column = _filled(feature.matrix(test, after)[:, 0])
-                aucs.setdefault(feature.name, []).append(_auc(truth, column))
-    limit = 0.5 + options.margin
+                column = np.nan_to_num(feature.matrix(test, after)[:, 0], nan=-1e300)
+                aucs.setdefault(feature.name, []).append(float(roc_auc(truth, column)))
+    model = f"the model, with its labels {auc(parts.fitted, train, labels):.3f}"
     for name, found in aucs.items():
         if len(found) == options.repeats:
             mean = float(np.mean(found))
             half = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(found) - 1) * stats.sem(found))
-            alarm, ends = mean - half > limit, (max(0.0, mean - half), min(1.0, mean + half))
+            alarm, ends = mean - half > 0.5 + options.margin, (max(0.0, mean - half), min(1.0, mean + half))
             result = "finds what it cannot know" if alarm else "finds nothing, as it should"
-            model = f"the model, with its labels {auc(parts.fitted, train, labels):.3f}" if not name else ""
-            text = f"{result}: {model or 'the column by itself, fitted on permuted labels'}"
+            text = f"{result}: {'the column by itself, fitted on permuted labels' if name else model}"
             yield Finding(text, name, alarm, "mean ROC AUC after permuting", mean, *ends)
 
 
@@ -160,27 +151,17 @@ def _drift(parts: Parts) -> Findings:
         yield Finding("too few persons to say anything")
         return
     matrix, is_later = np.concatenate(parts.matrices), np.repeat([False, True], [*map(len, parts.persons)])
-    seed, groups = parts.options.seed, np.concatenate(parts.persons)
+    seed, persons = parts.options.seed, np.concatenate(parts.persons)
     halves = selection.StratifiedGroupKFold(2, shuffle=True, random_state=seed)
     pipeline = MODELS.get(parts.options.model).pipeline("balanced", seed)
+    how = {"groups": persons, "cv": halves, "scoring": "roc_auc"}
     with one_thread():
-        how = {"groups": groups, "cv": halves, "scoring": "roc_auc"}
         auc = float(selection.cross_val_score(pipeline, matrix, is_later, **how).mean())
     columns = column_aucs(matrix, is_later)
     best = int(np.argmax(columns))
     different = "can be told apart: expect other numbers on later sessions" if auc > _MUCH else "look alike"
     most = f"most by {parts.fitted.names[best]} ({columns[best]:.3f} by itself)"
     yield Finding(f"earlier and later sessions {different}; {most}", "", False, "ROC AUC", auc)
-
-
-def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
-    return float(require("sklearn.metrics", "commerce", "an audit").roc_auc_score(labels, scores))
-
-
-def _filled(values: np.ndarray) -> np.ndarray:
-    """Return a column in which a missing value is below all others."""
-    missing = np.isnan(values)
-    return np.where(missing, values[~missing].min(initial=0.0) - 1, values)
 
 
 def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -190,8 +171,12 @@ def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
         matrix: (n, c) with NaN where there is no value.
         labels: (n,) bool with both kinds.
     """
-    both = ([_auc(labels, one) for one in (_filled(of), np.isnan(of))] for of in matrix.T)
-    return np.array([max(max(auc, 1 - auc) for auc in aucs) for aucs in both])
+    both = np.hstack([np.nan_to_num(matrix, nan=-np.inf), np.isnan(matrix)])
+    ranks, bought = require("scipy.stats", "commerce", "an audit").rankdata(both, axis=0), labels.sum()
+    wins = ranks[labels].sum(axis=0) - bought * (bought + 1) / 2
+    aucs = wins / (bought * (len(labels) - bought))
+    found: np.ndarray = np.maximum(aucs, 1 - aucs).reshape(2, -1).max(axis=0)
+    return found
 
 
 def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[int]) -> np.ndarray:
@@ -206,6 +191,126 @@ def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[i
     permuted = np.empty_like(labels)
     permuted[laid] = labels[taken]
     return permuted
+
+
+# The shift test: for a session and a step there is a world of its own: everything that happened up to the page of the
+# step, to the session and to its visitor on all clients; and after that nothing but another end of the session, of
+# other page types, times, device and visitor. What decides whether one may predict on the session stays: it goes on
+# for long enough, and something is bought or not, as it was, behind the last page. Clients, visitors and events have
+# names of their own in every world, so that all worlds together are one log, which goes through the same sessions and
+# the same features as the log itself. A value that differs was looked up in the future.
+
+
+def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: int) -> Findings:
+    """Alter everything after a page in a sample of sessions; an alarm when a feature of that page moves."""
+    if features.is_whole or log is None:
+        why = "it needs the log that the features were made of" if log is None else "sessions are whole"
+        yield Finding(f"not looked at: {why}")
+        return
+    n, changed = shift_test(log, features, steps=steps, seed=seed)
+    columns = ", ".join(sorted({one["column"] for one in changed}))
+    text = f"{n:,} sessions at a step, " + (
+        f"changed with later events: {columns}" if changed else "none changed"
+    )
+    yield Finding(text, "", bool(changed), "values that moved", float(len(changed)))
+    for one in changed[:_SHOWN]:
+        where = "{setting}, step {step}, {column}".format(**one)
+        moved = "session {session}: {before} became {after} when only later events had changed".format(**one)
+        yield Finding(moved, where, alarm=True)
+
+
+def shift_test(
+    log: Log, features: FeatureTable, *, steps: Sequence[int], sample: int = _ALTERED, seed: int = 0
+) -> tuple[int, list[dict[str, Any]]]:
+    """Alter everything after a step, for a sample of sessions; return how many, and every value that changed."""
+    with open_engine() as engine, tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder:
+        scratch, given = Path(folder), SessionOptions(**features.about["session_options"])
+        tables = sessionise(log, given, engine=engine)
+        if tables.fingerprint != features.about["sessions_fingerprint"]:
+            wrong = f"{features.folder} was not made of the sessions of {log.folder}"
+            raise MismatchError(wrong, "give the log that it was made of")
+        # Half of the sessions are of known visitors, where there are as many of both.
+        order = np.argsort(draw_uniform(seed, features.session_ids), kind="stable")
+        known = ~np.isnan(features.pages_before_identified[order])
+        n_known = min(int(known.sum()), max(sample // 2, sample - int((~known).sum())))
+        drawn = np.sort(np.concatenate([order[known][:n_known], order[~known][: sample - n_known]]))
+        points = [(row, step) for step in steps for row in drawn[features.undecided(step)[drawn]]]
+        if not points:
+            return 0, []
+        rows, at = np.array(points, dtype=np.int64).T
+        _write_worlds(log, tables, features, rows, at, scratch / "log", seed)
+        again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
+        options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
+        other = make_features(again, options=options, folder=scratch / "again", engine=engine)
+        ids = features.session_ids[rows] + _APART * np.arange(1, len(points) + 1)
+        return len(points), [*_changes(features, other, rows, at, ids)]
+
+
+def _write_worlds(
+    log: Log,
+    tables: SessionTables,
+    table: FeatureTable,
+    rows: np.ndarray,
+    steps: np.ndarray,
+    folder: Path,
+    seed: int,
+) -> None:
+    """Write a log of all worlds, numbered from 1 on, their event ids so far apart."""
+    import duckdb
+    import pyarrow as pa
+
+    options, identified = (
+        SessionOptions(**table.about["session_options"]),
+        table.pages_before_identified[rows],
+    )
+    points = {
+        "world": np.arange(1, len(rows) + 1),
+        "session_id": table.session_ids[rows],
+        "step": steps,
+        "moment": table.view.page_times[rows, np.maximum(steps, 1) - 1],
+        "bought": table.labels[rows],
+        "is_known": (identified == 0) | (identified < steps),
+    }
+    gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
+    given = {"ids": _APART, "by": options.by, "since": table.about["since_us"], "seed": seed, "gap": gap}
+    given |= {"types": _TYPES, "pages": options.pages + BUFFER}
+    target = folder / EVENTS / "bucket=00"
+    target.mkdir(parents=True)
+    files = {"events": literals(log.buckets), "sessions": literals(tables.files("sessions"))}
+    files |= {"file": literal(target / "part.parquet")}
+    with duckdb.connect() as base:
+        base.register("points", pa.table(points))
+        base.execute(Path(__file__).with_name("worlds.sql").read_text().format(**files), given)
+    Log(log.about | {"buckets": 1, "fingerprint": "altered"}).save(folder / Log.marker())
+
+
+def _changes(
+    table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray, ids: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """Yield what differs of (m,) rows at their steps, which have these session ids in the table of all worlds."""
+    places = np.searchsorted(other.session_ids[:-1], ids)
+    lost = other.session_ids[places] != ids
+    for step, setting in product(np.unique(steps).tolist(), table.settings):
+        identified = table.identified(step)[rows]
+        mine = (steps == step) & (identified == (setting == "identified"))
+        moved = ~lost & (other.identified(step)[places] != identified)
+        change = {"setting": setting, "step": step, "before": None, "after": None}
+        for name, those in (("(population)", lost), ("(setting)", moved)):
+            for session in table.session_ids[rows[mine & those]].tolist():
+                yield {**change, "session": session, "column": name}
+        mine &= ~lost & ~moved
+        if len(population := table.population(setting, step)) and mine.any():
+            features = table.features(setting, table.sets[-1], step)
+            fitted = fit_features(features, table.at(population, step))
+            before, after = (
+                fitted.matrix(one.at(of[mine], step)) for one, of in ((table, rows), (other, places))
+            )
+            # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
+            same = np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True)
+            for row, column in np.argwhere(~same).tolist():
+                values = {"before": float(before[row, column]), "after": float(after[row, column])}
+                session = int(table.session_ids[rows[mine][row]])
+                yield {**change, **values, "session": session, "column": fitted.names[column]}
 
 
 CHECKS: dict[str, Callable[..., Findings]] = {
@@ -234,11 +339,11 @@ class LeakAudit(Artifact, kind="leak_audit", version=2, recreate="diptych intent
         own = features.folder / FOLDER
         if folder is None and not cls.is_at(own):
             return None
-        found: dict[str, Any] = encode(cls.open(folder or own), {})
-        if found["features"] != features.fingerprint:
+        found = cls.open(folder or own)
+        if found.features != features.fingerprint:
             wrong = f"the audit is of other features than {features.folder}"
             raise UsageError(wrong, "audit these: diptych intent audit")
-        return found
+        return dict(encode(found, {}))
 
     @property
     def alarms(self) -> list[Finding]:
@@ -288,15 +393,15 @@ def audit(
     at = {"duplicates": steps[-1:], "single-column": steps}
     at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
     slices = slices_of(features, holdout=_LATER, seed=options.seed)
-    found: list[Finding] = []
-    for name in set(chosen) - set(at):
-        found += (one._replace(check=name) for one in CHECKS[name](features, log, options))
+    of_table = {"shift": (features, log, fitted, options.seed), "known-columns": (features,)}
+    found = [
+        one._replace(check=name)
+        for name, given in of_table.items()
+        if name in chosen
+        for one in CHECKS[name](*given)
+    ]
     for setting, step in track([*product(features.settings, steps)], "checks", unit="settings and steps"):
-        mine = (
-            [name for name in chosen if step in at.get(name, ())]
-            if len(features.population(setting, step))
-            else ()
-        )
+        mine = [name for name in chosen if step in at.get(name, ())]
         parts = _parts(features, options, (slices.fit, slices.holdout), setting, step) if mine else ""
         place = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
         for name in mine:
@@ -322,7 +427,7 @@ def _parts(
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
     order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
     rows = [np.sort(order[part[order]][: options.most]) for part in slices]
-    labels = [table.labels[one] for one in rows]
+    labels, persons = [table.labels[one] for one in rows], [table.persons[one] for one in rows]
     for name, one, least in zip(("earlier", "later"), labels, (FEWEST, options.fewest), strict=True):
         bought = int(one.sum())
         if min(bought, len(one) - bought) < least:
@@ -331,5 +436,6 @@ def _parts(
     if not features:
         return "no feature is known at this step"
     views = [table.at(one, step) for one in rows]
-    fitted, persons = fit_features(features, views[0]), [table.persons[one] for one in rows]
-    return Parts(options, step, persons, labels, views, fitted, [fitted.matrix(one) for one in views])
+    fitted = fit_features(features, views[0])
+    matrices = [fitted.matrix(view) for view in views]
+    return Parts(options, step, persons, labels, views, fitted, matrices)

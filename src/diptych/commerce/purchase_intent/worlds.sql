@@ -1,7 +1,9 @@
 -- What a session's worlds are made of: its first event, all clients of its visitor, what they did until the moment.
 -- A session by visitor goes on as that visitor's; in others one who was not known may log in.
 COPY (
-  WITH first AS (
+  WITH event AS (FROM read_parquet([{events}], hive_partitioning = false)),
+  session AS (FROM read_parquet([{sessions}])),
+  first AS (
     SELECT points.*, event.*, session.visitor_id AS visitor FROM points
     JOIN session USING (session_id) JOIN event ON event.event_id = points.session_id),
   members AS (
