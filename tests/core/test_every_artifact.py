@@ -141,7 +141,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     Evaluation: lambda: Evaluation(PROTOCOL, ABOUT, [ABOUT], [], [], [], ["note"]),
     ScoredTable: lambda: ScoredTable(ABOUT),
     SavedEncoders: lambda: SavedEncoders({"source": "grid"}),
-    Scorer: lambda: Scorer("plan", ABOUT),
+    Scorer: lambda: Scorer(ABOUT, ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),
     StressJob: StressJob,
     StressResult: lambda: StressResult(

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import mode
+from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -30,7 +30,7 @@ from pydantic import Field
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, pages_text, step_text
-from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     HISTORY_COLUMNS,
@@ -48,7 +48,8 @@ from diptych.commerce.purchase_intent.scoring.request import (
     SessionStream,
 )
 from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.context import RESUME
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.options import Options
 from diptych.core.reading import parse_json
 
@@ -58,9 +59,7 @@ if TYPE_CHECKING:
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
 _MOST_RUNNING = 50_000
-_AROUND = (("start_hour",), ("start_dow",))  # their middle means nothing
 _LONGEST = 60  # characters of a value that are shown
-_WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Reason(Options):
@@ -156,9 +155,11 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         return {"model": FittedModel.open(folder / "model")}
 
     @property
-    def place(self) -> dict[str, Any]:
-        """Its columns of a table of measures."""
-        return {name: getattr(self, name) for name in ("setting", "step", "threshold", "cost_threshold")}
+    def cell(self) -> dict[str, Any]:
+        """What a scorer and tables of measures have of it."""
+        names = ("setting", "step", "threshold", "cost_threshold", "base_rate")
+        columns = {"weighting": self.model.weighting, "columns": self.features.names}
+        return {name: getattr(self, name) for name in names} | columns | self.about
 
     def log_odds(self, matrix: np.ndarray) -> np.ndarray:
         """Return (n,) of feature values, before calibration."""
@@ -171,16 +172,16 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
     def answer(self, p: float, **more: Any) -> Score:
         """Return a score of this model."""
         least = self.cost_threshold
-        numbers = self.place | {"base_rate": self.base_rate, "lift": p / self.base_rate}
-        acting = {"likely": p >= self.threshold, "worth_acting": None if least is None else p >= least}
-        return Score(p=p, **numbers, **acting, **more)
+        numbers = {name: getattr(self, name) for name in ("setting", "step", "base_rate", "threshold")}
+        acting = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
+        return Score(p=p, lift=p / self.base_rate, likely=p >= self.threshold, **numbers, **acting, **more)
 
     def score(self, view: SessionsView, reasons: int, notes: Sequence[str] = ()) -> Score:
         """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
         foremost = sorted(filter(found.get, found), key=lambda name: -abs(found[name]))[:reasons]
-        why = tuple(self._reason(name, view, row, found[name]) for name in foremost)
+        why = tuple(self._reason(name, row, found[name]) for name in foremost)
         return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
@@ -201,48 +202,53 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
         effects = zip(variants, (odds[0] - means).tolist(), strict=True)
         return x, dict.fromkeys(self.features.owners, 0.0) | dict(effects)
 
-    def _reason(self, name: str, view: SessionsView, row: np.ndarray, effect: float) -> Reason:
-        feature = next(one for one in self.features.features if one.name == name)
-        value = in_words(feature, view, row[None, np.array(self.features.owners) == name])
-        usual = "as is typical" if value == self.typical[name] else f"typically {self.typical[name]}"
-        factor = f"{math.exp(min(abs(effect), 50.0)):.3g}×"
-        text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {factor}"
-        words = {"feature": name, "label": feature.label, "value": value, "typical": self.typical[name]}
-        return Reason(**words, effect=effect, text=text)
+    def _reason(self, name: str, row: np.ndarray, effect: float) -> Reason:
+        label = next(one.label for one in self.features.features if one.name == name)
+        mine, typical = np.array(self.features.owners) == name, self.typical[name]
+        value = in_words(np.array(self.features.names)[mine], row[None, mine])
+        usual = "as is typical" if value == typical else f"typically {typical}"
+        factor = f"{'raises' if effect > 0 else 'lowers'} the odds {math.exp(min(abs(effect), 50.0)):.3g}×"
+        text = f"{label}: {value}, {usual}; {factor}"
+        return Reason(feature=name, label=label, value=value, typical=typical, effect=effect, text=text)
 
 
-def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
-    """Return the middle of a number, the most frequent of anything else, as text; of one session its value.
+def in_words(names: Sequence[str], columns: np.ndarray) -> str:
+    """Return the middle of a number or the most frequent category, as text; of one session its own.
 
     Args:
-        columns: (n, columns) the feature's own of the matrix.
+        names: of a feature's columns.
+        columns: (n, columns).
     """
-    raw = columns[:, 0] if columns.shape[1] == 1 else view.columns[feature.columns[0]]
-    if raw.dtype == object or feature.columns in _AROUND:
-        counts = Counter(raw.tolist())
-        value = min(counts, key=lambda one: (-counts[one], one))
-        if isinstance(value, str):
-            return value[:_LONGEST] + "…" * (len(value) > _LONGEST) or "none"
-        return _WEEK_DAYS[int(value)] if feature.columns == ("start_dow",) else f"{int(value)} h"
-    there = raw[~np.isnan(raw)]
-    return f"{np.median(there):.4g}" if 2 * len(there) > len(raw) else "none"  # as most have none
+    if "=" in names[0]:
+        shares = np.nan_to_num(columns).mean(axis=0)
+        return str(names[np.argmax(shares)]).partition("=")[2][:_LONGEST] if shares.any() else "another"
+    known = columns[~np.isnan(columns[:, 0]), 0]
+    if 2 * len(known) <= len(columns):  # as most have none
+        return "none"
+    is_around = names[0] == "start-hour"  # the middle of a clock means nothing
+    return f"{mode(sorted(known)) if is_around else np.median(known):.4g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
-    plan: str  # fingerprint of what it was trained on, and how
-    about: dict[str, Any]  # the same in words, its models, what was measured
-    folder: Path = field(init=False, default=Path())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scorer) and self.plan == other.plan
+    plan: dict[str, Any]  # of what it was made, and how
+    about: dict[str, Any] = field(default_factory=dict, compare=False)  # its models, what was measured; last
+    folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
     def is_whole(self) -> bool:
         """True of a scorer of whole sessions of a table, which scores none that still run."""
         return bool(self.about["kind"] == "whole")
+
+    @classmethod
+    def open(cls, path: Path | str, of: str = "") -> Self:
+        """Open a finished scorer."""
+        found = super().open(path, of)
+        if Path(path).is_dir() and not found.about:
+            raise StorageError(f"the training of {path} is not finished", RESUME)
+        return found
 
     @property
     def places(self) -> list[tuple[str, int]]:
@@ -261,20 +267,22 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
-        return self._stream(session, reasons).score()
+        return self.stream(session, reasons=reasons).score()
 
-    def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
-        """Return a session that is about to run, to be given event by event."""
-        return self._stream(known, reasons)
-
-    def _stream(self, known: Any, reasons: int) -> SessionStream:
+    def stream(self, known: Mapping[str, Any] | None = None, *, reasons: int = 5) -> SessionStream:
+        """Return a session that is about to run, to be given event by event; ``known`` as of :class:`Session`."""
         if self.is_whole:
             wrong = "this scorer is of whole sessions, whose columns are known when they are over"
             fix = "score a table like the one it was trained on; for sessions that still run train on a log's features"
             raise UsageError(wrong, fix)
         options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
         gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
-        return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
+        return SessionStream(
+            lambda now, history: self._score(now, history, reasons),
+            gap_us,
+            last,
+            {} if known is None else known,
+        )
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
@@ -288,7 +296,7 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
         In a ``stream`` a line is an event with a ``client_id``, and the answer is of the client's session, after every
         event that opens a page. The clients that were active last are held, 50,000 at most.
         """
-        self._stream({}, reasons)  # refuses lines for a scorer of tables
+        self.stream()  # refuses lines for a scorer of tables
         running = lru_cache(_MOST_RUNNING)(lambda client: self.stream(reasons=reasons))
 
         def of_client(event: Any) -> Score | None:
@@ -404,7 +412,7 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
         """Return one line."""
         n, about = len(self.places), self.about
         models = f"{about['options']['model']}, {n} model{'s' * (n != 1)}"
-        return f"{about['name']}: {models}, {about['days']}, fitted on {about['slices']['sizes']['all']:,} sessions"
+        return f"{about['name']}: {models}, {about['days']}, fitted on {about['parts']['all'][0]:,} sessions"
 
 
 def unit_key(setting: str, step: int) -> str:

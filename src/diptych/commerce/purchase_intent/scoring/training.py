@@ -1,16 +1,13 @@
 """Train a scorer and measure it: one model per setting and step, refitted on all sessions, calibrated by cross-fitting.
 
-While it is trained it lies in ``NAME.PLAN.unfinished``, where every finished model is kept; the folder itself changes
-when all of it is there.
+Every finished model is kept in the folder; ``scorer.json`` names them when all are there.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from glob import escape
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +36,7 @@ from diptych.core import files
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
@@ -85,16 +82,16 @@ def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions
 
 
 def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> str:
-    """Return why there can be no model that is measured on others than ``rows``; nothing where there can."""
-    labels = features.labels
+    """Return why there can be no model of ``rows`` that is cross-fitted; nothing where there can."""
     try:
-        outside = [labels[fold.train] for fold in person_folds(features, rows, options)]
-    except DataError:
-        outside = [labels[:0]]
-    if min(min(one.sum(), (~one).sum()) for one in outside) >= FEWEST:
-        return ""
-    part = f"{int(labels[rows].sum()):,} purchases among the {len(rows):,} sessions before the last part"
-    return f"{part}: outside of each of {options.folds} folds at least {FEWEST} of either class are needed"
+        outside = [features.labels[fold.train] for fold in person_folds(features, rows, options)]
+    except DataError as error:
+        return f"before the last part: {error.message}"
+    least = min(min(one.sum(), (~one).sum()) for one in outside)
+    few = (
+        f"before the last part: outside of a fold {least:,} sessions of a class, at least {FEWEST} are needed"
+    )
+    return few if least < FEWEST else ""
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
@@ -126,10 +123,8 @@ def fit_rows(
     draws = draw_uniform(Draws(options.seed, "background").below(1 << 31), features.session_ids[rows])
     drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
     owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
-    matrix, notes = (
-        fitted.matrix(sample),
-        [*notes, *([model.reason] if model.reason else []), *model.warnings],
-    )
+    matrix, names = fitted.matrix(sample), np.array(fitted.names)
+    typical = {one: in_words(names[owners == one], matrix[:, owners == one]) for one in fitted.owners}
     return StepModel(
         setting=setting,
         step=step,
@@ -140,8 +135,8 @@ def fit_rows(
         cost_threshold=options.costs and measures.least_cost_threshold(p, labels, *options.costs),
         base_rate=float(labels.mean()),
         background=fitted.matrix(features.at(drawn, step)),
-        typical={one.name: in_words(one, sample, matrix[:, owners == one.name]) for one in fitted.features},
-        about={"weighting": model.weighting, "columns": list(fitted.names), "notes": notes},
+        typical=typical,
+        about={"notes": [*notes, *filter(None, [model.reason]), *model.warnings]},
     )
 
 
@@ -149,16 +144,10 @@ def fit_step(given: tuple[FeatureTable, TrainOptions], place: tuple[str, int]) -
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
     (features, options), (setting, step) = given, place
     slices, rows = _slices(features, options), features.population(setting, step)
-    parts = {"all": rows, "without_holdout": rows[slices.fit[rows]], "holdout": rows[slices.holdout[rows]]}
-    before = fit_rows(features, setting, step, parts["without_holdout"], options)
-    p = before.probabilities(features.at(parts["holdout"], step))
-    about = {
-        "sessions": {name: len(some) for name, some in parts.items()},
-        "purchases": {name: int(features.labels[some].sum()) for name, some in parts.items()},
-        "holdout": measure(before, p, features, parts["holdout"], options),
-    }
-    final = fit_rows(features, setting, step, rows, options)
-    return replace(final, about=final.about | about)
+    before, last = (rows[part[rows]] for part in (slices.fit, slices.holdout))
+    earlier, final = (fit_rows(features, setting, step, some, options) for some in (before, rows))
+    measured = measure(earlier, earlier.probabilities(features.at(last, step)), features, last, options)
+    return replace(final, about={**final.about, "sessions": len(rows), "holdout": measured})
 
 
 def measure(
@@ -192,17 +181,7 @@ def train(
 ) -> Scorer:
     """Train a scorer, or open the one that was trained in just this way; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
-    places = _places(features, options, settings, steps)
-    files.check_replaceable(folder, Scorer.marker())
-    how = (options.model_dump(), [list(one) for one in places], audit)
-    plan = fingerprint(Scorer.FORMAT, features.fingerprint, *how)
-    if Scorer.is_at(folder):
-        try:
-            if (there := Scorer.open(folder)).plan == plan:
-                return there
-        except StorageError as error:
-            raise StorageError(error.message, f"remove {folder}, or name another folder") from None
-    slices = _slices(features, options)
+    places, slices = _places(features, options, settings, steps), _slices(features, options)
     reasons = {}
     for place in places:
         rows = features.population(*place)
@@ -211,7 +190,9 @@ def train(
     if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
-    job = Job(folder.with_name(f"{folder.name}.{plan}.unfinished"), Scorer(plan, {}), StepModel, "models", "")
+    plan = {"features": features.fingerprint, "audit": fingerprint(audit), **options.model_dump()}
+    plan |= {"models": [unit_key(*place) for place in places]}
+    job = Job(folder, Scorer(plan), StepModel, "models", "")
     fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
@@ -220,7 +201,7 @@ def train(
         **_about_features(features, slices),
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
-        "cells": [{**one.place, "base_rate": one.base_rate, **one.about} for one in models],
+        "cells": [one.cell for one in models],
         "not_trained": refused,
         "audit": audit,
         "features": described_features(
@@ -228,15 +209,10 @@ def train(
         ),
     }
     made = Scorer(plan, about)
-    files.write_text(job.folder / CARD, model_card(made))
+    files.write_text(folder / CARD, model_card(made))
     if not features.is_whole:
-        files.write_json(
-            job.folder / EXAMPLE, example_session(features, [setting for setting, _ in made.places])
-        )
-    made.save(job.folder / Scorer.marker())
-    files.replace_folder(job.folder, folder)
-    for left in folder.parent.glob(f"{escape(folder.name)}.*.unfinished"):  # of other trainings
-        shutil.rmtree(left)
+        files.write_json(folder / EXAMPLE, example_session(features, [setting for setting, _ in made.places]))
+    made.save(folder / Scorer.marker())
     return Scorer.open(folder)
 
 
@@ -263,26 +239,14 @@ def _places(
 
 def _about_features(features: FeatureTable, slices: Slices) -> dict[str, Any]:
     """Return what serving has to know of a table, and what a model card has of it."""
-    about, days = features.about, "times unknown"
-    if about["has_times"] and len(features):
+    days, parts = "times unknown", {"all": slices.fit | True, "before": slices.fit, "last": slices.holdout}
+    if features.about["has_times"] and len(features):
         ends = (int(one) // SECOND for one in (features.start_us.min(), features.start_us.max()))
-        zone = ZoneInfo(about["zone"])
+        zone = ZoneInfo(features.about["zone"])
         days = " to ".join(datetime.fromtimestamp(one, zone).date().isoformat() for one in ends)
-    parts = {"all": slices.fit | True, "without_holdout": slices.fit, "holdout": slices.holdout}
-    keys = ("name", "kind", "zone", "since_us", "session_options", "columns", "counts")
-    return {
-        **{key: about.get(key) for key in keys},
-        **{key: about.get(key, []) for key in ("left_out", "kept_leaking")},
-        "fingerprint": features.fingerprint,
-        "vocabulary": list(features.view.vocabulary),
-        "days": days,
-        "line": features.describe(),
-        "slices": {
-            "note": slices.note,
-            "sizes": {name: int(part.sum()) for name, part in parts.items()},
-            "purchases": {name: int(features.labels[part].sum()) for name, part in parts.items()},
-        },
-    }
+    sizes = {name: [int(part.sum()), int(features.labels[part].sum())] for name, part in parts.items()}
+    about = {"days": days, "line": features.describe(), "parts": sizes, "parts_note": slices.note}
+    return {"left_out": [], "kept_leaking": [], "session_options": None, **features.about, **about}
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,9 +293,8 @@ def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions |
     cells, scores = [], []
     scored = scorer.score_table(features, given.settings, given.steps)
     for model, rows, p in track(scored, "scoring", len(scorer.places), "models"):
-        then = model.about["holdout"]
-        found = then if own else measure(model, p, features, rows, options)
-        cells.append({**model.place, "scored": len(rows), "holdout": then, "measures": found})
+        found = model.about["holdout"] if own else measure(model, p, features, rows, options)
+        cells.append({**model.cell, "scored": len(rows), "measures": found})
         scores.append((model, features.session_ids[rows], p, features.labels[rows]))
     about = {
         "scorer": scorer.describe(),
