@@ -40,8 +40,9 @@ from diptych.commerce.purchase_intent.features.fitting import (
 )
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
+from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
-from diptych.commerce.purchase_intent.scoring.training import ScoredTable
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable, Training
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
@@ -141,13 +142,14 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     Evaluation: lambda: Evaluation(PROTOCOL, ABOUT, [ABOUT], [], [], [], ["note"]),
     ScoredTable: lambda: ScoredTable(ABOUT),
     SavedEncoders: lambda: SavedEncoders({"source": "grid"}),
-    Scorer: lambda: Scorer(ABOUT, ABOUT),
+    Scorer: lambda: Scorer(ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),
     StressJob: StressJob,
     StressResult: lambda: StressResult(
         "k", "a model", ABOUT, "a method", ["R@1"], {"t2i": {"R@1": 0.5}}, (), {"blur": "why"}
     ),
     StepModel: step_model,
+    Training: lambda: Training("f", ["anonymous-0"], IntentOptions(), "a"),
     TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
 }

@@ -398,11 +398,10 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     folder = tmp_path / "scorer"
     shutil.copytree(scorer.folder, folder)
     (folder / "example.json").write_text('{"events": [{"t": "noon <b>"}]}', encoding="utf-8")
-    alarm = {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"}
     about = {
         **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
-        "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
-        "audit": {"checks": ["shift"], "findings": [alarm, {**alarm, "alarm": False}]},
+        "notes": ["alarm of the leak audit, shift dwell: looks ahead <b>"],
+        "audit": {"checks": ["shift"], "findings": [{"alarm": True}, {"alarm": False}]},
     }
     broken = replace(scorer, about=about)
     object.__setattr__(broken, "folder", folder)
@@ -413,7 +412,4 @@ def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Score
     )
     assert page.summary == "Nothing was measured: one of the classes is missing."
     assert "2 findings, 1 alarms (shift)" in page.sections[2].blocks[0].text  # type: ignore[union-attr]
-    assert page.notes == [
-        "Not trained: identified, step 10: 3 purchases.",
-        "Alarm of the leak audit, shift dwell: looks ahead.",
-    ]
+    assert page.notes == ["Alarm of the leak audit, shift dwell: looks ahead <b>."]

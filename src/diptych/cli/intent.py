@@ -188,7 +188,7 @@ def _score_table(
     with stop_on_signal():
         found = score_table(scorer, table, options)
     found.save(out, also=lambda inside: scores_page(found).save(inside / PAGE))
-    show(*found.tables(), *found.lines(), f"every score in {out / SCORES}; the page is {out / PAGE}")
+    show(*found.tables(), f"every score in {out / SCORES}; the page is {out / PAGE}")
     next_step(["open", out / PAGE])
 
 
@@ -253,7 +253,7 @@ def train(features: Features, out: Out, chosen: ScorerOptions, options: given.Tr
         scorer = fit(
             table, out, options=options, settings=setting, steps=step, audit=audited, jobs=chosen.jobs
         )
-    show(scorer_table(scorer.about), *scorer.notes, f"{scorer.describe()}; see {out / CARD}")
+    show(scorer_table(scorer.about), *scorer.about["notes"], f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
     next_step([*_INTENT, "score", out, *sessions])
 

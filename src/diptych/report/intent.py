@@ -220,9 +220,9 @@ def scorer_page(scorer: Scorer) -> Page:
         among,
         more=[
             Section("An example", blocks, text.format(file=scored.EXAMPLE), notes),
-            Section("Model card", [Text("What it was made of and how", scored.model_card(scorer))]),
+            Section("Model card", [Text("What it was made of and how", scored.model_card(about))]),
         ],
-        notes=_sentences(scorer.notes),
+        notes=_sentences(about["notes"]),
         commands=[
             f"diptych intent score SCORER {'FEATURES --out SCORES' if scorer.is_whole else 'SESSION.json'}"
         ],

@@ -183,7 +183,7 @@ def test_stopped_it_resumes_and_ends_the_same(
     done = folder / "units" / "anonymous-0" / "step_model.json"
     with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"):
         train(features, folder, options=options, steps=[0, 4])
-    with pytest.raises(StorageError, match="is not finished"):
+    with pytest.raises(StorageError, match="holds no scorer"):
         Scorer.open(folder)
     time = done.stat().st_mtime_ns
     (folder / "units" / ".identified-0.half.tmp").mkdir()  # what a kill leaves while a model is saved
@@ -192,11 +192,11 @@ def test_stopped_it_resumes_and_ends_the_same(
     assert files_of(again.folder) == files_of(whole.folder)
     assert train(features, folder, options=options, steps=[0, 4]) == again
     assert done.stat().st_mtime_ns == time
-    with pytest.raises(MismatchError, match="holds other models: plan.models .*asked for") as refused:
+    with pytest.raises(MismatchError, match="holds other models: models .*asked for") as refused:
         train(features, folder, options=options, steps=[0])
     assert len(refused.value.message) < 400
-    (folder / "scorer.json").write_text("{")
-    with pytest.raises(StorageError, match="scorer.json") as refused:  # it is not taken for none
+    (folder / "training.json").write_text("{")
+    with pytest.raises(StorageError, match="training.json") as refused:  # it is not taken for none
         train(features, folder, options=options, steps=[0, 4])
     assert refused.value.fix == "give another folder, or remove this one"
 
@@ -288,7 +288,7 @@ def test_of_the_table_it_was_trained_on_the_measures_are_those_of_training(
 def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
     found = train(features, tmp_path / "scorer", options=options)
-    assert (found.places, "no times" in found.about["parts_note"]) == ([("all", -1)], True)
+    assert (found.places, "no times" in found.about["divided"]) == ([("all", -1)], True)
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "left out: the column PageValues" in card
     assert "| Month | at its start |" in card

@@ -6,9 +6,9 @@ Source of the card's form: Mitchell et al., Model cards for model reporting, 201
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,23 +117,19 @@ def example_session(features: FeatureTable, settings: Collection[str]) -> dict[s
     return session
 
 
-def described_features(features: Sequence[Feature], table: FeatureTable) -> list[dict[str, str]]:
+def described_features(table: FeatureTable, features: Iterable[Iterable[Feature]]) -> list[dict[str, str]]:
     """Return what each feature is, and when it is known."""
-    rows = {}
-    for one in features:
-        if table.is_whole:
-            known = (
-                "at its start" if one.name in _AT_START.get(table.about["name"], ()) else "when it is over"
-            )
-        elif one.dynamic:
-            known = "with every page"
-        else:
-            known = "once the visitor is known" if one.group == "history" else "at its start"
+    rows, at_start = {}, _AT_START.get(table.about["name"], ())
+    for one in chain.from_iterable(features):
+        known = "once the visitor is known" if one.group == "history" else "at its start"
+        if table.is_whole and one.name not in at_start:
+            known = "when it is over"
+        known = "with every page" if one.dynamic else known
         rows[one.name] = {"label": one.label, "known": known, "description": one.description}
     return list(rows.values())
 
 
-def model_card(scorer: Scorer) -> str:
+def model_card(about: Row) -> str:
     """Return the card as Markdown; texts from elsewhere are escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -141,16 +137,15 @@ def model_card(scorer: Scorer) -> str:
     def plain(value: object) -> object:
         return value if isinstance(value, Markup) else " ".join(str(value).split()).translate(_PLAIN)
 
+    options = TrainOptions(**about["options"])
     source = Path(__file__).with_name("model_card.md.j2").read_text("utf-8")
     environment = Environment(undefined=StrictUndefined, finalize=plain, trim_blocks=True, lstrip_blocks=True)
-    options, about = TrainOptions(**scorer.about["options"]), scorer.about
     text: str = environment.from_string(source).render(
         about=about,
         costs=options.costs,
         options=options,
         model=MODELS.get(options.model),
         measured=Markup(scorer_table(about).markdown()),
-        notes=scorer.notes,
         least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
         buffer=BUFFER,
         step_text=step_text,

@@ -190,13 +190,7 @@ class SessionStream:
     more than ``gap_us`` idle microseconds, None for never; ``pages`` first pages are looked at.
     """
 
-    def __init__(
-        self,
-        score: Callable[[SessionSoFar, History | None], Score],
-        gap_us: int | None,
-        pages: int,
-        given: Any,
-    ) -> None:
+    def __init__(self, score: Callable[..., Score], gap_us: int | None, pages: int, given: Any) -> None:
         self._score, self._gap_us, self._pages = score, gap_us, pages
         self._known = known = Session.read(given, "a session so far", DataError)
         self.so_far: SessionSoFar | None = None  # the session that runs now

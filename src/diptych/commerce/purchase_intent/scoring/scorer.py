@@ -18,10 +18,10 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -29,27 +29,15 @@ from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, pages_text, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import pages_text, step_text
+from diptych.commerce.purchase_intent.features import view as views
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
-from diptych.commerce.purchase_intent.features.view import (
-    COLUMNS,
-    HISTORY_COLUMNS,
-    SessionsView,
-    empty_column,
-    encode_pages,
-    text_array,
-)
+from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
-from diptych.commerce.purchase_intent.scoring.request import (
-    ClientEvent,
-    Columns,
-    History,
-    SessionSoFar,
-    SessionStream,
-)
+from diptych.commerce.purchase_intent.scoring import request
+from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
 from diptych.core.artifact import Artifact
-from diptych.core.context import RESUME
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.core.reading import parse_json
 
@@ -130,7 +118,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
+class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
     """Score the sessions of one setting at one step."""
 
     setting: str  # anonymous, identified or all
@@ -144,15 +132,6 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
     background: np.ndarray  # (b, columns) feature values of some sessions; no identifiers
     typical: dict[str, str]  # feature → its typical value in words
     about: dict[str, Any]  # sessions, purchases, notes, and what was measured without the last part
-
-    def write_files(self, folder: Path) -> None:
-        """Write the classifier."""
-        self.model.save(folder / "model")
-
-    @classmethod
-    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the classifier."""
-        return {"model": FittedModel.open(folder / "model")}
 
     @property
     def cell(self) -> dict[str, Any]:
@@ -221,7 +200,7 @@ def in_words(names: Sequence[str], columns: np.ndarray) -> str:
     """
     if "=" in names[0]:
         shares = np.nan_to_num(columns).mean(axis=0)
-        return str(names[np.argmax(shares)]).partition("=")[2][:_LONGEST] if shares.any() else "another"
+        return str(names[int(np.argmax(shares))]).partition("=")[2][:_LONGEST] if shares.any() else "another"
     known = columns[~np.isnan(columns[:, 0]), 0]
     if 2 * len(known) <= len(columns):  # as most have none
         return "none"
@@ -233,22 +212,13 @@ def in_words(names: Sequence[str], columns: np.ndarray) -> str:
 class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
-    plan: dict[str, Any]  # of what it was made, and how
-    about: dict[str, Any] = field(default_factory=dict, compare=False)  # its models, what was measured; last
+    about: dict[str, Any]  # of what it was made and how, its models, what was measured
     folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
     def is_whole(self) -> bool:
         """True of a scorer of whole sessions of a table, which scores none that still run."""
         return bool(self.about["kind"] == "whole")
-
-    @classmethod
-    def open(cls, path: Path | str, of: str = "") -> Self:
-        """Open a finished scorer."""
-        found = super().open(path, of)
-        if Path(path).is_dir() and not found.about:
-            raise StorageError(f"the training of {path} is not finished", RESUME)
-        return found
 
     @property
     def places(self) -> list[tuple[str, int]]:
@@ -277,16 +247,12 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
             raise UsageError(wrong, fix)
         options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
         gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
-        return SessionStream(
-            lambda now, history: self._score(now, history, reasons),
-            gap_us,
-            last,
-            {} if known is None else known,
-        )
+        known = {} if known is None else known
+        return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
-        return _answer(session, "id", lambda given: self.score(given, reasons=reasons)) or {}
+        return _answer(session, "id", partial(self.score, reasons=reasons)) or {}
 
     def answers(
         self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
@@ -300,14 +266,13 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
         running = lru_cache(_MOST_RUNNING)(lambda client: self.stream(reasons=reasons))
 
         def of_client(event: Any) -> Score | None:
-            client = ClientEvent.read(event, "an event of a stream", DataError).client_id
+            client = request.ClientEvent.read(event, "an event of a stream", DataError).client_id
             return running(client).add(event)
 
+        key, score = ("client_id", of_client) if stream else ("id", partial(self.score, reasons=reasons))
         for number, line in enumerate(lines, 1):
             if line.strip():
-                found = (
-                    _answer(line, "client_id", of_client) if stream else self.answer(line, reasons=reasons)
-                )
+                found = _answer(line, key, score)
                 if found is not None:
                     yield {"line": number, **found}
 
@@ -352,22 +317,26 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
             notes.append(f"{opened}; the model of step {step} looks at the first {step}")
         return setting, step, notes
 
-    def _view(self, session: SessionSoFar, history: Columns | None, pages: int) -> SessionsView:
+    def _view(self, session: SessionSoFar, history: request.Columns | None, pages: int) -> SessionsView:
         """Return (1,) the session with everything that is known of it."""
         zone, vocabulary = self.about["zone"], self.about["vocabulary"]
         try:
             local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
         except (ZoneInfoNotFoundError, ValueError):
             raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
-        known: Columns = {"channel": session.channel, "device": session.device, **(history or {})}
+        known: request.Columns = {"channel": session.channel, "device": session.device, **(history or {})}
         known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
-        columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
+        columns = {
+            one.name: views.empty_column(one.kind, 1)
+            for one in views.COLUMNS
+            if one.name in views.HISTORY_COLUMNS
+        }
         for name, value in known.items():
-            columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
+            columns[name] = views.text_array([value]) if isinstance(value, str) else np.array([value])
         times = np.zeros((1, pages), dtype=np.int64)
         opened = session.page_times[:pages]
         times[0, : len(opened)] = opened
-        types = encode_pages([session.page_types], vocabulary, pages)
+        types = views.encode_pages([session.page_types], vocabulary, pages)
         return SessionsView(columns, types, times, tuple(vocabulary))
 
     def score_table(
@@ -388,25 +357,6 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
                 blocks = [rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK)]
                 found = [model.probabilities(features.at(block, step)) for block in blocks]
                 yield model, rows, np.concatenate([np.zeros(0), *found])
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of its numbers has to know: fits that went wrong, what was left out, alarms of its audit."""
-        about = self.about
-        notes = [
-            f"{one['setting']}, step {step_text(one['step'])}: {note}"
-            for one in about["cells"]
-            for note in one["notes"]
-        ]
-        notes += left_out_lines(about["not_trained"], "not trained")
-        notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
-        notes += [
-            f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]
-        ]
-        alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
-        return notes + [
-            f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms
-        ]
 
     def describe(self) -> str:
         """Return one line."""

@@ -5,31 +5,22 @@ Every finished model is kept in the folder; ``scorer.json`` names them when all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
+from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
-from diptych.commerce.purchase_intent.scoring.card import (
-    CARD,
-    EXAMPLE,
-    described_features,
-    example_session,
-    measured_table,
-    model_card,
-)
+from diptych.commerce.purchase_intent.scoring import card
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core import files
@@ -88,10 +79,8 @@ def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> 
     except DataError as error:
         return f"before the last part: {error.message}"
     least = min(min(one.sum(), (~one).sum()) for one in outside)
-    few = (
-        f"before the last part: outside of a fold {least:,} sessions of a class, at least {FEWEST} are needed"
-    )
-    return few if least < FEWEST else ""
+    few = f"outside of a fold {least:,} sessions of a class, at least {FEWEST} are needed"
+    return f"before the last part: {few}" if least < FEWEST else ""
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
@@ -140,10 +129,10 @@ def fit_rows(
     )
 
 
-def fit_step(given: tuple[FeatureTable, TrainOptions], place: tuple[str, int]) -> StepModel:
+def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
-    (features, options), (setting, step) = given, place
-    slices, rows = _slices(features, options), features.population(setting, step)
+    (features, slices, options), (setting, step) = given, place
+    rows = features.population(setting, step)
     before, last = (rows[part[rows]] for part in (slices.fit, slices.holdout))
     earlier, final = (fit_rows(features, setting, step, some, options) for some in (before, rows))
     measured = measure(earlier, earlier.probabilities(features.at(last, step)), features, last, options)
@@ -169,6 +158,16 @@ def measure(
     return found | drawn.ends(samples, *measures.RESAMPLED)
 
 
+@dataclass(frozen=True)
+class Training(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
+    """What the models in a scorer's folder are made of, and how."""
+
+    features: str  # fingerprint of the table
+    models: list[str]
+    options: TrainOptions
+    audit: str  # fingerprint
+
+
 def train(
     features: FeatureTable,
     folder: Path | str,
@@ -179,49 +178,63 @@ def train(
     audit: dict[str, Any] | None = None,
     jobs: int = 1,
 ) -> Scorer:
-    """Train a scorer, or open the one that was trained in just this way; its numbers do not depend on ``jobs``."""
+    """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
-    places, slices = _places(features, options, settings, steps), _slices(features, options)
-    reasons = {}
-    for place in places:
-        rows = features.population(*place)
-        reasons[place] = why_not(features, rows[slices.fit[rows]], options)
-    refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
-    if all(reasons.values()):
+    places, (_, slices, _) = _places(features, options, settings, steps), _begin(features, options)
+    fitting, refused = {}, []
+    for setting, step in places:
+        rows = features.population(setting, step)
+        if reason := why_not(features, rows[slices.fit[rows]], options):
+            refused.append({"setting": setting, "step": step, "reason": reason})
+        else:
+            fitting[unit_key(setting, step)] = (setting, step)
+    if not fitting:
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
-    plan = {"features": features.fingerprint, "audit": fingerprint(audit), **options.model_dump()}
-    plan |= {"models": [unit_key(*place) for place in places]}
-    job = Job(folder, Scorer(plan), StepModel, "models", "")
-    fitting = {unit_key(*place): place for place, reason in reasons.items() if not reason}
+    plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audit))
+    job = Job(folder, plan, StepModel, "models", "")
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
+    cells = [one.cell for one in models]
+    notes = [
+        f"{one['setting']}, step {step_text(one['step'])}: {note}" for one in cells for note in one["notes"]
+    ]
+    notes += left_out_lines(refused, "not trained")
+    notes += [
+        f"left out: the column {one['column']}: {one['why']}" for one in features.about.get("left_out", ())
+    ]
+    notes += [f"it knows the outcome: the column {name}" for name in features.about.get("kept_leaking", ())]
+    alarms = [one for one in (audit or {}).get("findings", ()) if one["alarm"]]
+    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
+    parts = {"all": slices.fit | True, "before": slices.fit, "last": slices.holdout}
+    ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
     about = {
-        **_about_features(features, slices),
+        **{"kept_leaking": [], "session_options": None, **features.about},
+        "days": " to ".join(str(np.datetime64(int(one), "us"))[:10] for one in ends) or "times unknown",
+        "line": features.describe(),
+        "parts": {name: [int(of.sum()), int(features.labels[of].sum())] for name, of in parts.items()},
+        "divided": slices.note,
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
-        "cells": [one.cell for one in models],
+        "cells": cells,
         "not_trained": refused,
+        "notes": notes,
         "audit": audit,
-        "features": described_features(
-            [one for model in models for one in model.features.features], features
-        ),
+        "features": card.described_features(features, [set(one.features.features) for one in models]),
     }
-    made = Scorer(plan, about)
-    files.write_text(folder / CARD, model_card(made))
+    scorer = Scorer(about)
+    files.write_text(folder / card.CARD, card.model_card(about))
     if not features.is_whole:
-        files.write_json(folder / EXAMPLE, example_session(features, [setting for setting, _ in made.places]))
-    made.save(folder / Scorer.marker())
+        files.write_json(folder / card.EXAMPLE, card.example_session(features, dict(scorer.places)))
+    scorer.save(folder / Scorer.marker())
     return Scorer.open(folder)
 
 
-def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, TrainOptions]:
-    return open_features(table) if isinstance(table, Path) else table, options
-
-
-def _slices(features: FeatureTable, options: TrainOptions) -> Slices:
-    return slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
+def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, Slices, TrainOptions]:
+    features = open_features(table) if isinstance(table, Path) else table
+    slices = slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
+    return features, slices, options
 
 
 def _places(
@@ -237,18 +250,6 @@ def _places(
     return list(product(names, chosen_of("step", steps or None, features.steps)))
 
 
-def _about_features(features: FeatureTable, slices: Slices) -> dict[str, Any]:
-    """Return what serving has to know of a table, and what a model card has of it."""
-    days, parts = "times unknown", {"all": slices.fit | True, "before": slices.fit, "last": slices.holdout}
-    if features.about["has_times"] and len(features):
-        ends = (int(one) // SECOND for one in (features.start_us.min(), features.start_us.max()))
-        zone = ZoneInfo(features.about["zone"])
-        days = " to ".join(datetime.fromtimestamp(one, zone).date().isoformat() for one in ends)
-    sizes = {name: [int(part.sum()), int(features.labels[part].sum())] for name, part in parts.items()}
-    about = {"days": days, "line": features.describe(), "parts": sizes, "parts_note": slices.note}
-    return {"left_out": [], "kept_leaking": [], "session_options": None, **features.about, **about}
-
-
 @dataclass(frozen=True, eq=False)
 class ScoredTable(
     Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES", files=["scores"]
@@ -260,22 +261,18 @@ class ScoredTable(
 
     def write_files(self, folder: Path) -> None:
         """Write the scores, a row per session and step."""
-        head = ("session_id", "setting", "step", "p", "likely", "bought")
-        files.write_csv(folder / SCORES, head, self._rows())
-
-    def _rows(self) -> Iterator[tuple[object, ...]]:
-        for model, sessions, p, labels in self.scores:
-            likely = (p >= model.threshold).astype(int)
-            for session, *row in zip(sessions, p.tolist(), likely, labels.astype(int), strict=True):
-                yield session, model.setting, model.step, repr(row[0]), *row[1:]
+        rows = (
+            (session, model.setting, model.step, repr(one), int(one >= model.threshold), int(label))
+            for model, sessions, p, labels in self.scores
+            for session, one, label in zip(sessions, p.tolist(), labels, strict=True)
+        )
+        files.write_csv(folder / SCORES, ("session_id", "setting", "step", "p", "likely", "bought"), rows)
 
     def tables(self) -> list[Table]:
         """Return the measures."""
-        return [measured_table(f"Measured on {self.about['measured']}", self.about["cells"])]
-
-    def lines(self) -> list[str]:
-        """Return how many scores there are, and of what."""
-        return [f"{sum(cell['scored'] for cell in self.about['cells']):,} scores of {self.about['features']}"]
+        scores = sum(cell["scored"] for cell in self.about["cells"])
+        caption = f"{scores:,} scores, measured on {self.about['measured']}"
+        return [card.measured_table(caption, self.about["cells"])]
 
 
 def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:
