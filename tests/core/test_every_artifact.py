@@ -132,9 +132,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
         "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
     ),
     FoldResult: lambda: FoldResult({"svm": FOLD}, [ABOUT]),
-    LeakAudit: lambda: LeakAudit(
-        "f", ABOUT, {"drift": "d"}, (Finding("text", "a", value=0.5, check="drift"),)
-    ),
+    LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
     Log: lambda: Log(ABOUT),
     Protocol: lambda: PROTOCOL,
     Reranked: lambda: Reranked(CANDIDATES, CANDIDATES, True, ABOUT),

@@ -389,7 +389,7 @@ def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer) -> None
     assert last.reasons
     assert f"{last.line()}." in said
     for reason in last.reasons:
-        assert {reason.label, reason.odds} <= set(shown)
+        assert {reason.label, f"{reason.effect:+.2f}".replace("-", "−")} <= set(shown)
     assert "# Purchase intent" in said  # the card
     assert "not run with this scorer" in said
 

@@ -31,10 +31,10 @@ from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, o
 from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.training import slices_of
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
-from diptych.core.artifact import Artifact, encode
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import MismatchError
 from diptych.core.extras import require
 from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
@@ -326,24 +326,11 @@ CHECKS: dict[str, Callable[..., Findings]] = {
 
 @dataclass(frozen=True)
 class LeakAudit(Artifact, kind="leak_audit", version=2, recreate="diptych intent audit FEATURES"):
-    """The findings of checks on a table of features."""
+    """The findings of checks on a table of features; saved ``of`` its fingerprint."""
 
-    features: str  # fingerprint of the table
     about: dict[str, Any]  # one line about it, the parts, and the options
-    checks: dict[str, str]  # name → description of those that ran
+    checks: tuple[str, ...]  # those that ran
     findings: tuple[Finding, ...] = ()  # of all of them, in order
-
-    @classmethod
-    def stored(cls, features: FeatureTable, folder: Path | None = None) -> dict[str, Any] | None:
-        """Return the audit in ``folder``, or the one in the features' own, as a scorer keeps it; None for none."""
-        own = features.folder / FOLDER
-        if folder is None and not cls.is_at(own):
-            return None
-        found = cls.open(folder or own)
-        if found.features != features.fingerprint:
-            wrong = f"the audit is of other features than {features.folder}"
-            raise UsageError(wrong, "audit these: diptych intent audit")
-        return dict(encode(found, {}))
 
     @property
     def alarms(self) -> list[Finding]:
@@ -393,13 +380,10 @@ def audit(
     at = {"duplicates": steps[-1:], "single-column": steps}
     at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
     slices = slices_of(features, holdout=_LATER, seed=options.seed)
-    of_table = {"shift": (features, log, fitted, options.seed), "known-columns": (features,)}
-    found = [
-        one._replace(check=name)
-        for name, given in of_table.items()
-        if name in chosen
-        for one in CHECKS[name](*given)
-    ]
+    found: list[Finding] = []
+    for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
+        if name in chosen:
+            found += (one._replace(check=name) for one in CHECKS[name](*given))
     for setting, step in track([*product(features.settings, steps)], "checks", unit="settings and steps"):
         mine = [name for name in chosen if step in at.get(name, ())]
         parts = _parts(features, options, (slices.fit, slices.holdout), setting, step) if mine else ""
@@ -408,15 +392,13 @@ def audit(
             for one in [Finding(parts)] if isinstance(parts, str) else CHECKS[name](parts):
                 where = f"{place}, {one.where}" if one.where else place
                 found.append(one._replace(check=name, where=where))
-    found.sort(key=lambda one: chosen.index(one.check))
     about = {
         "line": features.describe(),
         "log": None if log is None else log.name,
         "parts": slices.note,
         "options": options.model_dump(mode="json"),
     }
-    described = {name: str(CHECKS[name].__doc__) for name in chosen}
-    return LeakAudit(features.fingerprint, about, described, tuple(found))
+    return LeakAudit(about, chosen, tuple(sorted(found, key=lambda one: chosen.index(one.check))))
 
 
 def _parts(

@@ -80,7 +80,7 @@ def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scor
     assert any(abs(effect) > 0.05 for effect in found.values())
     said = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=20).reasons
     assert [abs(one.effect) for one in said] == sorted((abs(one.effect) for one in said), reverse=True)
-    (orders,) = (str(one) for one in said if one.feature == "orders")
+    (orders,) = (one.text for one in said if one.feature == "orders")
     assert orders.startswith("number of orders: 1, typically 0; ")
 
 

@@ -5,11 +5,12 @@ Source of the card's form: Mitchell et al., Model cards for model reporting, 201
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle
 from pathlib import Path
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.schema import UNKNOWN
@@ -55,10 +56,7 @@ _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
 
 def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
     """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
-    columns, after = (
-        _MEASURES,
-        "F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that",
-    )
+    columns, after = _MEASURES, "F1 at the threshold, chosen for the best F1; always buy: F1 of doing that"
     if any(cell["cost_threshold"] is not None for cell in cells):
         columns += _COSTS
         after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
@@ -84,7 +82,9 @@ def measured_grid(about: Row, measures: str = "measures") -> Grid:
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
-    rows = [(one.label, one.value, one.typical, signed(one.effect), one.odds) for one in reasons]
+    odds = [f"× {math.exp(min(one.effect, 50.0)):.2g}" for one in reasons]
+    words = [(one.label, one.value, one.typical, signed(one.effect)) for one in reasons]
+    rows = [(*row, factor) for row, factor in zip(words, odds, strict=True)]
     after = "effect: log-odds less their mean with the feature's values of training sessions"
     return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
 
@@ -101,14 +101,11 @@ def example_chart(scorer: Scorer, session: dict[str, Any]) -> Chart:
 
 def example_session(features: FeatureTable, settings: Collection[str]) -> dict[str, Any]:
     """Return a session so far of six pages, made up of the words of a table."""
-    types = [name for name in features.view.vocabulary if name != UNKNOWN] or [UNKNOWN]
-    first = {}
-    for name in ("device", "channel"):
-        words = Counter(sorted(features.view.columns[name].tolist())).most_common()
-        first[name] = next((word for word, _ in words if word != UNKNOWN), UNKNOWN)
+    view, pages = features.view, cycle(features.view.vocabulary[:3] or [UNKNOWN])
+    first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
     events = [
         {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
-        for seconds, kind in zip(_SECONDS, cycle(types[:3]), strict=False)
+        for seconds, kind in zip(_SECONDS, pages, strict=False)
     ]
     session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
     if "identified" in settings:

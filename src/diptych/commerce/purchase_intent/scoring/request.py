@@ -42,6 +42,7 @@ Columns = dict[str, float | str]
 
 DAY_US = 86_400 * SECOND
 _ACTION = {word: action for action, words in ACTION_WORDS.items() for word in words}
+_SEVERAL = "there are events of several visitors: the first one known counts"
 _DEVICE = {word: device for device, words in DEVICE_WORDS.items() for word in words}
 
 
@@ -173,7 +174,6 @@ class SessionSoFar:
     visitor_id: str | None = None  # the first visitor known in it
     pages_before_identified: int | None = None  # pages opened strictly before the first event with a visitor
     bought_at: int | None = None  # number of the event with which something was bought first
-    is_of_several: bool = False  # whether another visitor was seen in it
     notes: list[str] = field(default_factory=list)  # what was odd about it, each a sentence
 
     @property
@@ -239,9 +239,8 @@ class SessionStream:
         visitor = event.visitor_id or known.visitor_id
         if visitor is not None and session.visitor_id is None:
             session.visitor_id, session.pages_before_identified = visitor, session.n_pages
-        elif visitor not in (None, session.visitor_id) and not session.is_of_several:
-            session.is_of_several = True
-            session.notes.append(f"event {number} is of another visitor: the first one known counts")
+        elif visitor not in (None, session.visitor_id) and _SEVERAL not in session.notes:
+            session.notes.append(_SEVERAL)
         if session.bought_at is None and (event.is_purchase or event.action == "purchase"):
             session.bought_at = number
         if event.action not in (None, "page"):

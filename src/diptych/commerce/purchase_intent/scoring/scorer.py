@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
 _MOST_RUNNING = 50_000
+_LEAST = 1e-9  # effect of a reason
 _LONGEST = 60  # characters of a value that are shown
 
 
@@ -59,14 +60,6 @@ class Reason(Options):
     typical: str = Field(description="its middle or most frequent value among training sessions, as text")
     effect: float = Field(description="log-odds less their mean with the values of training sessions")
     text: str = Field(description="all of it in a sentence")
-
-    @property
-    def odds(self) -> str:
-        """The factor of the odds."""
-        return f"× {math.exp(min(self.effect, 50.0)):.2g}"
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class Score(Options):
@@ -159,8 +152,8 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
         """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
-        foremost = sorted(filter(found.get, found), key=lambda name: -abs(found[name]))[:reasons]
-        why = tuple(self._reason(name, row, found[name]) for name in foremost)
+        foremost = sorted(found, key=lambda name: -abs(found[name]))[:reasons]
+        why = tuple(self._reason(name, row, found[name]) for name in foremost if abs(found[name]) > _LEAST)
         return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
@@ -170,16 +163,11 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
         f(x) less the mean of f(x with these columns of b). Of a linear model this is coefficient × (value − mean),
         times the calibration's slope. An account of the model, not of causes.
         """
-        owners, variants = np.array(self.features.owners), {}
-        for name in dict.fromkeys(self.features.owners):
-            variants[name] = np.where(owners == name, self.background, row)
-            if np.array_equal(variants[name], np.broadcast_to(row, self.background.shape), equal_nan=True):
-                del variants[name]
-        x = self.log_odds(np.concatenate([row[None], *variants.values()]))
-        odds = self.calibration.platt.slope * x + self.calibration.platt.intercept
-        means = odds[1:].reshape(len(variants), len(self.background)).mean(axis=1)
-        effects = zip(variants, (odds[0] - means).tolist(), strict=True)
-        return x, dict.fromkeys(self.features.owners, 0.0) | dict(effects)
+        owners, names = np.array(self.features.owners), list(dict.fromkeys(self.features.owners))
+        variants = [np.where(owners == name, self.background, row) for name in names]
+        x = self.log_odds(np.concatenate([row[None], *variants]))
+        effects = self.calibration.platt.slope * (x[0] - x[1:].reshape(len(names), -1)).mean(axis=1)
+        return x, dict(zip(names, effects.tolist(), strict=True))
 
     def _reason(self, name: str, row: np.ndarray, effect: float) -> Reason:
         label = next(one.label for one in self.features.features if one.name == name)

@@ -24,7 +24,7 @@ from diptych.commerce.purchase_intent.scoring import card
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core import files
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, UsageError
@@ -175,13 +175,13 @@ def train(
     options: TrainOptions | None = None,
     settings: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
-    audit: dict[str, Any] | None = None,
+    audit: Artifact | None = None,
     jobs: int = 1,
 ) -> Scorer:
     """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
     places, (_, slices, _) = _places(features, options, settings, steps), _begin(features, options)
-    fitting, refused = {}, []
+    fitting, refused, audited = {}, [], None if audit is None else encode(audit, {})
     for setting, step in places:
         rows = features.population(setting, step)
         if reason := why_not(features, rows[slices.fit[rows]], options):
@@ -191,7 +191,7 @@ def train(
     if not fitting:
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
-    plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audit))
+    plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audited))
     job = Job(folder, plan, StepModel, "models", "")
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
@@ -205,7 +205,7 @@ def train(
         f"left out: the column {one['column']}: {one['why']}" for one in features.about.get("left_out", ())
     ]
     notes += [f"it knows the outcome: the column {name}" for name in features.about.get("kept_leaking", ())]
-    alarms = [one for one in (audit or {}).get("findings", ()) if one["alarm"]]
+    alarms = [one for one in (audited or {}).get("findings", ()) if one["alarm"]]
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     parts = {"all": slices.fit | True, "before": slices.fit, "last": slices.holdout}
     ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
@@ -220,7 +220,7 @@ def train(
         "cells": cells,
         "not_trained": refused,
         "notes": notes,
-        "audit": audit,
+        "audit": audited,
         "features": card.described_features(features, [set(one.features.features) for one in models]),
     }
     scorer = Scorer(about)
