@@ -209,9 +209,8 @@ def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: 
         return
     n, changed = shift_test(log, features, steps=steps, seed=seed)
     columns = ", ".join(sorted({one["column"] for one in changed}))
-    text = f"{n:,} sessions at a step, " + (
-        f"changed with later events: {columns}" if changed else "none changed"
-    )
+    found = f"changed with later events: {columns}" if changed else "none changed"
+    text = f"{n:,} sessions at a step, {found}"
     yield Finding(text, "", bool(changed), "values that moved", float(len(changed)))
     for one in changed[:_SHOWN]:
         where = "{setting}, step {step}, {column}".format(**one)
@@ -238,56 +237,45 @@ def shift_test(
         if not points:
             return 0, []
         rows, at = np.array(points, dtype=np.int64).T
-        _write_worlds(log, tables, features, rows, at, scratch / "log", seed)
+        identified = features.pages_before_identified[rows]
+        worlds = {
+            "world": np.arange(1, len(rows) + 1),
+            "session_id": features.session_ids[rows],
+            "step": at,
+            "moment": features.view.page_times[rows, np.maximum(at, 1) - 1],
+            "bought": features.labels[rows],
+            "is_known": (identified == 0) | (identified < at),
+        }
+        _write_worlds(log, tables, worlds, scratch / "log", seed)
         again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
         options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
         other = make_features(again, options=options, folder=scratch / "again", engine=engine)
-        ids = features.session_ids[rows] + _APART * np.arange(1, len(points) + 1)
-        return len(points), [*_changes(features, other, rows, at, ids)]
+        return len(points), [*_changes(features, other, rows, at)]
 
 
-def _write_worlds(
-    log: Log,
-    tables: SessionTables,
-    table: FeatureTable,
-    rows: np.ndarray,
-    steps: np.ndarray,
-    folder: Path,
-    seed: int,
-) -> None:
-    """Write a log of all worlds, numbered from 1 on, their event ids so far apart."""
+def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folder: Path, seed: int) -> None:
+    """Write a log of all worlds, numbered from 1 on, their event ids :data:`_APART`."""
     import duckdb
     import pyarrow as pa
 
-    options, identified = (
-        SessionOptions(**table.about["session_options"]),
-        table.pages_before_identified[rows],
-    )
-    points = {
-        "world": np.arange(1, len(rows) + 1),
-        "session_id": table.session_ids[rows],
-        "step": steps,
-        "moment": table.view.page_times[rows, np.maximum(steps, 1) - 1],
-        "bought": table.labels[rows],
-        "is_known": (identified == 0) | (identified < steps),
-    }
+    options, target = SessionOptions(**tables.about["options"]), folder / EVENTS / "bucket=00"
     gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
-    given = {"ids": _APART, "by": options.by, "since": table.about["since_us"], "seed": seed, "gap": gap}
-    given |= {"types": _TYPES, "pages": options.pages + BUFFER}
-    target = folder / EVENTS / "bucket=00"
-    target.mkdir(parents=True)
+    given = {"ids": _APART, "by": options.by, "seed": seed, "gap": gap, "types": _TYPES}
     files = {"events": literals(log.buckets), "sessions": literals(tables.files("sessions"))}
-    files |= {"file": literal(target / "part.parquet")}
+    query = Path(__file__).with_name("worlds.sql").read_text()
+    target.mkdir(parents=True)
     with duckdb.connect() as base:
-        base.register("points", pa.table(points))
-        base.execute(Path(__file__).with_name("worlds.sql").read_text().format(**files), given)
+        base.register("points", pa.table(worlds))
+        query = query.format(file=literal(target / "part.parquet"), **files)
+        base.execute(query, given | {"pages": options.pages + BUFFER})
     Log(log.about | {"buckets": 1, "fingerprint": "altered"}).save(folder / Log.marker())
 
 
 def _changes(
-    table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray, ids: np.ndarray
+    table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Yield what differs of (m,) rows at their steps, which have these session ids in the table of all worlds."""
+    """Yield what differs of (m,) rows at their steps in the table of all worlds."""
+    ids = table.session_ids[rows] + _APART * np.arange(1, len(rows) + 1)
     places = np.searchsorted(other.session_ids[:-1], ids)
     lost = other.session_ids[places] != ids
     for step, setting in product(np.unique(steps).tolist(), table.settings):

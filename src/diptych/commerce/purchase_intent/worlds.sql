@@ -30,7 +30,7 @@ COPY (
            WHEN new_visitor THEN 'another visitor' END AS visitor_id)
     FROM first JOIN ends USING (world) WHERE bought OR ends.action = 'page'),
   begin AS (
-    SELECT 0 AS world, * REPLACE (0 AS event_id, $since AS t_us, NULL AS visitor_id) FROM event LIMIT 1)
+    SELECT 0 AS world, * REPLACE (0 AS event_id, (SELECT min(start_us) FROM session) AS t_us, NULL AS visitor_id) FROM event LIMIT 1)
   SELECT * EXCLUDE (world) REPLACE (
     world || ':' || client_id AS client_id, world || ':' || visitor_id AS visitor_id,
     world || ':' || given_session AS given_session)
