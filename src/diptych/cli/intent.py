@@ -242,9 +242,9 @@ def train(features: Features, out: Out, chosen: ScorerOptions, options: given.Tr
     table = intent.open_features(features)
     audited = chosen.audit or (features / FOLDER if LeakAudit.is_at(features / FOLDER) else None)
     found = None if audited is None else LeakAudit.open(audited, of=table.fingerprint)
-    models = {"settings": chosen.setting, "steps": chosen.step}
+    models: Any = {"settings": chosen.setting, "steps": chosen.step, "jobs": chosen.jobs}
     with stop_on_signal():
-        scorer = intent.train(table, out, options=options, **models, audit=found, jobs=chosen.jobs)
+        scorer = intent.train(table, out, options=options, audit=found, **models)
     show(scorer_table(scorer.about), *scorer.about["notes"], f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
     next_step([*_INTENT, "score", out, *sessions])

@@ -21,7 +21,7 @@ from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
-from diptych.core.errors import DataError, DiptychError, MismatchError, UsageError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.reading import read_json
 from diptych.core.table import Table
@@ -203,14 +203,11 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 def scorer_page(scorer: Scorer) -> Page:
     """Return the page of a scorer: how well it does on sessions it has not seen, an example, and its card."""
     about, blocks, notes = scorer.about, list[Block](), []
-    try:
-        if not scorer.is_whole:
-            session = read_json(scorer.folder / scored.EXAMPLE)
-            found = scorer.score(session, reasons=8)
-            blocks = [scored.example_chart(scorer, session), scored.reasons_table(found.reasons)]
-            notes = [f"{found.line()}.", *_sentences(found.notes)]
-    except DiptychError as error:
-        notes = [f"{scored.EXAMPLE} cannot be scored: {error.message}."]
+    if not scorer.is_whole:
+        session = read_json(scorer.folder / scored.EXAMPLE)
+        found = scorer.score(session, reasons=8)
+        blocks = [scored.example_chart(scorer, session), scored.reasons_table(found.reasons)]
+        notes = [f"{found.line()}.", *_sentences(found.notes)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among, text = TEXTS["scorer"][about["kind"]].format(least=least), TEXTS["scorer"]["example"]
     return _measured_page(

@@ -367,14 +367,14 @@ def audit(
         fitted = tuple(step for step in steps if step in _STEPS) or steps[-1:]
     at = {"duplicates": steps[-1:], "single-column": steps}
     at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
-    slices = slices_of(features, holdout=_LATER, seed=options.seed)
+    *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
     found: list[Finding] = []
     for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
         if name in chosen:
             found += (one._replace(check=name) for one in CHECKS[name](*given))
     for setting, step in track([*product(features.settings, steps)], "checks", unit="settings and steps"):
         mine = [name for name in chosen if step in at.get(name, ())]
-        parts = _parts(features, options, (slices.fit, slices.holdout), setting, step) if mine else ""
+        parts = _parts(features, options, slices, setting, step) if mine else ""
         place = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
         for name in mine:
             for one in [Finding(parts)] if isinstance(parts, str) else CHECKS[name](parts):
@@ -383,7 +383,7 @@ def audit(
     about = {
         "line": features.describe(),
         "log": None if log is None else log.name,
-        "parts": slices.note,
+        "parts": note,
         "options": options.model_dump(mode="json"),
     }
     return LeakAudit(about, chosen, tuple(sorted(found, key=lambda one: chosen.index(one.check))))

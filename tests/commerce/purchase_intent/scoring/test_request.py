@@ -92,7 +92,7 @@ REFUSED = [
     ("session", {"events": []}, "has no event"),
     ("session", {"events": [{"t": 0}, {"t": "x"}]}, "a session so far: events.1.t: "),
     ("session", {"events": [{"t": 0}], "history": {"order": 1}}, "unknown key 'history.order'"),
-    ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is 1 s earlier than the start"),
+    ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 1 is 1 s earlier than the start"),
 ]
 
 

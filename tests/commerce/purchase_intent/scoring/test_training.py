@@ -22,7 +22,6 @@ from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
-    Slices,
     fit_calibration,
     fit_rows,
     person_folds,
@@ -40,7 +39,9 @@ from diptych.core.errors import (
 )
 
 
-def slices(starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any) -> Slices:
+def slices(
+    starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any
+) -> tuple[np.ndarray, np.ndarray, str]:
     start = np.array(starts, dtype=np.int64)
     who = np.arange(len(starts)) if persons is None else np.array(persons)
     given = SimpleNamespace(persons=who, start_us=start, end_us=start + length)
@@ -49,23 +50,22 @@ def slices(starts: list[int], length: int = 1, persons: list[int] | None = None,
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
 def test_parts_follow_one_another(starts: list[int], length: int) -> None:
-    found, start = slices(starts, length), np.array(starts)
-    assert not (found.fit & found.holdout).any()
+    (fit, holdout, note), start = slices(starts, length), np.array(starts)
+    assert not (fit & holdout).any()
     if len(set(starts)) == 1:
-        assert "drawn at random" in found.note
-    elif found.fit.any():
-        assert (start + length)[found.fit].max() < start[found.holdout].min()
+        assert "drawn at random" in note
+    elif fit.any():
+        assert (start + length)[fit].max() < start[holdout].min()
 
 
 def test_without_times_persons_are_told_apart_and_it_is_noted() -> None:
     persons = [number // 3 for number in range(900)]
-    found = slices([0] * 900, persons=persons, seed=3)
-    assert "no times" in found.note
-    assert (found.fit ^ found.holdout).all()
-    assert (found.holdout.reshape(300, 3) == found.holdout.reshape(300, 3)[:, :1]).all()
-    assert found.holdout.mean() == pytest.approx(0.2, abs=0.07)
-    asked = slices(list(range(900)), persons=persons, split="grouped", seed=3)
-    assert (asked.fit == found.fit).all()
+    fit, holdout, note = slices([0] * 900, persons=persons, seed=3)
+    assert "no times" in note
+    assert (fit ^ holdout).all()
+    assert (holdout.reshape(300, 3) == holdout.reshape(300, 3)[:, :1]).all()
+    assert holdout.mean() == pytest.approx(0.2, abs=0.07)
+    assert (slices(list(range(900)), persons=persons, split="grouped", seed=3)[0] == fit).all()
 
 
 def sample(n: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -133,9 +133,9 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     best = max(f1_score(bought, p >= one) for one in p)
     assert f1_score(bought, p >= model.threshold) == pytest.approx(best)
 
-    parts = slices_of(features, holdout=options.holdout)
-    assert features.end_us[parts.fit].max() < features.start_us[parts.holdout].min()
-    before, last = rows[parts.fit[rows]], rows[parts.holdout[rows]]
+    fit, holdout, _ = slices_of(features, holdout=options.holdout)
+    assert features.end_us[fit].max() < features.start_us[holdout].min()
+    before, last = rows[fit[rows]], rows[holdout[rows]]
     earlier = fit_rows(features, setting, step, before, options)
     truth, found = features.labels[last], earlier.probabilities(features.at(last, step))
     measured, expected = model.about["holdout"], measure(found, truth, earlier.threshold)
@@ -147,14 +147,12 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
 def test_later_sessions_teach_nothing_of_what_is_measured(
     features: FeatureTable, options: TrainOptions
 ) -> None:
-    parts = slices_of(features, holdout=options.holdout)
+    fit, holdout, _ = slices_of(features, holdout=options.holdout)
     labels = features.labels.copy()
-    labels[parts.holdout] = np.random.default_rng(0).random(int(parts.holdout.sum())) < 0.5
+    labels[holdout] = np.random.default_rng(0).random(int(holdout.sum())) < 0.5
     changed = replace(features, view=replace(features.view, labels=labels))
     rows = features.population("identified", 3)
-    known, again = (
-        fit_rows(one, "identified", 3, rows[parts.fit[rows]], options) for one in (features, changed)
-    )
+    known, again = (fit_rows(one, "identified", 3, rows[fit[rows]], options) for one in (features, changed))
     view = features.at(rows, 3)
     assert (known.probabilities(view) == again.probabilities(view)).all()
     assert (known.threshold, known.base_rate) == (again.threshold, again.base_rate)

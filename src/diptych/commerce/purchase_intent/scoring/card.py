@@ -6,7 +6,7 @@ Source of the card's form: Mitchell et al., Model cards for model reporting, 201
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring.scorer import Reason, Scorer
 
 CARD, EXAMPLE = "model_card.md", "example.json"
-_SECONDS = (0, 35, 80, 150, 175, 260)
+_SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
 _THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
 _MEASURES = (
     Column("sessions", "sessions"),
@@ -91,24 +91,25 @@ def reasons_table(reasons: Sequence[Reason]) -> Table:
 
 def example_chart(scorer: Scorer, session: dict[str, Any]) -> Chart:
     """Return the probability of a session after each of its pages, and the base rates of the models."""
-    events = session["events"]
-    scores = [scorer.score({**session, "events": events[:n]}, reasons=0) for n in range(1, len(events) + 1)]
-    steps = [*range(1, len(events) + 1)]
+    steps = [*range(max(1, min(step for _, step in scorer.places)), len(session["events"]) + 1)]
+    pages = ({**session, "events": session["events"][:step]} for step in steps)
+    scores = [scorer.score(one, reasons=0) for one in pages]
     lines = {"this session": [one.p for one in scores], "base rate": [one.base_rate for one in scores]}
     drawn = [Series(name, values, steps) for name, values in lines.items()]
     return Chart("Probability, page by page", drawn, "pages open", "probability of a purchase")
 
 
-def example_session(features: FeatureTable, settings: Collection[str]) -> dict[str, Any]:
-    """Return a session so far of six pages, made up of the words of a table."""
+def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
     view, pages = features.view, cycle(features.view.vocabulary[:3] or [UNKNOWN])
     first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
+    seconds = _SECONDS[: max(6, min(step for _, step in places))]
     events = [
         {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
-        for seconds, kind in zip(_SECONDS, pages, strict=False)
+        for seconds, kind in zip(seconds, pages, strict=False)
     ]
     session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
-    if "identified" in settings:
+    if "identified" in dict(places):
         history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
         session |= {"visitor_id": "example-visitor", "history": history}
     return session

@@ -196,17 +196,14 @@ class SessionStream:
         self.so_far: SessionSoFar | None = None  # the session that runs now
         self._last_us = 0  # time of the last event
         self._number = len(known.events)
-        in_order = sorted(enumerate(known.events, 1), key=lambda one: one[1].t)
-        was_sorted = in_order != [*enumerate(known.events, 1)]
+        events = sorted(known.events, key=lambda one: one.t)
         if known.start is not None:  # event 0: no page is open yet
-            first = in_order[0][1] if in_order else known
+            first = events[0] if events else known
             device, channel = known.device or first.device, known.channel or first.channel
             arrival = Event.model_construct(t=known.start, action="other", device=device, channel=channel)
-            in_order.insert(0, (0, arrival))
-        for number, event in in_order:
+            self._take(0, arrival)
+        for number, event in enumerate(events, 1):
             self._take(number, event)
-        if self.so_far is not None and was_sorted:
-            self.so_far.notes.insert(0, "events were not in the order of their times: they were sorted")
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
         """Take one more event; return the score when it opened a page."""

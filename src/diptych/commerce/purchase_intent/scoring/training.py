@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,29 +41,23 @@ _TYPICAL = 20_000  # sessions that typical values are taken of, at most
 SCORES = "scores.csv"
 
 
-class Slices(NamedTuple):
-    """(n,) bool masks; sessions that run across the end of ``fit`` are in neither."""
+def slices_of(
+    features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Cut all sessions in two, the same for every setting and step; return two (n,) masks and how they were divided.
 
-    fit: np.ndarray  # of the sessions that the measured model learns from
-    holdout: np.ndarray  # of those that it is measured on
-    note: str  # how they were divided
-
-
-def slices_of(features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0) -> Slices:
-    """Cut all sessions in two, the same for every setting and step.
-
-    ``time``: the last ones are measured on; others have to end before these begin. ``grouped``: all sessions of a
-    person are in one part, drawn at random; this happens, and is noted, where all sessions begin at one time.
+    ``time``: the last ones are measured on; others have to end before these begin, or are in neither part. ``grouped``:
+    all sessions of a person are in one part, drawn at random; so they are, too, where all begin at one time.
     """
     starts, note = features.start_us, "all sessions of a person are in one part, drawn at random"
     if split == "time" and len(starts) and starts.min() < starts.max():
         end = np.sort(starts)[min(round(len(starts) * (1 - holdout)), len(starts) - 1)]
         last = "the last sessions are measured on, by a model of those that ended before"
-        return Slices(features.end_us < end, starts >= end, last)
+        return features.end_us < end, starts >= end, last
     if split == "time":
         note = f"the sessions have no times to be divided by, so that {note}"
     drawn = draw_uniform(seed, features.persons) >= 1 - holdout
-    return Slices(~drawn, drawn, note)
+    return ~drawn, drawn, note
 
 
 def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> list[Fold]:
@@ -129,11 +123,11 @@ def fit_rows(
     )
 
 
-def fit_step(given: tuple[FeatureTable, Slices, TrainOptions], place: tuple[str, int]) -> StepModel:
+def fit_step(given: tuple[FeatureTable, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
-    (features, slices, options), (setting, step) = given, place
-    rows = features.population(setting, step)
-    before, last = (rows[part[rows]] for part in (slices.fit, slices.holdout))
+    (features, options), (setting, step) = given, place
+    rows, masks = features.population(setting, step), _slices(features, options)[:2]
+    before, last = (rows[part[rows]] for part in masks)
     earlier, final = (fit_rows(features, setting, step, some, options) for some in (before, rows))
     measured = measure(earlier, earlier.probabilities(features.at(last, step)), features, last, options)
     return replace(final, about={**final.about, "sessions": len(rows), "holdout": measured})
@@ -180,11 +174,11 @@ def train(
 ) -> Scorer:
     """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
-    places, (_, slices, _) = _places(features, options, settings, steps), _begin(features, options)
+    places, (before, last, note) = _places(features, options, settings, steps), _slices(features, options)
     fitting, refused, audited = {}, [], None if audit is None else encode(audit, {})
     for setting, step in places:
         rows = features.population(setting, step)
-        if reason := why_not(features, rows[slices.fit[rows]], options):
+        if reason := why_not(features, rows[before[rows]], options):
             refused.append({"setting": setting, "step": step, "reason": reason})
         else:
             fitting[unit_key(setting, step)] = (setting, step)
@@ -207,14 +201,14 @@ def train(
     notes += [f"it knows the outcome: the column {name}" for name in features.about.get("kept_leaking", ())]
     alarms = [one for one in (audited or {}).get("findings", ()) if one["alarm"]]
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    parts = {"all": slices.fit | True, "before": slices.fit, "last": slices.holdout}
+    parts = {"all": before | True, "before": before, "last": last}
     ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
     about = {
         **{"kept_leaking": [], "session_options": None, **features.about},
         "days": " to ".join(str(np.datetime64(int(one), "us"))[:10] for one in ends) or "times unknown",
         "line": features.describe(),
         "parts": {name: [int(of.sum()), int(features.labels[of].sum())] for name, of in parts.items()},
-        "divided": slices.note,
+        "divided": note,
         "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "cells": cells,
@@ -226,15 +220,17 @@ def train(
     scorer = Scorer(about)
     files.write_text(folder / card.CARD, card.model_card(about))
     if not features.is_whole:
-        files.write_json(folder / card.EXAMPLE, card.example_session(features, dict(scorer.places)))
+        files.write_json(folder / card.EXAMPLE, card.example_session(features, scorer.places))
     scorer.save(folder / Scorer.marker())
     return Scorer.open(folder)
 
 
-def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, Slices, TrainOptions]:
-    features = open_features(table) if isinstance(table, Path) else table
-    slices = slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
-    return features, slices, options
+def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, TrainOptions]:
+    return open_features(table) if isinstance(table, Path) else table, options
+
+
+def _slices(features: FeatureTable, options: TrainOptions) -> tuple[np.ndarray, np.ndarray, str]:
+    return slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
 
 
 def _places(
