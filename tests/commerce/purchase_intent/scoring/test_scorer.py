@@ -16,7 +16,7 @@ import pytest
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring import scorer as scorer_module
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
 
@@ -145,7 +145,7 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
     )
     with pytest.raises(UsageError, match="no model for anonymous sessions .pages opened: 1"):
         found.score(session(1))
-    with pytest.raises(UsageError, match="no model of the setting identified at step 5"):
+    with pytest.raises(StorageError, match="identified-5 does not exist"):
         found.model("identified", 5)
 
 

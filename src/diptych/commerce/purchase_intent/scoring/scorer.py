@@ -215,9 +215,6 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
 
     def model(self, setting: str, step: int) -> StepModel:
         """Return one model with all that belongs to it; read once."""
-        if (setting, step) not in self.places:
-            wrong = f"the scorer has no model of the setting {setting} at step {step}"
-            raise UsageError(wrong, "its model card lists those that it has, and why")
         models: dict[tuple[str, int], StepModel] = vars(self).setdefault("_models", {})
         if (setting, step) not in models:
             models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
