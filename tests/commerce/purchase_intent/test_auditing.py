@@ -104,7 +104,7 @@ def test_a_column_too_good_to_be_true_is_found(table: FeatureTable) -> None:
     assert all(one.value is not None and one.value > 0.95 for one in alarms.values())
 
 
-def test_drift_is_said_and_no_alarm(table: FeatureTable) -> None:
+def test_drift_is_noted_and_no_alarm(table: FeatureTable) -> None:
     rising = with_feature(table, lambda view: view.page_times[:, 0].astype(float))
     found = audit(rising, options=OPTIONS, checks=["drift"])
     assert found.alarms == []
@@ -117,8 +117,8 @@ def test_drift_is_said_and_no_alarm(table: FeatureTable) -> None:
 
 def test_known_columns(table: FeatureTable) -> None:
     left_out = [{"column": "PageValues", "why": "it is the value"}]
-    for said, alarm in (({"kept_leaking": ["PageValues"]}, True), ({"left_out": left_out}, False)):
-        found = audit(replace(table, about=table.about | said), options=OPTIONS, checks=["known-columns"])
+    for about, alarm in (({"kept_leaking": ["PageValues"]}, True), ({"left_out": left_out}, False)):
+        found = audit(replace(table, about=table.about | about), options=OPTIONS, checks=["known-columns"])
         assert [(one.where, one.alarm) for one in found.findings] == [("PageValues", alarm)]
     assert found.findings[0].text == "left out: it is the value"
 

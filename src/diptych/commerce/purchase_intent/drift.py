@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.evaluation.shown import pages_text, reliability_charts
 from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.make import features_of_source, opened_table
-from diptych.commerce.purchase_intent.features.table import FeatureTable
+from diptych.commerce.purchase_intent.features.make import features_of_source
+from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.options import EngineOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.card import measured_grid, measured_table
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
@@ -57,11 +56,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         """Return every comparison, and a scorer's measures, then and now."""
         names = [[Cell(row["setting"]), Cell(row["what"])] for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
-        tables = [
-            table_of("New sessions and old", ("setting", "what"), _COLUMNS, names, self.rows, after=after)
-        ]
+        heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
+        tables = [table_of("New sessions and old", heads, _COLUMNS, names, self.rows, after=after)]
         if self.cells:
-            then = "The scorer when it was trained, on its last part"
             tables.append(measured_table(then, self.cells, "holdout"))
             tables.append(measured_table("The scorer on the new sessions", self.cells))
         return tables
@@ -75,9 +72,8 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
             series = [Series("PSI", [*mine.values()], mark="bar", texts=texts)]
             series += [Series(name, [at], mark="level") for name, at in levels.items()]
             charts.append(Chart(setting, series, "stability index", "", [*mine], across=True))
-        return charts + (
-            reliability_charts(measured_grid({**self.about, "cells": self.cells})) if self.cells else []
-        )
+        grid = measured_grid({**self.about, "cells": self.cells}) if self.cells else None
+        return charts + (reliability_charts(grid) if grid else [])
 
     def lines(self) -> list[str]:
         """Return what changed, in words."""
@@ -89,9 +85,8 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 @contextmanager
 def opened(path: Path) -> Iterator[FeatureTable]:
     """Open features; or make those of a log or of a table of whole sessions, and remove them after the block."""
-    if not Log.is_at(path):
-        with opened_table(path, False) as table:
-            yield table
+    if FeatureTable.is_at(path):
+        yield open_features(path)
         return
     with tempfile.TemporaryDirectory() as folder:
         how: dict[str, Any] = {"sessions": SessionOptions(), "engine": EngineOptions()}

@@ -149,11 +149,8 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
         found.model("identified", 5)
 
 
-LINES_START = 20 * 86_400
-
-FIRST = {"t": LINES_START, "page_type": "home", "device": "pc", "channel": "paid"}
-
-SECOND = {"t": LINES_START + 30, "page_type": "basket"}
+FIRST = {"t": START, "page_type": "home", "device": "pc", "channel": "paid"}
+SECOND = {"t": START + 30, "page_type": "basket"}
 
 
 def test_every_line_has_an_answer(scorer: Scorer) -> None:
@@ -174,10 +171,10 @@ def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
         ({**FIRST, "client_id": 5, "device": "tablet"}, (2, 5, 1)),
         ({**SECOND, "client_id": "a"}, (3, "a", 2)),
         ({**SECOND, "client_id": "a", "action": "query"}, None),
-        ({**SECOND, "client_id": 5, "t": LINES_START - 1}, (5, 5, None)),
+        ({**SECOND, "client_id": 5, "t": START - 1}, (5, 5, None)),
         ({**SECOND, "client_id": 5}, (6, 5, 2)),
         ({**SECOND}, (7, None, None)),
-        ({**FIRST, "t": LINES_START + 9000, "client_id": "a"}, (8, "a", 1)),
+        ({**FIRST, "t": START + 9000, "client_id": "a"}, (8, "a", 1)),
     ]
     answers = list(scorer.answers((json.dumps(event) for event, _ in lines), 0, stream=True))
     found = [(answer["line"], answer.get("client_id"), answer.get("step")) for answer in answers]
@@ -189,28 +186,15 @@ def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
     assert "begins a new session" in answers[6]["notes"][0]
 
 
-def test_only_so_many_sessions_are_held(scorer: Scorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scorer_module, "_MOST_RUNNING", 2)
-    clients = "abaca"  # b was active longest ago when c comes; a is still held
-    events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate(clients))
-    assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1, 1, 2, 1, 3]
-    events = ({**FIRST, "t": LINES_START + t, "client_id": client} for t, client in enumerate("abcab"))
-    assert [one["step"] for one in scorer.answers(map(json.dumps, events), 0, stream=True)] == [1] * 5
-
-
-SESSION = {"visitor_id": "v", "events": [{"t": t, "page_type": "home"} for t in (0, 5)]}
-
-
 def test_long_words_are_shown_in_short(scorer: Scorer) -> None:
     long = "x" * 10**5
     events = [{"t": 0, "page_type": long}] * 2
-    answer = scorer.score({**SESSION, "device": long, "channel": long, "events": events})
+    answer = scorer.score({"visitor_id": "v", "device": long, "channel": long, "events": events})
     assert len(str(answer.model_dump(mode="json"))) < 5000
-    for session in ({long: 1}, {"events": [{"t": long}]}, {"events": [{"t": 0, "action": long}]},
-                    {**SESSION, "history": {"devices": [[1]] * 10**5}}, {**SESSION, "history": {"orders": long}},
-                    dict.fromkeys(map(str, range(10**4)))):  # fmt: skip
+    for given in ({long: 1}, {"events": [{"t": long}]}, {"events": [{"t": 0, "action": long}]},
+                  {"history": {"devices": [[1]] * 10**5}}, dict.fromkeys(map(str, range(10**4)))):  # fmt: skip
         with pytest.raises(DataError) as refused:
-            scorer.score(session)
+            scorer.score(given)
         assert len(refused.value.message) < 400
 
 
