@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
 _MOST_RUNNING = 50_000
-_LEAST = 1e-9  # effect of a reason
 _LONGEST = 60  # characters of a value that are shown
 
 
@@ -153,7 +152,7 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
         foremost = sorted(found, key=lambda name: -abs(found[name]))[:reasons]
-        why = tuple(self._reason(name, row, found[name]) for name in foremost if abs(found[name]) > _LEAST)
+        why = tuple(self._reason(name, row, found[name]) for name in foremost if found[name])
         return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
@@ -163,11 +162,13 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
         f(x) less the mean of f(x with these columns of b). Of a linear model this is coefficient × (value − mean),
         times the calibration's slope. An account of the model, not of causes.
         """
-        owners, names = np.array(self.features.owners), list(dict.fromkeys(self.features.owners))
+        owners, same = np.array(self.features.owners), (self.background == row).all(axis=0)
+        names = list(dict.fromkeys(owners[~same].tolist()))
         variants = [np.where(owners == name, self.background, row) for name in names]
         x = self.log_odds(np.concatenate([row[None], *variants]))
-        effects = self.calibration.platt.slope * (x[0] - x[1:].reshape(len(names), -1)).mean(axis=1)
-        return x, dict(zip(names, effects.tolist(), strict=True))
+        apart = x[0] - x[1:].reshape(len(names), len(self.background))
+        effects = (self.calibration.platt.slope * apart.mean(axis=1)).tolist()
+        return x, dict.fromkeys(self.features.owners, 0.0) | dict(zip(names, effects, strict=True))
 
     def _reason(self, name: str, row: np.ndarray, effect: float) -> Reason:
         label = next(one.label for one in self.features.features if one.name == name)
