@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 from commands import Command
+from events import write_log
 from feature_tables import small_features
+from intent_logs import random_events
 from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.features import FeatureTable, open_features
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 
@@ -45,7 +47,7 @@ def test_a_scorer_on_other_sessions_prints_one_f1_everywhere(diptych: Command, t
     trained.shows("by cost")
     evaluated = diptych(f"intent evaluate {later.folder} --scorer {scorer} --out {tmp_path}/out --samples 0")
     scored = diptych(f"intent score {scorer} {later.folder} --out {tmp_path}/scores")
-    scored.shows(f"next: head {tmp_path / 'scores' / 'scores.csv'}")
+    scored.shows(f"every score in {tmp_path / 'scores' / 'scores.csv'}; the page is")
     diptych(f"intent score {scorer} {later.folder}", refused="nowhere to write")
     (cell,), (other,) = (ScoredTable.open(tmp_path / name).about["cells"] for name in ("out", "scores"))
     lines = (tmp_path / "scores" / "scores.csv").read_text(encoding="utf-8").splitlines()
@@ -124,7 +126,7 @@ def test_a_stream_of_events(diptych: Command, scorer: Scorer, monkeypatch: pytes
     done = diptych(f"intent score {scorer.folder} - --stream")
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert [(answer["client_id"], answer["line"]) for answer in answers] == [("x", 1), ("y", 2), ("x", 4)]
-    assert "1 page is open: the model of step 0" in answers[0]["notes"][0]
+    assert "pages opened: 1; the model of step 0" in answers[0]["notes"][0]
 
 
 def test_drift(diptych: Command, scorer: Scorer, features: FeatureTable, tmp_path: Path) -> None:
@@ -141,6 +143,20 @@ def test_drift(diptych: Command, scorer: Scorer, features: FeatureTable, tmp_pat
     ]
     done = diptych("intent drift", *csv, "--out", tmp_path / "whole")
     done.shows("at the session's end", f"open {tmp_path / 'whole' / 'report.html'}")
+
+
+def test_drift_between_two_logs(diptych: Command, tmp_path: Path) -> None:
+    logs = [
+        write_log(tmp_path / name, random_events(seed, visitors=9, sessions=90)).folder
+        for seed, name in enumerate(("log", "later-log"))
+    ]
+    done = diptych("intent drift", *logs, "--step", 5, "--out", tmp_path / "drift")
+    for log, name in zip(logs, ("old", "new"), strict=True):
+        diptych(f"intent features {log} --out {tmp_path / name}")
+        done.shows(f"{name}: {open_features(tmp_path / name).describe()}")
+    diptych(f"intent drift {tmp_path}/old {tmp_path}/new --step 5 --out {tmp_path}/again")
+    assert Drift.open(tmp_path / "again").rows == Drift.open(tmp_path / "drift").rows
+    assert {row["setting"] for row in Drift.open(tmp_path / "drift").rows} == {"anonymous", "identified"}
 
 
 def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tmp_path: Path) -> None:

@@ -40,8 +40,9 @@ from diptych.commerce.purchase_intent.features.fitting import (
 )
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
+from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
-from diptych.commerce.purchase_intent.scoring.training import ScoredTable, TrainedOf
+from diptych.commerce.purchase_intent.scoring.training import ScoredTable, Training
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
@@ -131,7 +132,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
         "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
     ),
     FoldResult: lambda: FoldResult({"svm": FOLD}, [ABOUT]),
-    LeakAudit: lambda: LeakAudit("f", ABOUT, {"drift": "d"}, (Finding("drift", "a", "text", value=0.5),)),
+    LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
     Log: lambda: Log(ABOUT),
     Protocol: lambda: PROTOCOL,
     Reranked: lambda: Reranked(CANDIDATES, CANDIDATES, True, ABOUT),
@@ -146,7 +147,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
         "k", "a model", ABOUT, "a method", ["R@1"], {"t2i": {"R@1": 0.5}}, (), {"blur": "why"}
     ),
     StepModel: step_model,
-    TrainedOf: lambda: TrainedOf("a plan"),
+    Training: lambda: Training("f", ["anonymous-0"], IntentOptions(), "a"),
     TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +40,6 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
 )
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.card import odds
 from diptych.commerce.purchase_intent.shown import number
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
@@ -385,35 +382,27 @@ def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer) -> None
             shown
         )
     example = json.loads((scorer.folder / "example.json").read_text("utf-8"))
-    last = scorer.score(example, reasons=8)
+    chart, last = page.sections[2].blocks[0], scorer.score(example, reasons=8)
+    assert isinstance(chart, Chart)
+    assert (len(chart.series[0].y), chart.series[0].y[-1]) == (6, pytest.approx(last.p))
     assert last.reasons
     assert f"{last.line()}." in said
     for reason in last.reasons:
-        assert {reason.label, odds(reason)} <= set(shown)
-    assert f"{100 * last.p:.1f}" in re.findall(r"<text[^>]*>([^<]*)</text>", text)
+        assert {reason.label, f"{reason.effect:+.2f}".replace("-", "−")} <= set(shown)
     assert "# Purchase intent" in said  # the card
     assert "not run with this scorer" in said
 
 
-def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Scorer, tmp_path: Path) -> None:
-    folder = tmp_path / "scorer"
-    shutil.copytree(scorer.folder, folder)
-    (folder / "example.json").write_text('{"events": [{"t": "noon <b>"}]}', encoding="utf-8")
-    (folder / "model_card.md").unlink()
-    alarm = {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"}
+def test_a_scorer_without_measures_and_with_alarms(scorer: Scorer) -> None:
     about = {
         **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
-        "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
-        "audit": {"checks": ["shift"], "findings": [alarm, {**alarm, "alarm": False}]},
+        "notes": ["alarm of the leak audit, shift dwell: looks ahead <b>"],
+        "audit": {"checks": ["shift"], "findings": [{"alarm": True}, {"alarm": False}]},
     }
     broken = replace(scorer, about=about)
-    object.__setattr__(broken, "folder", folder)
+    object.__setattr__(broken, "folder", scorer.folder)
     page = scorer_page(broken)
-    assert [section.title for section in page.sections] == ["Measured", "An example"]
-    assert page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has t 'noon <b>'")
-    assert page.summary == "Nothing was measured: the last part lacks one of the classes."
-    assert page.protocol["leak audit"] == "2 findings, 1 alarms (shift)"  # type: ignore[index]
-    assert page.notes == [
-        "Not trained: identified, step 10: 3 purchases.",
-        "Alarm of the leak audit, shift dwell: looks ahead.",
-    ]
+    assert [section.title for section in page.sections] == ["Measured", "An example", "Model card"]
+    assert page.summary == "Nothing was measured: one of the classes is missing."
+    assert "2 findings, 1 alarms (shift)" in page.sections[2].blocks[0].text  # type: ignore[union-attr]
+    assert page.notes == ["Alarm of the leak audit, shift dwell: looks ahead <b>."]

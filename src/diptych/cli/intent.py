@@ -11,33 +11,24 @@ from typing import Annotated, Any
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
-from diptych.commerce.logs import Log
-from diptych.commerce.logs import ingest as read
+from diptych.commerce import purchase_intent as intent
 from diptych.commerce.logs.cleaning import Cleaning
 from diptych.commerce.logs.ingest import ImportOptions
+from diptych.commerce.purchase_intent import drift as drifting
 from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
-from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.described import Description, choose_statistics
-from diptych.commerce.purchase_intent.described import describe as describe_sessions
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
-from diptych.commerce.purchase_intent.drift import drift as compare
-from diptych.commerce.purchase_intent.drift import opened
-from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
-from diptych.commerce.purchase_intent.features import open_features
+from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
-from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import train as fit
 from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
 from diptych.commerce.purchase_intent.scoring.training import SCORES, ScoredTable, score_table
-from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 from diptych.data.source import OutOption
-from diptych.report.document import Page, Section
-from diptych.report.intent import PAGE, description_page, evaluation_page, page_of, scores_page
+from diptych.report.intent import PAGE, description_page, drift_page, evaluation_page, page_of, scores_page
 
 _INTENT = ("diptych", "intent")
 _ROOM = "diptych.commerce.purchase_intent"
@@ -48,19 +39,23 @@ def _argument(name: str, help: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
+_RAW = "Raw files, or a folder: CSV, TSV, JSON lines (gzipped, too), Parquet."
+_SESSIONS = (
+    "One session as .json, sessions as lines of JSON, - for lines from standard input, a folder of features, "
+    "or a table of whole sessions as .csv."
+)
+Sources = Annotated[list[Path], _argument("SOURCE", _RAW)]
 LogFolder = Annotated[Path, _argument("LOG", "A log that diptych intent ingest wrote.")]
+LogOrTable = Annotated[Path, _argument("LOG", "A log; or a CSV of whole sessions, such as UCI's shoppers.")]
 Features = Annotated[Path, _argument("FEATURES", "A folder that diptych intent features wrote.")]
+ScorerFolder = Annotated[Path, _argument("SCORER", "A trained scorer.")]
+Sessions = Annotated[str, _argument("SESSIONS", _SESSIONS)]
+Old = Annotated[Path, _argument("OLD", "A log, features, or a table of whole sessions as .csv.")]
+New = Annotated[Path, _argument("NEW", "The same of later sessions.")]
+Folder = Annotated[Path, _argument("FOLDER", "A description, an evaluation, a scorer, its scores, or drift.")]
 
 
-def ingest(
-    sources: Annotated[
-        list[Path],
-        _argument("SOURCE", "Raw files, or a folder: CSV, TSV, JSON lines (gzipped, too), Parquet."),
-    ],
-    out: Out,
-    options: ImportOptions,
-    cleaning: Cleaning,
-) -> None:
+def ingest(sources: Sources, out: Out, options: ImportOptions, cleaning: Cleaning) -> None:
     """Import a raw shop log: one table of events, and a report of every row that was dropped.
 
     Rules drop rows in a fixed order; every row is counted under the first that drops it.
@@ -70,7 +65,7 @@ def ingest(
         diptych intent ingest clicks.dat buys.dat --out log --zone Europe/Amsterdam
         diptych intent ingest events.csv --column client=id --column time=ts -o log
     """
-    log = read(sources, out, cleaning=cleaning, **dict(options))
+    log = intent.ingest(sources, out, cleaning=cleaning, **dict(options))
     show(*log.dropped(everything=False), *log.lines(), f"written to {out}")
     next_step([*_INTENT, "describe", out, "--out", out.with_name("description")])
 
@@ -94,22 +89,21 @@ def describe(
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
 
-    Everything is by class: XX
-    nothing.
+    Everything is by class: sessions with a purchase, and others. Sessions are kept with the log.
 
     Examples:
         diptych intent describe log --out description
         diptych intent describe log --by visitor --memory-limit 2GB --out visitors
         diptych intent describe log --statistic channels --out channels
     """
-    opened, names = Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
+    opened, names = intent.Log.open(log), [one.name for one in choose_statistics(chosen.statistic or None)]
     check_replaceable(out, Description.marker())
     if log.resolve() in out.resolve().parents:
         wrong = f"{out} lies in {log}, which the next import replaces with all that is in it"
         raise UsageError(wrong, "write it elsewhere")
     with engine.open() as runs:
-        tables = sessionise(opened, sessions, engine=runs)
-        found = describe_sessions(tables, engine=runs, options=options, names=names)
+        tables = intent.sessionise(opened, sessions, engine=runs)
+        found = intent.describe(tables, engine=runs, options=options, names=names)
     with disclosing(control):
         page = description_page(found, opened)
         found.save(out, also=lambda inside: page.save(inside / PAGE))
@@ -119,7 +113,7 @@ def describe(
 
 
 def features(
-    source: Annotated[Path, _argument("LOG", "A log; or a CSV of whole sessions, such as UCI's shoppers.")],
+    source: LogOrTable,
     out: Out,
     chosen: given.TableOptions,
     options: given.FeatureOptions,
@@ -147,10 +141,6 @@ def features(
         next_step([*_INTENT, "ingest", "--help"])
 
 
-def _write_scores_page(scores: ScoredTable, folder: Path) -> None:
-    scores_page(scores).save(folder / PAGE)
-
-
 class ScorerOption(Options):
     """A scorer."""
 
@@ -169,19 +159,28 @@ def evaluate(features: Features, out: Out, options: given.EvaluateOptions, measu
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
-    page, table = out / PAGE, open_features(features)
+    table = intent.open_features(features)
+    if measured.scorer is not None:
+        _score_table(intent.Scorer.open(measured.scorer), table, out, options)
+        return
     with stop_on_signal():
-        if measured.scorer is None:
-            found = evaluate_models(
-                table, out, page=lambda one: evaluation_page(one).save(page), **dict(options)
-            )
-            show(*(one for one in found.tables() if not one.folded), *found.lines())
-        else:
-            scorer = Scorer.open(measured.scorer)
-            scores = score_table(scorer, table, out, given=options, page=_write_scores_page)
-            show(*scores.tables(), *scores.lines())
-    show(f"every prediction and number in {out}; the page is {page}")
-    next_step(["open", page])
+        found = intent.evaluate(
+            table, out, page=lambda one: evaluation_page(one).save(out / PAGE), **dict(options)
+        )
+    show(*(one for one in found.tables() if not one.folded), *found.lines())
+    show(f"every prediction and number in {out}; the page is {out / PAGE}")
+    next_step(["open", out / PAGE])
+
+
+def _score_table(
+    scorer: intent.Scorer, table: FeatureTable, out: Path, options: given.EvaluateOptions | None = None
+) -> None:
+    check_replaceable(out, ScoredTable.marker())
+    with stop_on_signal():
+        found = score_table(scorer, table, options)
+    found.save(out, also=lambda inside: scores_page(found).save(inside / PAGE))
+    show(*found.tables(), f"every score in {out / SCORES}; the page is {out / PAGE}")
+    next_step(["open", out / PAGE])
 
 
 class ChecksOptions(OutOption):
@@ -208,9 +207,10 @@ def audit(features: Features, chosen: ChecksOptions, options: given.AuditOptions
         diptych intent audit features --check single-column --strict --out audit
     """
     target = chosen.out or features / FOLDER
-    log = None if chosen.log is None else Log.open(chosen.log)
-    found = run(open_features(features), log, options=options, checks=chosen.check or None)
-    found.save(target)
+    log = None if chosen.log is None else intent.Log.open(chosen.log)
+    table = intent.open_features(features)
+    found = intent.audit(table, log, options=options, checks=chosen.check or None)
+    found.save(target, of=table.fingerprint)
     show(found.table(chosen.all), found.line(), f"all findings in {target}")
     if found.alarms and chosen.strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
@@ -239,13 +239,13 @@ def train(features: Features, out: Out, chosen: ScorerOptions, options: given.Tr
         diptych intent train features --out scorer --calibrate isotonic
         diptych intent train features --out scorer --missed-cost 20
     """
-    table = open_features(features)
-    audited, setting, step = LeakAudit.stored(table, chosen.audit), chosen.setting, chosen.step
+    table = intent.open_features(features)
+    audited = chosen.audit or (features / FOLDER if LeakAudit.is_at(features / FOLDER) else None)
+    found = None if audited is None else LeakAudit.open(audited, of=table.fingerprint)
+    models: Any = {"settings": chosen.setting, "steps": chosen.step, "jobs": chosen.jobs}
     with stop_on_signal():
-        scorer = fit(
-            table, out, options=options, settings=setting, steps=step, audit=audited, jobs=chosen.jobs
-        )
-    show(scorer_table(scorer.about), *scorer.lines(), f"{scorer.describe()}; see {out / CARD}")
+        scorer = intent.train(table, out, options=options, audit=found, **models)
+    show(scorer_table(scorer.about), *scorer.about["notes"], f"{scorer.describe()}; see {out / CARD}")
     sessions = [features, "--out", out.with_name("scores")] if scorer.is_whole else [out / EXAMPLE]
     next_step([*_INTENT, "score", out, *sessions])
 
@@ -259,18 +259,7 @@ class ScoreOptions(OutOption):
     )
 
 
-def score(
-    scorer: Annotated[Path, _argument("SCORER", "A trained scorer.")],
-    source: Annotated[
-        str,
-        _argument(
-            "SESSIONS",
-            "One session as .json, sessions as lines of JSON, - for lines from standard input, a folder of features, "
-            "or a table of whole sessions as .csv.",
-        ),
-    ],
-    options: ScoreOptions,
-) -> None:
+def score(scorer: ScorerFolder, source: Sessions, options: ScoreOptions) -> None:
     """Predict how likely sessions end in a purchase, as far as they have come, and why.
 
     --out is a file for lines of JSON, of a table a folder. Lines in, lines out: of a line that cannot be read the
@@ -283,49 +272,26 @@ def score(
         tail -f events.jsonl | diptych intent score scorer - --stream
         diptych intent score scorer features --out scores
     """
-    opened, path, out = Scorer.open(scorer), Path(source), options.out
-    kind = _kind_of_sessions(source, options.stream)
-    if kind == "table":
-        if out is None:
-            raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
-        with opened_table(path, bool(opened.about["kept_leaking"])) as table:
-            found = score_table(opened, table, out)
-        show(*found.tables(), *found.lines())
-        next_step(["head", out / SCORES])
-    elif kind == "session":
+    opened, path, out = intent.Scorer.open(scorer), Path(source), options.out
+    if source == "-" or (path.is_file() and not is_table(path) and path.suffix != ".json"):
+        _score_lines(opened, source, options)
+    elif options.stream:
+        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
+    elif path.is_file() and path.suffix == ".json":
         one = opened.score(read_json(path), reasons=options.reasons)
         show(one.line(), *([reasons_table(one.reasons)] if one.reasons else []), *one.notes)
         if out is not None:
             write_text(out, one.model_dump_json() + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
+    elif out is None:
+        raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
     else:
-        answered, failed = _score_lines(opened, source, options)
-        if out is not None:
-            show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
-            next_step(["head", out])
-        if failed:
-            fix = "each has the number of its line and what to do"
-            raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
+        with opened_table(path, bool(opened.about["kept_leaking"])) as table:
+            _score_table(opened, table, out)
 
 
-def _kind_of_sessions(source: str, stream: bool) -> str:
-    """Return whether a source holds a table, one session, or lines: of events in a ``stream``, else of sessions."""
-    path = Path(source)
-    if source != "-" and not path.exists():
-        raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
-    kind = "lines" if source == "-" or path.suffix != ".json" else "session"
-    if source != "-" and is_table(path):
-        kind = "table"
-    elif path.is_dir():
-        fix = "make them: diptych intent features log --out features"
-        raise DataError(f"{source} holds no features", fix)
-    if stream and kind != "lines":
-        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
-    return kind
-
-
-def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[int, int]:
-    """Write every answer as soon as it is there; return how many there were, and errors among them."""
+def _score_lines(scorer: intent.Scorer, source: str, options: ScoreOptions) -> None:
+    """Write every answer as soon as it is there."""
     answered = failed = 0
     with ExitStack() as opened:
         lines = sys.stdin if source == "-" else opened.enter_context(open(source, encoding="utf-8"))
@@ -341,7 +307,12 @@ def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> tuple[in
                 failed += "error" in answer
         except UnicodeDecodeError as error:
             raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
-    return answered, failed
+    if options.out is not None:
+        show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
+        next_step(["head", options.out])
+    if failed:
+        fix = "each has the number of its line and what to do"
+        raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
 
 
 class DriftOptions(ScorerOption):
@@ -350,24 +321,17 @@ class DriftOptions(ScorerOption):
     step: int | None = parameter(None, "Pages that are open; the last step by default.")
 
 
-def drift(
-    old: Annotated[Path, _argument("OLD", "A log, features, or a table of whole sessions as .csv.")],
-    new: Annotated[Path, _argument("NEW", "The same of later sessions.")],
-    out: Out,
-    options: DriftOptions,
-) -> None:
+def drift(old: Old, new: New, out: Out, options: DriftOptions) -> None:
     """Find out whether later sessions differ: base rate, every feature, and a scorer's calibration on them.
 
     Examples:
         diptych intent drift features later-features --scorer scorer --out drift
         diptych intent drift log later-log --step 5 --out drift
     """
-    scorer = None if options.scorer is None else Scorer.open(options.scorer)
-    with opened(old) as before, opened(new) as after:
-        found = compare(before, after, scorer, options.step)
-    section, (first, *lines) = Section("What changed", (*found.charts(), *found.tables())), found.lines()
-    page = Page(title="Drift", summary=first, sections=[section], notes=lines)
-    found.save(out, also=lambda inside: page.save(inside / PAGE))
+    scorer = None if options.scorer is None else intent.Scorer.open(options.scorer)
+    with drifting.opened(old) as before, drifting.opened(new) as after:
+        found = drifting.drift(before, after, scorer, options.step)
+    found.save(out, also=lambda inside: drift_page(found).save(inside / PAGE))
     show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")
     next_step([*_INTENT, "train", new, "--out", "scorer"] if found.is_large else ["open", out / PAGE])
 
@@ -378,11 +342,7 @@ class ReportOptions(OutOption):
     log: Path | None = parameter(None, "Of a description: the log, to report what its import dropped.")
 
 
-def report(
-    folder: Annotated[Path, _argument("FOLDER", "A description, an evaluation or a scorer.")],
-    options: ReportOptions,
-    control: DisclosureControl,
-) -> None:
+def report(folder: Folder, options: ReportOptions, control: DisclosureControl) -> None:
     """Write a page with figures, tables and the protocol: one HTML file that needs no other.
 
     Without --out it is report.html in the folder.

@@ -104,12 +104,14 @@ class Job(Generic[U]):
         if not path.exists():
             self.header.save(path)
             return
-        there = type(self.header).open(path)
+        fix = "give another folder, or remove this one"
+        try:
+            there = type(self.header).open(path)
+        except StorageError as error:
+            raise StorageError(error.message, fix) from None
         if there != self.header:
-            raise MismatchError(
-                f"{self.folder} holds other {self.noun}: {'; '.join(differences(there, self.header))}",
-                "give another folder, or remove this one",
-            )
+            differing = "; ".join(differences(there, self.header))
+            raise MismatchError(f"{self.folder} holds other {self.noun}: {differing}", fix)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 def differences(there: Any, asked: Any) -> Iterator[str]:
     """Yield ``name THERE, asked for ASKED`` of each field in which two dataclasses differ."""
-    for name in there.__dataclass_fields__:
+    for name in (name for name, field in there.__dataclass_fields__.items() if field.compare):
         first, second = getattr(there, name), getattr(asked, name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
             for key in dict.fromkeys([*first, *second]):

@@ -91,7 +91,7 @@ def _fault(
     fix: str,
 ) -> DiptychError:
     first = wrong.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part)[:60] for part in first["loc"])
     more = f"; {wrong.error_count() - 1} more" if wrong.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         known = _known_keys(first["loc"][:-1], values, options)

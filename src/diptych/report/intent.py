@@ -10,6 +10,7 @@ from typing import Any
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
+from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.result import Protocol
@@ -22,6 +23,7 @@ from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
+from diptych.core.reading import read_json
 from diptych.core.table import Table
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
@@ -31,7 +33,12 @@ PAGE = "report.html"
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
-    pages: Mapping[Any, Any] = {Protocol: evaluation_page, Scorer: scorer_page, ScoredTable: scores_page}
+    pages: Mapping[Any, Any] = {
+        Protocol: evaluation_page,
+        Scorer: scorer_page,
+        ScoredTable: scores_page,
+        Drift: drift_page,
+    }
     makers = {one.marker(): one.RECREATE for one in (Description, *pages)}
     found = next((marker for marker in makers if (folder / marker).is_file()), None)
     if found is None:
@@ -194,34 +201,26 @@ def _evaluate_command(evaluation: Evaluation) -> str:
 
 
 def scorer_page(scorer: Scorer) -> Page:
-    """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
-    about = scorer.about
-    cells = [{**cell, "measures": cell["holdout"]} for cell in about["cells"]]
-    grid = scored.measured_grid(cells, about["options"], about["kind"])
-    scores, wrong = scored.example_scores(scorer)
+    """Return the page of a scorer: how well it does on sessions it has not seen, an example, and its card."""
+    about, blocks, notes = scorer.about, list[Block](), []
+    if not scorer.is_whole:
+        session = read_json(scorer.folder / scored.EXAMPLE)
+        found = scorer.score(session, reasons=8)
+        blocks = [scored.example_chart(scorer, session)]
+        blocks += [scored.reasons_table(found.reasons)] if found.reasons else []
+        notes = [f"{found.line()}.", *_sentences(found.notes)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
-    among = TEXTS["scorer"][about["kind"]].format(least=least)
-    reasons = [scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons]
-    notes = [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)])
-    example = TEXTS["scorer"]["example"].format(file=scored.EXAMPLE)
-    sections = [
-        *_measured_sections(grid, scored.scorer_table(about), among),
-        Section(
-            "An example", [*scored.example_charts(scores), *reasons], example, [wrong] if wrong else notes
-        ),
-    ]
-    card = scorer.folder / scored.CARD
-    if card.is_file():
-        text = Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))
-        sections.append(Section("Model card", [text]))
-    summary, headlines = _best(grid, "")
-    return Page(
-        title=f"Scorer: {shorten(str(about['name']), 80)}",
-        summary=summary or "Nothing was measured: the last part lacks one of the classes.",
-        headlines=headlines,
-        sections=[section for section in sections if section.blocks or section.notes],
-        protocol=scored.scorer_facts(about),
-        notes=_sentences(scored.scorer_notes(about)),
+    among, text = TEXTS["scorer"][about["kind"]].format(least=least), TEXTS["scorer"]["example"]
+    return _measured_page(
+        f"Scorer: {shorten(str(about['name']), 80)}",
+        scored.measured_grid(about, "holdout"),
+        scored.scorer_table(about),
+        among,
+        more=[
+            Section("An example", blocks, text.format(file=scored.EXAMPLE), notes),
+            Section("Model card", [Text("What it was made of and how", scored.model_card(about))]),
+        ],
+        notes=_sentences(about["notes"]),
         commands=[
             f"diptych intent score SCORER {'FEATURES --out SCORES' if scorer.is_whole else 'SESSION.json'}"
         ],
@@ -231,13 +230,10 @@ def scorer_page(scorer: Scorer) -> Page:
 def scores_page(scores: ScoredTable) -> Page:
     """Return the page of a scorer's scores of a table."""
     about, (table,) = scores.about, scores.tables()
-    grid = scored.measured_grid(about["cells"], about["options"], about["kind"])
-    summary, headlines = _best(grid, "")
-    return Page(
-        title=f"Scores: {shorten(about['features'], 80)}",
-        summary=summary or "Nothing was measured: the sessions lack one of the classes.",
-        headlines=headlines,
-        sections=[one for one in _measured_sections(grid, table, "") if one.blocks],
+    return _measured_page(
+        f"Scores: {shorten(about['features'], 80)}",
+        scored.measured_grid(about),
+        table,
         protocol={
             "scorer": about["scorer"],
             "sessions": f"{about['features']}, fingerprint {about['features_fingerprint']}",
@@ -248,12 +244,29 @@ def scores_page(scores: ScoredTable) -> Page:
     )
 
 
-def _measured_sections(grid: Grid, table: Table, text: str) -> list[Section]:
+def drift_page(found: Drift) -> Page:
+    """Return the page of a comparison of old and new sessions."""
+    section, (first, *lines) = Section("What changed", (*found.charts(), *found.tables())), found.lines()
+    return Page(title="Drift", summary=first, sections=[section], notes=lines)
+
+
+def _measured_page(
+    title: str, grid: Grid, table: Table, text: str = "", more: Sequence[Section] = (), **page: Any
+) -> Page:
     charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
-    return [
+    sections = [
         Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
         Section("Probabilities", evaluated.reliability_charts(grid), TEXTS["scorer"]["bins"]),
+        *more,
     ]
+    summary, headlines = _best(grid, "")
+    return Page(
+        title=title,
+        summary=summary or "Nothing was measured: one of the classes is missing.",
+        headlines=headlines,
+        sections=[one for one in sections if one.blocks or one.notes],
+        **page,
+    )
 
 
 def _sentences(notes: Sequence[Any]) -> list[str]:

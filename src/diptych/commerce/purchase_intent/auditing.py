@@ -9,63 +9,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.leak import shift_test
+from diptych.commerce.logs.database import literal, literals
+from diptych.commerce.logs.log import EVENTS, Log
+from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent.engine import open_engine
+from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.make import make_features
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models import FEWEST, fit_model
-from diptych.commerce.purchase_intent.options import AuditOptions
-from diptych.commerce.purchase_intent.scoring.training import Slices, slices_of
-from diptych.core.artifact import Artifact, encode
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, one_thread
+from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
+from diptych.commerce.purchase_intent.scoring.training import slices_of
+from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import MismatchError
 from diptych.core.extras import require
 from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
 
-if TYPE_CHECKING:
-    from diptych.commerce.logs.log import Log
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
-
 FOLDER = "audit"  # in the folder of its features
-_TABLE = "findings.csv"
 _STEPS = (0, 1, 5, 10)
 _LATER = 0.4  # share of sessions that models and columns are tried on
 _SHOWN = 5
 _MANY = 0.05  # share of later sessions that are copies of earlier ones
 _MUCH = 0.7  # ROC AUC of a classifier of earlier and later sessions that look different
 _CONFIDENCE = 0.999
+_ALTERED = 200  # sessions of a shift test
+_ALL_TYPES = 1_000_000
+_TYPES = ["home", "product", "basket", "checkout", "confirmation", "something new"]
+_APART = 1 << 40  # of the event ids of two worlds; those of the other end of a session begin in the middle
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What a check found in one place."""
 
-    check: str  # its name
-    where: str  # a setting and step, or a column; empty of the whole
     text: str  # what it means, in one sentence
+    where: str = ""  # a setting and step, or a column; empty of the whole
     alarm: bool = False
     statistic: str = ""  # what ``value`` is; empty where there is no number
     value: float | None = None
     low: float | None = None  # low, high: ends of its interval, where it has one
     high: float | None = None
-    limit: float | None = None  # from where on it is an alarm, where it can be one
+    check: str = ""
+
+
+Findings = Iterator[Finding]
 
 
 class Parts(NamedTuple):
     """Earlier and later sessions of one setting and step, as pairs."""
 
-    table: FeatureTable
     options: AuditOptions
     step: int
-    features: list[Feature]  # that a model would look at
     persons: list[np.ndarray]  # (n,) and (m,)
     labels: list[np.ndarray]
     views: list[SessionsView]
@@ -73,131 +80,88 @@ class Parts(NamedTuple):
     matrices: list[np.ndarray]  # (n, columns) and (m, columns)
 
 
-def _shift(features: FeatureTable, log: Log | None, options: AuditOptions) -> Iterator[Finding]:
-    if features.is_whole:
-        yield Finding("", "", "not looked at: whole sessions have no later events")
-    elif log is None:
-        yield Finding("", "", "not looked at: it needs the log that the features were made of")
-    else:
-        found = shift_test(log, features, seed=options.seed)
-        n = len(found.changed)
-        yield Finding("", "", found.line(), n > 0, "values that moved", float(n), limit=0.0)
-        for one in found.changed[:_SHOWN]:
-            where = f"{one.setting}, step {one.step}, {one.column}"
-            moved = f"{one.before} became {one.after} when only later events had changed"
-            yield Finding("", where, f"session {one.session_id}: {moved}", alarm=True)
-
-
-def _known_columns(features: FeatureTable, *_: object) -> Iterator[Finding]:
+def _known_columns(features: FeatureTable) -> Findings:
+    """Look for columns that a known table has computed from the outcome; an alarm when one is kept."""
     kept, left_out = (features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
     for name in kept:
-        yield Finding("", name, "this column is known to be computed from what was bought", alarm=True)
+        yield Finding("this column is known to be computed from what was bought", name, alarm=True)
     for one in left_out:
-        yield Finding("", one["column"], f"left out: {one['why']}")
+        yield Finding(f"left out: {one['why']}", one["column"])
     if not kept and not left_out:
-        yield Finding("", "", "no column is known to know the outcome")
+        yield Finding("no column is known to know the outcome")
 
 
-def _duplicates(parts: Parts) -> Iterator[Finding]:
-    train, test = parts.matrices
-    earlier = {row.tobytes() for row in train}
-    share = float(np.mean([row.tobytes() in earlier for row in test]))
-    before, after = parts.persons
-    text = f"have all values of an earlier one; {np.isin(after, before).mean():.1%} are of a person with an earlier one"
-    limit = None if parts.table.is_whole else _MANY  # without times of pages sessions may well look alike
-    yield Finding(
-        "", "", text, limit is not None and share > limit, "share of later sessions", share, limit=limit
-    )
+def _duplicates(parts: Parts) -> Findings:
+    """Count later sessions with all values of an earlier one, at the last step; an alarm above 5 % of a log's."""
+    earlier, later = ([row.tobytes() for row in matrix] for matrix in parts.matrices)
+    share, known = float(np.isin(later, earlier).mean()), np.isin(parts.persons[1], parts.persons[0]).mean()
+    text = f"have all values of an earlier one; {known:.1%} are of a person with an earlier one"
+    alarm = parts.step >= 0 and share > _MANY  # without times of pages sessions may well look alike
+    yield Finding(text, "", alarm, "share of later sessions", share)
 
 
-def _single_column(parts: Parts) -> Iterator[Finding]:
-    highest, names = parts.options.highest, parts.fitted.names
+def _single_column(parts: Parts) -> Findings:
+    """Compute the ROC AUC of every column, at every setting and step; an alarm above 0.95."""
     aucs = column_aucs(parts.matrices[1], parts.labels[1])
-    best = int(np.argmax(aucs))
-    if aucs[best] <= highest:
-        text = f"the best column is {names[best]}"
-        yield Finding("", "", text, False, "highest ROC AUC", float(aucs[best]), limit=highest)
-    for place in np.flatnonzero(aucs > highest):
-        text = f"{names[place]} says who buys: see what it is computed from, and when"
-        yield Finding("", names[place], text, True, "ROC AUC", float(aucs[place]), limit=highest)
+    for place in np.flatnonzero(aucs > parts.options.highest):
+        text = f"{parts.fitted.names[place]} says who buys: see what it is computed from, and when"
+        yield Finding(text, parts.fitted.names[place], True, "ROC AUC", float(aucs[place]))
+    if aucs.max() <= parts.options.highest:
+        text = f"the best column is {parts.fitted.names[np.argmax(aucs)]}"
+        yield Finding(text, "", False, "highest ROC AUC", float(aucs.max()))
 
 
-def _permuted_labels(parts: Parts) -> Iterator[Finding]:
-    # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5. It
-    # is ROC AUC that is judged, for its mean is 0.5 whatever the noise; the mean average precision of scores that are
-    # right as often as wrong lies above the base rate where the features are strong, and is only reported. A leak, such
-    # as a feature that looks up the label of the session it is computed of, is right every time.
-    metrics = require("sklearn.metrics", "commerce", "an audit")
+def _permuted_labels(parts: Parts) -> Findings:
+    """Fit on permuted labels and measure on true ones; an alarm when the ROC AUC is surely above 0.55."""
+    # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5.
+    # A leak, such as a feature that looks up the label of the session it is computed of, is right every time.
+    roc_auc = require("sklearn.metrics", "commerce", "an audit").roc_auc_score
+    stats = require("scipy.stats", "commerce", "an audit")
     options, (train, test), (labels, truth) = parts.options, parts.views, parts.labels
 
-    def scores(fitted: FittedFeatures, train: SessionsView, labels: np.ndarray) -> np.ndarray:
-        model = fit_model(options.model, fitted.matrix(train), labels, seed=options.seed)
-        return model.scores(fitted.matrix(test))
+    def auc(fitted: FittedFeatures, view: SessionsView, labels: np.ndarray) -> float:
+        model = fit_model(options.model, fitted.matrix(view), labels, seed=options.seed)
+        return float(roc_auc(truth, model.scores(fitted.matrix(test))))
 
     aucs: dict[str, list[float]] = {"": []}
-    precisions = []
     for repeat in range(options.repeats):
-        seed = (options.seed, repeat, parts.step + 1)
-        permuted = permuted_by_person(labels, parts.persons[0], seed)
+        permuted = np.random.default_rng([options.seed, repeat, parts.step + 1]).permutation(labels)
         view = replace(train, labels=permuted, pages_before_purchase=None)
-        fitted = fit_features(parts.features, view)
-        p = scores(fitted, view, permuted)
-        precisions.append(metrics.average_precision_score(truth, p))
-        aucs[""].append(_auc(truth, p))
-        both = zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True)
-        for feature, before, after in both:
+        fitted = fit_features(parts.fitted.features, view)
+        aucs[""].append(auc(fitted, view, permuted))
+        for feature, before, after in zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True):
             if before != after:  # labels had a part in it
-                column = _filled(feature.matrix(test, after)[:, 0])
-                aucs.setdefault(feature.name, []).append(_auc(truth, column))
-    text = (
-        f"the model, with its labels {_auc(truth, scores(parts.fitted, train, labels)):.3f}; average precision "
-        f"{np.mean(precisions):.3f} after permuting, base rate {truth.mean():.3f}"
-    )
-    limit = 0.5 + options.margin
+                column = np.nan_to_num(feature.matrix(test, after)[:, 0], nan=-1e300)
+                aucs.setdefault(feature.name, []).append(float(roc_auc(truth, column)))
+    model = f"the model, with its labels {auc(parts.fitted, train, labels):.3f}"
     for name, found in aucs.items():
-        if len(found) == options.repeats:
-            low, high = _interval(found)
-            result = "finds what it cannot know" if low > limit else "finds nothing, as it should"
-            text = "the column by itself, fitted on permuted labels" if name else text
-            numbers = (float(np.mean(found)), max(0.0, low), min(1.0, high), limit)
-            statistic = "mean ROC AUC after permuting"
-            yield Finding("", name, f"{result}: {text}", low > limit, statistic, *numbers)
+        if len(found) > 1:  # of two repeats with other labels there is an interval
+            mean = float(np.mean(found))
+            half = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(found) - 1) * stats.sem(found))
+            alarm, ends = mean - half > 0.5 + options.margin, (max(0.0, mean - half), min(1.0, mean + half))
+            result = "finds what it cannot know" if alarm else "finds nothing, as it should"
+            text = f"{result}: {'the column by itself, fitted on permuted labels' if name else model}"
+            yield Finding(text, name, alarm, "mean ROC AUC after permuting", mean, *ends)
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return Student's interval of the mean of a few independent values."""
-    stats = require("scipy.stats", "commerce", "an audit")
-    half = stats.t.ppf((1 + _CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
-    return float(np.mean(values) - half), float(np.mean(values) + half)
-
-
-def _drift(parts: Parts) -> Iterator[Finding]:
-    seed, (earlier, later) = parts.options.seed, parts.matrices
-    matrix, labels = np.concatenate([earlier, later]), np.repeat([False, True], [len(earlier), len(later)])
-    keyed = Draws(seed, "drift").below(1 << 31)  # parts drawn by person are drawn by the seed
-    half = draw_uniform(keyed, np.concatenate(parts.persons)) < 0.5
-    if any(labels[one].all() or not labels[one].any() for one in (half, ~half)):
-        yield Finding("", "", "too few persons to say anything")
+def _drift(parts: Parts) -> Findings:
+    """Tell later from earlier sessions by a classifier; shows what drifts, and is no alarm."""
+    selection = require("sklearn.model_selection", "commerce", "an audit")
+    if min(len(np.unique(one)) for one in parts.persons) < 2:
+        yield Finding("too few persons to say anything")
         return
-    aucs = []
-    for test in (half, ~half):
-        model = fit_model(parts.options.model, matrix[~test], labels[~test], seed=seed)
-        aucs.append(_auc(labels[test], model.scores(matrix[test])))
-    columns, auc = column_aucs(matrix, labels), float(np.mean(aucs))
+    matrix, is_later = np.concatenate(parts.matrices), np.repeat([False, True], [*map(len, parts.persons)])
+    seed, persons = parts.options.seed, np.concatenate(parts.persons)
+    halves = selection.StratifiedGroupKFold(2, shuffle=True, random_state=seed)
+    pipeline = MODELS.get(parts.options.model).pipeline("balanced", seed)
+    how = {"groups": persons, "cv": halves, "scoring": "roc_auc"}
+    with one_thread():
+        auc = float(selection.cross_val_score(pipeline, matrix, is_later, **how).mean())
+    columns = column_aucs(matrix, is_later)
     best = int(np.argmax(columns))
     different = "can be told apart: expect other numbers on later sessions" if auc > _MUCH else "look alike"
-    text = f"earlier and later sessions {different}; most by {parts.fitted.names[best]} ({columns[best]:.3f} by itself)"
-    yield Finding("", "", text, False, "ROC AUC", auc)
-
-
-def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
-    return float(require("sklearn.metrics", "commerce", "an audit").roc_auc_score(labels, scores))
-
-
-def _filled(values: np.ndarray) -> np.ndarray:
-    """Return a column in which a missing value is below all others."""
-    missing = np.isnan(values)
-    return np.where(missing, values[~missing].min(initial=0.0) - 1, values)
+    most = f"most by {parts.fitted.names[best]} ({columns[best]:.3f} by itself)"
+    yield Finding(f"earlier and later sessions {different}; {most}", "", False, "ROC AUC", auc)
 
 
 def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -207,86 +171,140 @@ def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
         matrix: (n, c) with NaN where there is no value.
         labels: (n,) bool with both kinds.
     """
-    both = ([_auc(labels, one) for one in (_filled(of), np.isnan(of))] for of in matrix.T)
-    return np.array([max(max(auc, 1 - auc) for auc in aucs) for aucs in both])
+    both = np.hstack([np.nan_to_num(matrix, nan=-np.inf), np.isnan(matrix)])
+    ranks, bought = require("scipy.stats", "commerce", "an audit").rankdata(both, axis=0), labels.sum()
+    wins = ranks[labels].sum(axis=0) - bought * (bought + 1) / 2
+    aucs = wins / (bought * (len(labels) - bought))
+    found: np.ndarray = np.maximum(aucs, 1 - aucs).reshape(2, -1).max(axis=0)
+    return found
 
 
-def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[int]) -> np.ndarray:
-    """Return (n,) labels of people on other people's sessions.
-
-    The labels of all sessions, person after person in one random order, become those of the sessions in another:
-    as many purchases as before, mostly together where they were one person's, and independent of who it is.
-    """
-    people, place = np.unique(persons, return_inverse=True)
-    random = np.random.default_rng(list(seed))
-    taken, laid = (np.argsort(random.permutation(len(people))[place], kind="stable") for _ in range(2))
-    permuted = np.empty_like(labels)
-    permuted[laid] = labels[taken]
-    return permuted
+# The shift test: for a session and a step there is a world of its own: everything that happened up to the page of the
+# step, to the session and to its visitor on all clients; and after that nothing but another end of the session, of
+# other page types, times, device and visitor. What decides whether one may predict on the session stays: it goes on
+# for long enough, and something is bought or not, as it was, behind the last page. Clients, visitors and events have
+# names of their own in every world, so that all worlds together are one log, which goes through the same sessions and
+# the same features as the log itself. A value that differs was looked up in the future.
 
 
-class Check(NamedTuple):
-    """One check."""
+def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: int) -> Findings:
+    """Alter everything after a page in a sample of sessions; an alarm when a feature of that page moves."""
+    if features.is_whole or log is None:
+        why = "it needs the log that the features were made of" if log is None else "sessions are whole"
+        yield Finding(f"not looked at: {why}")
+        return
+    n, changed = shift_test(log, features, steps=steps, seed=seed)
+    columns = ", ".join(sorted({one["column"] for one in changed}))
+    found = f"changed with later events: {columns}" if changed else "none changed"
+    text = f"{n:,} sessions at a step, {found}"
+    yield Finding(text, "", bool(changed), "values that moved", float(len(changed)))
+    for one in changed[:_SHOWN]:
+        where = "{setting}, step {step}, {column}".format(**one)
+        moved = "session {session}: {before} became {after} when only later events had changed".format(**one)
+        yield Finding(moved, where, alarm=True)
 
-    description: str  # one line: what it does, and when it raises an alarm
-    run: Callable[
-        ..., Iterable[Finding]
-    ]  # of the table, log and options, or of Parts; check and place follow
-    at: Literal["table", "last", "every", "fitted", "ends"]  # once for the table; or at these of its steps
+
+def shift_test(
+    log: Log, features: FeatureTable, *, steps: Sequence[int], sample: int = _ALTERED, seed: int = 0
+) -> tuple[int, list[dict[str, Any]]]:
+    """Alter everything after a step, for a sample of sessions; return how many, and every value that changed."""
+    with open_engine() as engine, tempfile.TemporaryDirectory(prefix="diptych-shift-") as folder:
+        scratch, given = Path(folder), SessionOptions(**features.about["session_options"])
+        tables = sessionise(log, given, engine=engine)
+        if tables.fingerprint != features.about["sessions_fingerprint"]:
+            wrong = f"{features.folder} was not made of the sessions of {log.folder}"
+            raise MismatchError(wrong, "give the log that it was made of")
+        # Half of the sessions are of known visitors, where there are as many of both.
+        order = np.argsort(draw_uniform(seed, features.session_ids), kind="stable")
+        known = ~np.isnan(features.pages_before_identified[order])
+        n_known = min(int(known.sum()), max(sample // 2, sample - int((~known).sum())))
+        drawn = np.sort(np.concatenate([order[known][:n_known], order[~known][: sample - n_known]]))
+        points = [(row, step) for step in steps for row in drawn[features.undecided(step)[drawn]]]
+        if not points:
+            return 0, []
+        rows, at = np.array(points, dtype=np.int64).T
+        identified = features.pages_before_identified[rows]
+        worlds = {
+            "world": np.arange(1, len(rows) + 1),
+            "session_id": features.session_ids[rows],
+            "step": at,
+            "moment": features.view.page_times[rows, np.maximum(at, 1) - 1],
+            "bought": features.labels[rows],
+            "is_known": (identified == 0) | (identified < at),
+        }
+        _write_worlds(log, tables, worlds, scratch / "log", seed)
+        again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
+        options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
+        other = make_features(again, options=options, folder=scratch / "again", engine=engine)
+        return len(points), [*_changes(features, other, rows, at)]
 
 
-CHECKS = {
-    "shift": Check(
-        "everything after a page is altered in a sample of sessions; an alarm when a feature moves",
-        _shift,
-        "table",
-    ),
-    "known-columns": Check(
-        "columns that a known table has computed from the outcome; an alarm when one is kept",
-        _known_columns,
-        "table",
-    ),
-    "duplicates": Check(
-        "later sessions with all values of an earlier one, at the last step; an alarm above 5 % of a log's",
-        _duplicates,
-        "last",
-    ),
-    "single-column": Check(
-        "the ROC AUC of every column, at every setting and step; an alarm above 0.95", _single_column, "every"
-    ),
-    "permuted-labels": Check(
-        "models and features fitted on labels of other people, measured on true ones; an alarm when all of the 99.9 % "
-        "interval of their ROC AUC lies above 0.55",
-        _permuted_labels,
-        "fitted",
-    ),
-    "drift": Check(
-        "a classifier of later and earlier sessions; shows what drifts, and is no alarm", _drift, "ends"
-    ),
+def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folder: Path, seed: int) -> None:
+    """Write a log of all worlds, numbered from 1 on, their event ids :data:`_APART`."""
+    import duckdb
+    import pyarrow as pa
+
+    options, target = SessionOptions(**tables.about["options"]), folder / EVENTS / "bucket=00"
+    gap = min(round(options.gap_minutes * 60 * SECOND) - 1, 600 * SECOND)
+    given = {"ids": _APART, "by": options.by, "seed": seed, "gap": gap, "types": _TYPES}
+    files = {"events": literals(log.buckets), "sessions": literals(tables.files("sessions"))}
+    query = Path(__file__).with_name("worlds.sql").read_text()
+    target.mkdir(parents=True)
+    with duckdb.connect() as base:
+        base.register("points", pa.table(worlds))
+        query = query.format(file=literal(target / "part.parquet"), **files)
+        base.execute(query, given | {"pages": options.pages + BUFFER})
+    Log(log.about | {"buckets": 1, "fingerprint": "altered"}).save(folder / Log.marker())
+
+
+def _changes(
+    table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """Yield what differs of (m,) rows at their steps in the table of all worlds."""
+    ids = table.session_ids[rows] + _APART * np.arange(1, len(rows) + 1)
+    places = np.searchsorted(other.session_ids[:-1], ids)
+    lost = other.session_ids[places] != ids
+    for step, setting in product(np.unique(steps).tolist(), table.settings):
+        identified = table.identified(step)[rows]
+        mine = (steps == step) & (identified == (setting == "identified"))
+        moved = ~lost & (other.identified(step)[places] != identified)
+        change = {"setting": setting, "step": step, "before": None, "after": None}
+        for name, those in (("(population)", lost), ("(setting)", moved)):
+            for session in table.session_ids[rows[mine & those]].tolist():
+                yield {**change, "session": session, "column": name}
+        mine &= ~lost & ~moved
+        if len(population := table.population(setting, step)) and mine.any():
+            features = table.features(setting, table.sets[-1], step)
+            fitted = fit_features(features, table.at(population, step))
+            before, after = (
+                fitted.matrix(one.at(of[mine], step)) for one, of in ((table, rows), (other, places))
+            )
+            # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
+            same = np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True)
+            for row, column in np.argwhere(~same).tolist():
+                values = {"before": float(before[row, column]), "after": float(after[row, column])}
+                session = int(table.session_ids[rows[mine][row]])
+                yield {**change, **values, "session": session, "column": fitted.names[column]}
+
+
+CHECKS: dict[str, Callable[..., Findings]] = {
+    "shift": _shift,
+    "known-columns": _known_columns,
+    "duplicates": _duplicates,
+    "single-column": _single_column,
+    "permuted-labels": _permuted_labels,
+    "drift": _drift,
 }
-"""All checks, in the order of a report."""
+"""All checks, in the order of a report; the first two are of a table, others of parts of it."""
 
 
 @dataclass(frozen=True)
-class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEATURES"):
-    """The findings of checks on a table of features."""
+class LeakAudit(Artifact, kind="leak_audit", version=2, recreate="diptych intent audit FEATURES"):
+    """The findings of checks on a table of features; saved ``of`` its fingerprint."""
 
-    features: str  # fingerprint of the table
     about: dict[str, Any]  # one line about it, the parts, and the options
-    checks: dict[str, str]  # name → description of those that ran
-    findings: tuple[Finding, ...] = field(default=())  # of all of them, in order
-
-    @classmethod
-    def stored(cls, features: FeatureTable, folder: Path | None = None) -> dict[str, Any] | None:
-        """Return the audit in ``folder``, or the one in the features' own, as a scorer keeps it; None for none."""
-        own = features.folder / FOLDER
-        if folder is None and not cls.is_at(own):
-            return None
-        found: dict[str, Any] = encode(cls.open(folder or own), {})
-        if found["features"] != features.fingerprint:
-            wrong = f"the audit is of other features than {features.folder}"
-            raise UsageError(wrong, "audit these: diptych intent audit")
-        return found
+    checks: tuple[str, ...]  # those that ran
+    findings: tuple[Finding, ...] = ()  # of all of them, in order
 
     @property
     def alarms(self) -> list[Finding]:
@@ -299,24 +317,24 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
         return f"{self.about['line']}: {len(self.findings)} findings of {len(self.checks)} checks, {alarms}"
 
     def table(self, every: bool = True) -> Table:
-        """Return all findings; or alarms, and of every check what comes nearest to one."""
-        rows, hidden = [], 0
-        for name in self.checks:
-            mine = [one for one in self.findings if one.check == name]
-            nearest = max(mine, key=lambda one: -1.0 if one.value is None else one.value, default=None)
-            shown = mine if every else [one for one in mine if one.alarm] or [one for one in [nearest] if one]
-            hidden += len(mine) - len(shown)
-            for one in shown:
-                value = Cell.number(one.value, 3, one.low, one.high)
-                text = Cell(f"{one.statistic}: {one.text}" if one.statistic else one.text, words=True)
-                rows.append([Cell(name), Cell(one.where), value, Cell("ALARM" if one.alarm else ""), text])
+        """Return all findings; or alarms, and of every check without one what comes nearest."""
+        shown: list[Finding] = []
+        for _, group in groupby(self.findings, lambda one: one.check):
+            mine = list(group)
+            alarms = [one for one in mine if one.alarm]
+            shown += mine if every else alarms or [max(mine, key=lambda one: one.value or -1.0)]
+        rows = []
+        for one in shown:
+            text = Cell(f"{one.statistic}: {one.text}" if one.statistic else one.text, words=True)
+            value, alarm = Cell.number(one.value, 3, one.low, one.high), Cell("ALARM" if one.alarm else "")
+            rows.append([Cell(one.check), Cell(one.where), value, alarm, text])
+        hidden = len(self.findings) - len(shown)
         after = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
         return Table("Leak audit", ("check", "where", "value", "", "what"), rows, after=after)
 
     def write_files(self, folder: Path) -> None:
         """Write the findings as a table."""
-        columns = [one.name for one in fields(Finding)]
-        write_csv(folder / _TABLE, columns, (list(asdict(one).values()) for one in self.findings))
+        write_csv(folder / "findings.csv", Finding._fields, self.findings)
 
 
 def audit(
@@ -327,58 +345,45 @@ def audit(
     checks: Sequence[str] | None = None,
 ) -> LeakAudit:
     """Run checks on a table of features."""
-    options = options or AuditOptions()
-    for step in options.steps or ():
-        if step not in features.steps:
-            raise UnknownNameError("step", str(step), map(str, features.steps))
-    if not features.is_whole and options.feature_set not in features.sets:
-        raise UnknownNameError("feature set", options.feature_set, features.sets)
-    for name in checks or ():
-        if name not in CHECKS:
-            raise UnknownNameError("check", name, CHECKS)
-    chosen = [name for name in CHECKS if checks is None or name in checks]
-    slices = slices_of(features, holdout=_LATER, seed=options.seed)
-    findings: list[Finding] = []
-    for name in track(chosen, "checks", unit="checks"):
-        if CHECKS[name].at == "table":
-            findings += (replace(one, check=name) for one in CHECKS[name].run(features, log, options))
-        else:
-            findings += _run(name, features, options, slices)
+    options, steps = options or AuditOptions(), features.steps
+    if not features.is_whole:
+        chosen_of("feature set", [options.feature_set], features.sets)
+    chosen, fitted = chosen_of("check", checks, list(CHECKS)), chosen_of("step", options.steps, steps)
+    if options.steps is None:
+        fitted = tuple(step for step in steps if step in _STEPS) or steps[-1:]
+    at = {"duplicates": steps[-1:], "single-column": steps}
+    at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
+    *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
+    found: list[Finding] = []
+    for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
+        if name in chosen:
+            found += (one._replace(check=name) for one in CHECKS[name](*given))
+    for setting, step in track([*product(features.settings, steps)], "checks", unit="settings and steps"):
+        mine = [name for name in chosen if step in at.get(name, ())]
+        parts = _parts(features, options, slices, setting, step) if mine else ""
+        place = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
+        for name in mine:
+            for one in [Finding(parts)] if isinstance(parts, str) else CHECKS[name](parts):
+                where = f"{place}, {one.where}" if one.where else place
+                found.append(one._replace(check=name, where=where))
     about = {
         "line": features.describe(),
         "log": None if log is None else log.name,
-        "parts": slices.note,
+        "parts": note,
         "options": options.model_dump(mode="json"),
     }
-    described = {name: CHECKS[name].description for name in chosen}
-    return LeakAudit(features.fingerprint, about, described, tuple(findings))
-
-
-def _run(name: str, table: FeatureTable, options: AuditOptions, slices: Slices) -> Iterator[Finding]:
-    """Yield what a check of parts finds, at least one finding."""
-    fitted = options.steps or [step for step in table.steps if step in _STEPS] or table.steps[-1:]
-    steps = {"last": table.steps[-1:], "every": table.steps, "fitted": fitted}
-    steps["ends"] = sorted({fitted[0], fitted[-1]})
-    cells = [(setting, step) for setting in table.settings for step in steps[CHECKS[name].at]]
-    cells = [cell for cell in cells if len(table.population(*cell))]
-    if not cells:
-        yield Finding(name, "", "no session to look at")
-    for setting, step in track(cells, name, unit="settings and steps"):
-        where = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
-        parts = _parts(table, options, slices, setting, step)
-        for one in [Finding("", "", parts)] if isinstance(parts, str) else CHECKS[name].run(parts):
-            yield replace(one, check=name, where=", ".join(filter(None, (where, one.where))))
+    return LeakAudit(about, chosen, tuple(sorted(found, key=lambda one: chosen.index(one.check))))
 
 
 def _parts(
-    table: FeatureTable, options: AuditOptions, slices: Slices, setting: str, step: int
+    table: FeatureTable, options: AuditOptions, slices: Sequence[np.ndarray], setting: str, step: int
 ) -> Parts | str:
     """Return the parts of a setting and step; or why they cannot be judged."""
     population = table.population(setting, step)
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
     order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
-    rows = [np.sort(order[part[order]][: options.most]) for part in (slices.fit, slices.holdout)]
-    labels = [table.labels[one] for one in rows]
+    rows = [np.sort(order[part[order]][: options.most]) for part in slices]
+    labels, persons = [table.labels[one] for one in rows], [table.persons[one] for one in rows]
     for name, one, least in zip(("earlier", "later"), labels, (FEWEST, options.fewest), strict=True):
         bought = int(one.sum())
         if min(bought, len(one) - bought) < least:
@@ -387,6 +392,6 @@ def _parts(
     if not features:
         return "no feature is known at this step"
     views = [table.at(one, step) for one in rows]
-    fitted, persons = fit_features(features, views[0]), [table.persons[one] for one in rows]
+    fitted = fit_features(features, views[0])
     matrices = [fitted.matrix(view) for view in views]
-    return Parts(table, options, step, features, persons, labels, views, fitted, matrices)
+    return Parts(options, step, persons, labels, views, fitted, matrices)

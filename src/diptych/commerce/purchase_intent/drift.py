@@ -11,21 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.evaluation.shown import pages_text, reliability_charts
 from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.make import features_of_source, opened_table
-from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.options import (
-    EngineOptions,
-    FeatureOptions,
-    SessionOptions,
-    TrainOptions,
-)
+from diptych.commerce.purchase_intent.features.make import features_of_source
+from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.options import EngineOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.card import measured_grid, measured_table
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
-from diptych.commerce.purchase_intent.scoring.training import measure
-from diptych.commerce.purchase_intent.shown import Column, number
+from diptych.commerce.purchase_intent.scoring.training import score_table
+from diptych.commerce.purchase_intent.shown import Column, number, table_of
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
@@ -36,8 +30,11 @@ from diptych.metrics.paired import LEVEL, corrected, correction_text
 SOME, LARGE = 0.1, 0.25  # stability indices from which a change is called some or large (a rule of thumb)
 _BINS = 10
 _MOST_GROUPS = 60  # different values that are compared one by one
-_AFTER = f"PSI: population stability index; a change is some from {SOME} on, large from {LARGE} on, if p < {LEVEL}; "
-_TESTS = "p of χ² or Kolmogorov–Smirnov, sessions of a person counted singly; "
+_COLUMNS = (Column("PSI", "psi", 3), Column("p", "p", 4), Column("change", "change"))
+_AFTER = (
+    f"PSI: population stability index; a change is some from {SOME} on, large from {LARGE} on, if p < {LEVEL}; "
+    "p of χ² or Kolmogorov–Smirnov, sessions of a person counted singly; "
+)
 
 
 @dataclass(frozen=True)
@@ -45,12 +42,8 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
     """Changes, feature by feature, and the worth of a scorer on the new sessions."""
 
     about: dict[str, Any]  # what was compared; of a scorer its options and kind
-    rows: list[
-        dict[str, Any]
-    ]  # per setting purchases, then every feature: stability index, corrected p, change
-    cells: list[
-        dict[str, Any]
-    ]  # per setting and step of a scorer: measures then (holdout) and now (measures)
+    rows: list[dict[str, Any]]  # per setting purchases, then every feature: index, corrected p, change
+    cells: list[dict[str, Any]]  # per setting and step of a scorer: measures then (holdout) and now
 
     @property
     def is_large(self) -> bool:
@@ -61,32 +54,25 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 
     def tables(self) -> list[Table]:
         """Return every comparison, and a scorer's measures, then and now."""
-        columns = (Column("PSI", "psi", 3), Column("p", "p", 4), Column("change", "change"))
-        lines = [
-            [Cell(row["setting"]), Cell(row["what"]), *(one.cell(row) for one in columns)]
-            for row in self.rows
-        ]
-        after, heads = _AFTER + _TESTS + correction_text("holm", len(self.rows)), ("setting", "what")
-        tables = [
-            Table("New sessions and old", (*heads, *(one.title for one in columns)), lines, after=after)
-        ]
+        names = [[Cell(row["setting"]), Cell(row["what"])] for row in self.rows]
+        after = _AFTER + correction_text("holm", len(self.rows))
+        heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
+        tables = [table_of("New sessions and old", heads, _COLUMNS, names, self.rows, after=after)]
         if self.cells:
-            then = [{**cell, "measures": cell["holdout"]} for cell in self.cells]
-            tables.append(measured_table("The scorer when it was trained, on its last part", then))
+            tables.append(measured_table(then, self.cells, "holdout"))
             tables.append(measured_table("The scorer on the new sessions", self.cells))
         return tables
 
     def charts(self) -> list[Chart]:
         """Return the index of every comparison, and the scorer's reliability on the new sessions."""
-        charts = []
+        charts, levels = [], {"some": SOME, "large": LARGE}
         for setting in dict.fromkeys(row["setting"] for row in self.rows):
             mine = {one["what"]: one["psi"] for one in self.rows if one["setting"] == setting}
-            bars = Series(
-                "PSI", [*mine.values()], mark="bar", texts=[number(one, 3) for one in mine.values()]
-            )
-            levels = [Series(name, [at], mark="level") for name, at in (("some", SOME), ("large", LARGE))]
-            charts.append(Chart(setting, [bars, *levels], "stability index", "", [*mine], across=True))
-        grid = self.cells and measured_grid(self.cells, self.about["options"], self.about["kind"])
+            texts = [number(one, 3) for one in mine.values()]
+            series = [Series("PSI", [*mine.values()], mark="bar", texts=texts)]
+            series += [Series(name, [at], mark="level") for name, at in levels.items()]
+            charts.append(Chart(setting, series, "stability index", "", [*mine], across=True))
+        grid = measured_grid({**self.about, "cells": self.cells}) if self.cells else None
         return charts + (reliability_charts(grid) if grid else [])
 
     def lines(self) -> list[str]:
@@ -99,13 +85,12 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 @contextmanager
 def opened(path: Path) -> Iterator[FeatureTable]:
     """Open features; or make those of a log or of a table of whole sessions, and remove them after the block."""
+    if FeatureTable.is_at(path):
+        yield open_features(path)
+        return
     with tempfile.TemporaryDirectory() as folder:
-        if Log.is_at(path):
-            how: dict[str, Any] = {"options": FeatureOptions(), "sessions": SessionOptions()}
-            yield features_of_source(path, folder=Path(folder) / "features", engine=EngineOptions(), **how)
-        else:
-            with opened_table(path, False) as table:
-                yield table
+        how: dict[str, Any] = {"sessions": SessionOptions(), "engine": EngineOptions()}
+        yield features_of_source(path, folder=Path(folder) / "features", options=FeatureOptions(), **how)
 
 
 def drift(
@@ -123,37 +108,25 @@ def drift(
     step = old.steps[-1] if step is None else step
     rows, sessions = [], [f"old: {old.describe()}", f"new: {new.describe()}"]
     for setting in old.settings:
-        known, later = (table.population(setting, step) for table in (old, new))
-        if not len(known) or not len(later):
+        both = [(table, table.population(setting, step)) for table in (old, new)]
+        if not all(len(some) for _, some in both):
             continue
-        labels = old.labels[known], new.labels[later]
-        view = old.at(known, step)
-        fitted = fit_features(old.features(setting, old.sets[-1], step), view)
-        matrices, owners = (fitted.matrix(view), fitted.matrix(new.at(later, step))), np.array(fitted.owners)
-        rows.append({"setting": setting, "what": "purchase", **_compared(*(one[:, None] for one in labels))})
-        for feature in fitted.features:
-            values = _compared(*(one[:, owners == feature.name] for one in matrices))
-            rows.append({"setting": setting, "what": feature.name, **values})
+        labels, views = [one.labels[some] for one, some in both], [one.at(some, step) for one, some in both]
+        fitted = fit_features(old.features(setting, old.sets[-1], step), views[0])
+        matrices, owners = [fitted.matrix(view) for view in views], np.array(fitted.owners)
+        pairs = {"purchase": [one[:, None] for one in labels]}
+        pairs |= {name: [of[:, owners == name] for of in matrices] for name in dict.fromkeys(fitted.owners)}
+        rows += [{"setting": setting, "what": name, **_compared(*pair)} for name, pair in pairs.items()]
         rates = " and ".join(f"{one.mean():.2%} of {len(one):,} sessions" for one in labels)
         sessions.append(f"{setting}, {pages_text(step)}: {rates} ended in a purchase")
-    for row, chance in zip(rows, corrected([row["p"] for row in rows], "holm"), strict=True):
-        change = (
-            "–"
-            if chance is None or chance >= LEVEL or row["psi"] < SOME
-            else "some"
-            if row["psi"] < LARGE
-            else "large"
-        )
-        row |= {"p": chance, "change": change}
+    for row, p in zip(rows, corrected([row["p"] for row in rows], "holm"), strict=True):
+        is_change = p is not None and p < LEVEL and row["psi"] >= SOME
+        row |= {"p": p, "change": "–" if not is_change else "large" if row["psi"] >= LARGE else "some"}
     about: dict[str, Any] = {"sessions": sessions}
     if scorer is None:
         return Drift(about, rows, [])
-    options, cells = TrainOptions(**scorer.about["options"]), []
-    for model, mine, p in scorer.score_table(new):
-        kept = {name: getattr(model, name) for name in ("setting", "step", "threshold", "cost_threshold")}
-        now = measure(model, p, new.labels[mine], new.persons[mine], options)
-        cells.append({**kept, "holdout": model.about["holdout"], "measures": now})
-    return Drift(about | {"options": scorer.about["options"], "kind": scorer.about["kind"]}, rows, cells)
+    about |= {name: scorer.about[name] for name in ("options", "kind")}
+    return Drift(about, rows, score_table(scorer, new).about["cells"])
 
 
 def _compared(old: np.ndarray, new: np.ndarray) -> dict[str, Any]:
@@ -163,15 +136,10 @@ def _compared(old: np.ndarray, new: np.ndarray) -> dict[str, Any]:
     p, place = None, place.reshape(-1)
     if len(groups) > _MOST_GROUPS:
         first, later = (one[~np.isnan(one)] for one in (old[:, 0], new[:, 0]))
-        edges = (
-            np.unique(np.quantile(first, np.linspace(0, 1, _BINS + 1)[1:-1])) if len(first) else np.zeros(0)
-        )
+        edges = np.unique(np.quantile(first, np.linspace(0, 1, _BINS + 1)[1:-1])) if len(first) else first
         place = np.where(np.isnan(both[:, 0]), len(edges) + 1, np.searchsorted(edges, both[:, 0]))
         p = float(stats.ks_2samp(first, later).pvalue) if len(first) and len(later) else None
-    counts = np.stack(
-        [np.bincount(one, minlength=place.max() + 1) for one in (place[: len(old)], place[len(old) :])]
-    )
-    counts = counts[:, counts.sum(axis=0) > 0]
+    counts = stats.contingency.crosstab(np.arange(len(both)) >= len(old), place).count
     if p is None:
         p = float(stats.chi2_contingency(counts).pvalue) if counts.shape[1] > 1 else 1.0
     shares = (counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True)

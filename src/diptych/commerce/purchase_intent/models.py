@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 
@@ -61,18 +61,15 @@ class IntentModel:
 
         module, name = self.estimator.split(".")
         estimator = getattr(importlib.import_module(f"sklearn.{module}"), name)(**self.options)
-        if self.weighting == "class_weight":
-            estimator.set_params(class_weight=class_weight)
-        if "random_state" in estimator.get_params():
-            estimator.set_params(random_state=seed)
-        steps = []
-        if not self.has_impurity:
-            steps.append(SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True))
+        weights = {"class_weight": class_weight} if self.weighting == "class_weight" else {}
+        seeds = {"random_state": seed} if "random_state" in estimator.get_params() else {}
+        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        steps = [] if self.has_impurity else [imputer]
         if not self.estimator.startswith("ensemble."):
             steps.append(StandardScaler())
         if self.name == "nystroem-svm":
             steps.append(Nystroem(n_components=300, random_state=seed, n_jobs=1))
-        return make_pipeline(*steps, estimator)
+        return make_pipeline(*steps, estimator.set_params(**weights, **seeds))
 
 
 MODELS: Registry[IntentModel] = Registry("model", __name__)
@@ -80,38 +77,45 @@ MODELS: Registry[IntentModel] = Registry("model", __name__)
 
 # With scikit-learn's settings HistGB learns a few thousand sessions by heart; of five these were best or near it on
 # generated logs and on UCI's sessions. It takes missing values itself, but fails where a sample has none but them.
-_SMALL_TREES = {"max_leaf_nodes": 8, "min_samples_leaf": 50, "learning_rate": 0.05, "early_stopping": False}
-_FEW_TREES = {"n_estimators": 50, "min_samples_leaf": 10, "n_jobs": 1}
-_DECLARED = """
-gradient-boosting; GBDT; 100 boosted trees of depth 3, learning rate 0.1
-hist-gradient-boosting; HistGB; 100 boosted trees of at most 8 leaves, each of at least 50 sessions, over 255 bins, \
-learning rate 0.05; not the thesis's GBDT
-k-nearest; KNN; 5 nearest neighbours among scaled columns; has no weights for classes
-linear-svm; linear SVM; support vectors without a kernel, C 1, of scaled columns; not the thesis's SVM
-logistic-regression; LR; logistic regression, L2 with C 1, of scaled columns
-neural-network; NN; 100 rectified units, Adam, of scaled columns; stops by a tenth of the training sessions
-nystroem-svm; Nyström SVM; support vectors on 300 columns of a Gaussian kernel, C 1, of scaled columns; close to the \
-thesis's SVM, in linear time
-random-forest; RF; random forest, 100 trees of full depth; missing values as they are (the thesis's primary model)
-random-forest-small; RF small; random forest, 50 trees, at least 10 sessions in a leaf; missing values as they are
-svm; SVM; support vectors, Gaussian kernel, C 1, of scaled columns; time grows with the square of sessions
-"""
-_BOTH, _PAPER, _FAST = ("paper", "fast"), ("paper",), ("fast",)
-_BUILT: dict[str, tuple[Any, ...]] = {
-    "gradient-boosting": ("ensemble.GradientBoostingClassifier", {}, _PAPER, "sample_weight"),
-    "hist-gradient-boosting": ("ensemble.HistGradientBoostingClassifier", _SMALL_TREES, _FAST),
-    "k-nearest": ("neighbors.KNeighborsClassifier", {"n_jobs": 1}, _PAPER, "none"),
-    "linear-svm": ("svm.LinearSVC", {"max_iter": 10_000}),
-    "logistic-regression": ("linear_model.LogisticRegression", {"max_iter": 1000}, _BOTH),
-    "neural-network": ("neural_network.MLPClassifier", {"early_stopping": True}, _PAPER, "sample_weight"),
-    "nystroem-svm": ("svm.LinearSVC", {"max_iter": 10_000}),
-    "random-forest": ("ensemble.RandomForestClassifier", {"n_jobs": 1}, _PAPER),
-    "random-forest-small": ("ensemble.RandomForestClassifier", _FEW_TREES, _FAST),
-    "svm": ("svm.SVC", {"cache_size": 500}, _PAPER),
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "hist-gradient-boosting": dict(
+        max_leaf_nodes=8, min_samples_leaf=50, learning_rate=0.05, early_stopping=False
+    ),
+    "k-nearest": dict(n_jobs=1),
+    "linear-svm": dict(max_iter=10_000),
+    "logistic-regression": dict(max_iter=1000),
+    "neural-network": dict(early_stopping=True),
+    "nystroem-svm": dict(max_iter=10_000),
+    "random-forest": dict(n_jobs=1),
+    "random-forest-small": dict(n_estimators=50, min_samples_leaf=10, n_jobs=1),
+    "svm": dict(cache_size=500),
 }
+_DECLARED = """
+gradient-boosting; GBDT; ensemble.GradientBoostingClassifier; paper; sample_weight; 100 boosted trees of depth 3, \
+learning rate 0.1
+hist-gradient-boosting; HistGB; ensemble.HistGradientBoostingClassifier; fast; class_weight; 100 boosted trees of at \
+most 8 leaves, each of at least 50 sessions, over 255 bins, learning rate 0.05; not the thesis's GBDT
+k-nearest; KNN; neighbors.KNeighborsClassifier; paper; none; 5 nearest neighbours among scaled columns; has no weights \
+for classes
+linear-svm; linear SVM; svm.LinearSVC; ; class_weight; support vectors without a kernel, C 1, of scaled columns; not \
+the thesis's SVM
+logistic-regression; LR; linear_model.LogisticRegression; paper fast; class_weight; logistic regression, L2 with C 1, \
+of scaled columns
+neural-network; NN; neural_network.MLPClassifier; paper; sample_weight; 100 rectified units, Adam, of scaled columns; \
+stops by a tenth of the training sessions
+nystroem-svm; Nyström SVM; svm.LinearSVC; ; class_weight; support vectors on 300 columns of a Gaussian kernel, C 1, of \
+scaled columns; close to the thesis's SVM, in linear time
+random-forest; RF; ensemble.RandomForestClassifier; paper; class_weight; random forest, 100 trees of full depth; \
+missing values as they are (the thesis's primary model)
+random-forest-small; RF small; ensemble.RandomForestClassifier; fast; class_weight; random forest, 50 trees, at least \
+10 sessions in a leaf; missing values as they are
+svm; SVM; svm.SVC; paper; class_weight; support vectors, Gaussian kernel, C 1, of scaled columns; time grows with the \
+square of sessions
+"""
 for _line in _DECLARED.strip().splitlines():
-    _name, _label, _description = map(str.strip, _line.split(";", 2))
-    MODELS.add(IntentModel(_name, _label, _description, *_BUILT[_name]))
+    _name, _label, _class, _presets, _weighting, _text = _line.split("; ", 5)
+    _options, _in = _OPTIONS.get(_name, {}), tuple(_presets.split())
+    MODELS.add(IntentModel(_name, _label, _text, _class, _options, _in, cast("Weighting", _weighting)))
 
 
 @cache
@@ -165,11 +169,9 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
             raise MismatchError(wrong, "compute the features as they were for training")
         if self.constant is not None or not len(X):
             return np.full(len(X), self.constant or 0.0)
+        decides = self.model.output == "decision"
         with one_thread():
-            is_decision = self.model.output == "decision"
-            found = (
-                self.pipeline.decision_function(X) if is_decision else self.pipeline.predict_proba(X)[:, 1]
-            )
+            found = self.pipeline.decision_function(X) if decides else self.pipeline.predict_proba(X)[:, 1]
             return np.asarray(found, dtype=np.float64)
 
     def write_files(self, folder: Path) -> None:
@@ -185,14 +187,15 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
         if found.scikit_learn.split(".")[:2] != here.split(".")[:2]:
             wrong = f"{path} was fitted by scikit-learn {found.scikit_learn}, this is {here}"
             raise MismatchError(wrong, "train it again, or install that version")
-        if found.constant is None:
-            skops, file = require("skops.io", "commerce", "reading a model"), Path(path) / FILE
-            try:
-                with file_errors(file, fix="train it again", noun="a saved model"):
-                    found.pipeline = skops.load(file, trusted=list(TRUSTED))
-            except skops.exceptions.UntrustedTypesFoundException as error:
-                message = f"{file} asks for types that no model of ours needs: {error}"
-                raise StorageError(message, "do not use it") from None
+        if found.constant is not None:
+            return found
+        skops, file = require("skops.io", "commerce", "reading a model"), Path(path) / FILE
+        try:
+            with file_errors(file, fix="train it again", noun="a saved model"):
+                found.pipeline = skops.load(file, trusted=list(TRUSTED))
+        except skops.exceptions.UntrustedTypesFoundException as error:
+            wrong = f"{file} asks for types that no model of ours needs: {error}"
+            raise StorageError(wrong, "do not use it") from None
         return found
 
 
@@ -222,8 +225,7 @@ def fit_model(
         fitted.constant = share - 0.5 + chosen.threshold  # in the model's own terms
         return fitted
     fitted.weighting = chosen.weighting if balanced else "none"
-    fitted.pipeline = chosen.pipeline("balanced" if balanced else None, seed)
-    weights = {}
+    fitted.pipeline, weights = chosen.pipeline("balanced" if balanced else None, seed), {}
     if fitted.weighting == "sample_weight":
         from sklearn.utils.class_weight import compute_sample_weight
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.table import Cell
+from diptych.core.table import Cell, Table
 
 Row = Mapping[str, Any]
 
@@ -66,6 +66,19 @@ class Column:
         low, high = row.get(f"{self.ends}low"), row.get(f"{self.ends}high")
         note = "" if self.ends is None else interval(low, high, self.decimals, self.scale)
         return Cell(number(self.scale * value, self.decimals), note, value=self.scale * value)
+
+
+def table_of(
+    caption: str,
+    heads: Sequence[str],
+    columns: Sequence[Column],
+    names: Sequence[Sequence[Cell]],
+    rows: Sequence[Row],
+    **look: Any,
+) -> Table:
+    """Return a table whose rows are ``names``, below ``heads``, and the cells of ``columns``."""
+    cells = [[*of, *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)]
+    return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
 
 
 def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:

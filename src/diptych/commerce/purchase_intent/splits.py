@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -52,18 +53,20 @@ class Split:
 
 def _check_enough(folds: int, noun: str, with_purchase: int, without: int) -> None:
     if folds < 2:
-        fix = "for one division of the data: --split time"
-        raise UsageError(f"{folds} folds: at least two are needed", fix)
-    for name, count in ((f"{noun}with a purchase", with_purchase), (f"{noun}without a purchase", without)):
+        raise UsageError(
+            f"{folds} folds: at least two are needed", "for one division of the data: --split time"
+        )
+    for name, count in (("with", with_purchase), ("without", without)):
+        what = f"{count} {noun} {name} a purchase"
         if count < 2:
-            raise DataError(f"{count} {name}: nothing can be trained", "import more of the log")
+            raise DataError(f"{what}: nothing can be trained", "import more of the log")
         if count < folds:
-            raise DataError(f"{count} {name} cannot be in each of {folds} folds", f"--folds {count}")
+            raise DataError(f"{what} cannot be in each of {folds} folds", f"--folds {count}")
 
 
 def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     bought = int(given.labels.sum())
-    _check_enough(folds, "sessions ", bought, len(given.labels) - bought)
+    _check_enough(folds, "sessions", bought, len(given.labels) - bought)
     selection = require("sklearn.model_selection", "commerce", "splitting sessions")
     parts = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     return [Fold(*one) for one in parts.split(given.labels, given.labels)]
@@ -79,7 +82,7 @@ def _grouped_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     purchases = np.bincount(person, weights=given.labels, minlength=len(numbers))
     sessions = np.bincount(person, minlength=len(numbers))
     buyers, others = int((purchases > 0).sum()), int((purchases < sessions).sum())
-    _check_enough(folds, "persons with a session ", buyers, others)
+    _check_enough(folds, "persons with a session", buyers, others)
     drawn = np.random.default_rng(seed).permutation(len(numbers))
     turn, seat = np.divmod(np.arange(len(numbers)), folds)
     fold = np.empty(len(numbers), dtype=np.int64)
@@ -88,9 +91,7 @@ def _grouped_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     return [Fold(np.flatnonzero(of != one), np.flatnonzero(of == one)) for one in range(folds)]
 
 
-_FIRST_PARTS = (
-    3  # equal parts of the time range before the first test part: with one fold training has three quarters
-)
+_FIRST_PARTS = 3  # equal parts of the time range before the first test part
 
 
 def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
@@ -105,21 +106,18 @@ def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
         raise DataError("no session to split", "import more of the log")
     begin, last = int(given.start_us.min()), int(given.start_us.max())
     parts = folds + _FIRST_PARTS
-    edges = [begin + (last - begin) * part // parts for part in range(parts)] + [last + 1]
+    edges = [begin + (last - begin) * part // parts for part in range(_FIRST_PARTS, parts)] + [last + 1]
     found = []
-    for number, (now, until) in enumerate(
-        zip(edges[_FIRST_PARTS:], edges[_FIRST_PARTS + 1 :], strict=False), 1
-    ):
+    for number, (now, until) in enumerate(pairwise(edges), 1):
         train = np.flatnonzero((given.start_us < now) & (given.end_us < now))
         test = np.flatnonzero((given.start_us >= now) & (given.start_us < until))
         for name, rows in (("before", train), ("from", test)):
-            bought, moment = int(given.labels[rows].sum()), datetime.fromtimestamp(now / SECOND, UTC)
+            bought = int(given.labels[rows].sum())
             if not 0 < bought < len(rows):
-                raise DataError(
-                    f"{len(rows):,} sessions {name} {moment.isoformat(timespec='seconds')}, {bought:,} with a "
-                    f"purchase: fold {number} of {folds} needs some with and some without",
-                    "fewer folds, or more of the log",
-                )
+                moment = datetime.fromtimestamp(now / SECOND, UTC).isoformat(timespec="seconds")
+                part = f"{len(rows):,} sessions {name} {moment}, {bought:,} with a purchase"
+                wrong = f"{part}: fold {number} of {folds} needs some with and some without"
+                raise DataError(wrong, "fewer folds, or more of the log")
         found.append(Fold(train, test))
     return found
 

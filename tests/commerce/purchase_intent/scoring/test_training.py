@@ -22,7 +22,6 @@ from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
-    Slices,
     fit_calibration,
     fit_rows,
     person_folds,
@@ -30,42 +29,43 @@ from diptych.commerce.purchase_intent.scoring.training import (
     slices_of,
 )
 from diptych.core.context import stop_when
-from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    MismatchError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
 
 
-def slices(starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any) -> Slices:
+def slices(
+    starts: list[int], length: int = 1, persons: list[int] | None = None, **how: Any
+) -> tuple[np.ndarray, np.ndarray, str]:
     start = np.array(starts, dtype=np.int64)
     who = np.arange(len(starts)) if persons is None else np.array(persons)
     given = SimpleNamespace(persons=who, start_us=start, end_us=start + length)
     return slices_of(given, **how)  # type: ignore[arg-type]
 
 
-def test_who_runs_across_the_end_is_in_neither_part() -> None:
-    found = slices([10, 20, 30, 40, 50], length=15, holdout=0.4)
-    assert np.flatnonzero(found.fit).tolist() == [0, 1]
-    assert np.flatnonzero(found.holdout).tolist() == [3, 4]
-    assert (~(found.fit | found.holdout)).sum() == 1
-
-
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
 def test_parts_follow_one_another(starts: list[int], length: int) -> None:
-    found, start = slices(starts, length), np.array(starts)
-    assert not (found.fit & found.holdout).any()
-    if found.split == "grouped":
-        assert len(set(starts)) == 1
-    elif found.fit.any():
-        assert (start + length)[found.fit].max() < start[found.holdout].min()
+    (fit, holdout, note), start = slices(starts, length), np.array(starts)
+    assert not (fit & holdout).any()
+    if len(set(starts)) == 1:
+        assert "drawn at random" in note
+    elif fit.any():
+        assert (start + length)[fit].max() < start[holdout].min()
 
 
 def test_without_times_persons_are_told_apart_and_it_is_noted() -> None:
     persons = [number // 3 for number in range(900)]
-    found = slices([0] * 900, persons=persons, seed=3)
-    assert (found.split, "no times" in found.note) == ("grouped", True)
-    assert (found.fit ^ found.holdout).all()
-    assert (found.holdout.reshape(300, 3) == found.holdout.reshape(300, 3)[:, :1]).all()
-    assert found.holdout.mean() == pytest.approx(0.2, abs=0.07)
-    asked = slices(list(range(900)), persons=persons, split="grouped", seed=3)
-    assert (asked.fit == found.fit).all()
+    fit, holdout, note = slices([0] * 900, persons=persons, seed=3)
+    assert "no times" in note
+    assert (fit ^ holdout).all()
+    assert (holdout.reshape(300, 3) == holdout.reshape(300, 3)[:, :1]).all()
+    assert holdout.mean() == pytest.approx(0.2, abs=0.07)
+    assert (slices(list(range(900)), persons=persons, split="grouped", seed=3)[0] == fit).all()
 
 
 def sample(n: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +79,8 @@ def test_steps_are_those_of_pooled_neighbours() -> None:
     from sklearn.isotonic import isotonic_regression
 
     x, labels = sample(6000)
-    found, said = fit_calibration("isotonic", x, labels)
-    assert (said, found.steps is None) == ("", False)
+    found, notes = fit_calibration("isotonic", x, labels)
+    assert (notes, found.steps is None) == ([], False)
     order = np.argsort(x)
     np.testing.assert_allclose(
         found.probabilities(x)[order],
@@ -104,7 +104,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_part(
     features: FeatureTable, scorer: Scorer, options: TrainOptions, setting: str, step: int
 ) -> None:
-    from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score
+    from sklearn.metrics import brier_score_loss, f1_score
 
     model, rows = scorer.model(setting, step), features.population(setting, step)
     view, bought = features.at(rows, step), features.labels[rows]
@@ -133,35 +133,26 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     best = max(f1_score(bought, p >= one) for one in p)
     assert f1_score(bought, p >= model.threshold) == pytest.approx(best)
 
-    parts = slices_of(features, holdout=options.holdout)
-    assert features.end_us[parts.fit].max() < features.start_us[parts.holdout].min()
-    before, last = rows[parts.fit[rows]], rows[parts.holdout[rows]]
+    fit, holdout, _ = slices_of(features, holdout=options.holdout)
+    assert features.end_us[fit].max() < features.start_us[holdout].min()
+    before, last = rows[fit[rows]], rows[holdout[rows]]
     earlier = fit_rows(features, setting, step, before, options)
     truth, found = features.labels[last], earlier.probabilities(features.at(last, step))
-    measured = model.about["holdout"]
-    expected = {
-        "sessions": len(last),
-        "average_precision": average_precision_score(truth, found),
-        "roc_auc": roc_auc_score(truth, found),
-        "brier": brier_score_loss(truth, found),
-        "f1": f1_score(truth, found >= earlier.threshold),
-        "always_buy_f1": f1_score(truth, np.ones(len(truth))),
-    }
+    measured, expected = model.about["holdout"], measure(found, truth, earlier.threshold)
     assert {name: measured[name] for name in expected} == pytest.approx(expected)
+    assert measured["brier"] == pytest.approx(brier_score_loss(truth, found))
     assert measured["roc_auc_low"] < measured["roc_auc"] < measured["roc_auc_high"]
 
 
 def test_later_sessions_teach_nothing_of_what_is_measured(
     features: FeatureTable, options: TrainOptions
 ) -> None:
-    parts = slices_of(features, holdout=options.holdout)
+    fit, holdout, _ = slices_of(features, holdout=options.holdout)
     labels = features.labels.copy()
-    labels[parts.holdout] = np.random.default_rng(0).random(int(parts.holdout.sum())) < 0.5
+    labels[holdout] = np.random.default_rng(0).random(int(holdout.sum())) < 0.5
     changed = replace(features, view=replace(features.view, labels=labels))
     rows = features.population("identified", 3)
-    known, again = (
-        fit_rows(one, "identified", 3, rows[parts.fit[rows]], options) for one in (features, changed)
-    )
+    known, again = (fit_rows(one, "identified", 3, rows[fit[rows]], options) for one in (features, changed))
     view = features.at(rows, 3)
     assert (known.probabilities(view) == again.probabilities(view)).all()
     assert (known.threshold, known.base_rate) == (again.threshold, again.base_rate)
@@ -182,46 +173,42 @@ def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, o
     assert "of exact probabilities 0.100" in (found.folder / "model_card.md").read_text(encoding="utf-8")
 
 
-def test_stopped_it_goes_on_and_ends_the_same(
+def test_stopped_it_resumes_and_ends_the_same(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
     whole = train(features, tmp_path / "whole", options=options, steps=[0, 4])
-    folder, unfinished = tmp_path / "stopped", tmp_path / "stopped.unfinished"
-    done = unfinished / "units" / "anonymous-0" / "step_model.json"
+    folder = tmp_path / "stopped"
+    done = folder / "units" / "anonymous-0" / "step_model.json"
     with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"):
         train(features, folder, options=options, steps=[0, 4])
-    assert not folder.exists()
+    with pytest.raises(StorageError, match="holds no scorer"):
+        Scorer.open(folder)
     time = done.stat().st_mtime_ns
-    # What a kill leaves while a model is saved.
-    (unfinished / "units" / ".identified-0.half.tmp").mkdir()
+    (folder / "units" / ".identified-0.half.tmp").mkdir()  # what a kill leaves while a model is saved
     again = train(features, folder, options=options, steps=[0, 4], jobs=2)
-    assert not unfinished.exists()
-    assert (folder / "units" / "anonymous-0" / "step_model.json").stat().st_mtime_ns == time
+    assert done.stat().st_mtime_ns == time
     assert files_of(again.folder) == files_of(whole.folder)
-    other = train(features, folder, options=options, steps=[0], settings=["anonymous"])  # takes its place
-    assert other.places == [("anonymous", 0)]
+    assert train(features, folder, options=options, steps=[0, 4]) == again
+    assert done.stat().st_mtime_ns == time
+    with pytest.raises(MismatchError, match="holds other models: models .*asked for") as refused:
+        train(features, folder, options=options, steps=[0])
+    assert len(refused.value.message) < 400
+    (folder / "training.json").write_text("{")
+    with pytest.raises(StorageError, match="training.json") as refused:  # it is not taken for none
+        train(features, folder, options=options, steps=[0, 4])
+    assert refused.value.fix == "give another folder, or remove this one"
 
 
-def test_what_another_training_left_is_begun_anew(
-    features: FeatureTable, tmp_path: Path, options: TrainOptions
-) -> None:
-    left = tmp_path / "s.unfinished" / "units" / "anonymous-0" / "step_model.json"
-    with stop_when(left.exists), pytest.raises(Interrupted):
-        train(features, tmp_path / "s", options=options, steps=[0])
-    found = train(features, tmp_path / "s", options=options, steps=[2], settings=["anonymous"])
-    assert [path.name for path in (found.folder / "units").iterdir()] == ["anonymous-2"]
-
-
-def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -> None:
+def test_what_cannot_be_trained_is_noted(tmp_path: Path, options: TrainOptions) -> None:
     few = small_features(tmp_path / "few", n=220)
     found = train(few, tmp_path / "s", options=options, steps=[0, 10])
     not_trained = {(one["setting"], one["step"]): one["reason"] for one in found.about["not_trained"]}
     assert set(not_trained) | set(found.places) == {(s, k) for s in few.settings for k in (0, 10)}
     assert not_trained
-    assert all("at least 10 of either class" in reason for reason in not_trained.values())
+    assert all("before the last part: " in reason for reason in not_trained.values())
     with pytest.raises(DataError, match="nothing can be trained"):
         train(small_features(tmp_path / "tiny", n=30), tmp_path / "t", options=options)
-    assert not (tmp_path / "t.unfinished").exists()
+    assert not (tmp_path / "t").exists()
 
 
 def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
@@ -257,8 +244,8 @@ def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, option
     )
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "<script>" not in card.replace("\\<script\\>", "")
-    assert card.splitlines()[0] == r"# Purchase intent: a|b \# \<script\>"
-    assert r"a\|b \# \<script\>" in card  # in a table
+    assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
+    assert r"| features | a\|b \# \<script\>" in card
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -266,9 +253,11 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
+def test_a_later_table_and_its_own(features: FeatureTable, scorer: Scorer, tmp_path: Path) -> None:
     later, given = small_features(tmp_path / "later", n=300, seed=7), EvaluateOptions(steps=[0, 10])
-    about = score_table(scorer, later, tmp_path / "scores", given=given).about
+    scored = score_table(scorer, later, given)
+    scored.save(tmp_path / "scores")
+    about = scored.about
     assert about["measured"] == "all sessions"
     expected = {}
     for (model, rows, p), cell in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
@@ -283,23 +272,15 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
         for row in rows_of(tmp_path / "scores")
     }
     assert found == expected
-
-
-def test_of_the_table_it_was_trained_on_the_measures_are_those_of_training(
-    features: FeatureTable, scorer: Scorer, tmp_path: Path
-) -> None:
-    given = EvaluateOptions(settings=["anonymous"], steps=[3])
-    about = score_table(scorer, features, tmp_path / "scores", given=given).about
-    assert about["measured"] == "the last part, by models fitted without it"
-    (cell,) = about["cells"]
-    assert cell["scored"] == len(features.population("anonymous", 3))
-    assert cell["measures"] == scorer.model("anonymous", 3).about["holdout"]
+    (own, *_) = score_table(scorer, features, given).about["cells"]  # of sessions that it has seen
+    assert own["scored"] == len(features.population("anonymous", 0))
+    assert own["measures"] == scorer.model("anonymous", 0).about["holdout"]
 
 
 def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
     found = train(features, tmp_path / "scorer", options=options)
-    assert (found.places, found.about["slices"]["split"]) == ([("all", -1)], "grouped")
+    assert (found.places, "no times" in found.about["divided"]) == ([("all", -1)], True)
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "left out: the column PageValues" in card
     assert "| Month | at its start |" in card
@@ -307,11 +288,11 @@ def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     with pytest.raises(UsageError, match="this scorer is of whole sessions"):
         found.score({"events": [{"t": 0}]})
     other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
-    about = score_table(found, other, tmp_path / "scores").about
+    about = score_table(found, other).about
     assert about["cells"][0]["measures"]["roc_auc"] > 0.8
 
 
 def test_what_is_refused_and_noted_of_a_calibration() -> None:
     found, note = fit_calibration("isotonic", *sample(500))
-    assert (found.steps, "steps need 1,000 sessions of either class" in note) == (None, True)
-    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1]
+    assert (found.steps, "steps need 1,000 sessions of either class" in note[0]) == (None, True)
+    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1][0]

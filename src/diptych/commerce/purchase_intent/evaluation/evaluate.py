@@ -38,17 +38,12 @@ from diptych.metrics.paired import paired
 PRESETS: dict[str, tuple[int, tuple[int, ...] | None]] = {"paper": (10, None), "fast": (5, (0, 1, 5, 10))}
 """Folds where the split makes equal ones, and steps of a table of steps, all when None; models declare theirs."""
 
-_ORDER = [
-    "random-forest",
-    "logistic-regression",
-    "k-nearest",
-    "svm",
-    "neural-network",
-    "gradient-boosting",
-]  # thesis 6.5
+# Thesis 6.5:
+_ORDER = ["random-forest", "logistic-regression", "k-nearest", "svm", "neural-network", "gradient-boosting"]
 REPEATS = 3  # permutations of every feature, in every fold
 _INNER_FOLDS = 5  # of a training part, one in so many is held back for the threshold and the calibration
 _FLIPS = 2000  # of the test of extended against baseline features
+_MOST_REMARKS = 9
 
 
 def evaluate(
@@ -75,39 +70,34 @@ def evaluate(
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
     protocol = _protocol(features, given)
     folds = _folds(features, protocol)
-    reasons = {
-        (setting, step): _why_not(features, folds, setting, step)
-        for setting in protocol.settings
-        for step in protocol.steps
-    }
-    grid = [
-        Unit(setting, feature_set, step)
-        for setting in protocol.settings
-        for feature_set in protocol.sets
-        for step in protocol.steps
-        if not reasons[setting, step]
-    ]
+    places = [(setting, step) for setting in protocol.settings for step in protocol.steps]
+    reasons = {place: _why_not(features, folds, *place) for place in places}
     left_out = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
-    if not grid:
+    if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**left_out[0])
         raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
+    grid = [
+        Unit(setting, one, step)
+        for setting in protocol.settings
+        for one in protocol.sets
+        for step in protocol.steps
+    ]
+    grid = [unit for unit in grid if not reasons[unit.setting, unit.step]]
     protocol = replace(protocol, about=_about(features, folds, protocol))
     job = Job(folder, protocol, FoldResult, noun="folds")
-    units = [unit._replace(fold=fold) for unit in grid for fold in range(len(folds))]
+    keyed = {
+        one.key: one for unit in grid for one in (unit._replace(fold=fold) for fold in range(len(folds)))
+    }
     # a sample has no folder
     table = features if given.jobs == 1 or not features.folder.name else features.folder
-    setup = (table, protocol)
-    keyed = {unit.key: unit for unit in units}
-    job.run(keyed, Work.run, processes=given.jobs, setup=Work.begin, setup_args=setup)
+    job.run(keyed, Work.run, processes=given.jobs, setup=Work.begin, setup_args=(table, protocol))
     how = Bootstrap(given.samples, seed=given.seed)
     intervals = {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
     found = Evaluation.open(folder) if (folder / RESULTS).exists() else None
     if found is None or found.intervals != intervals:
         (folder / RESULTS).unlink(missing_ok=True)
-        cells, gains, importance, remarks = _measured(
-            job, features, protocol, grid, Persons(features.persons, how)
-        )
-        found = Evaluation(protocol, intervals, cells, gains, importance, left_out, remarks)
+        measured = _measured(job, features, protocol, grid, Persons(features.persons, how))
+        found = Evaluation(protocol, intervals, *measured[:3], left_out, measured[3])
         object.__setattr__(found, "folder", folder)
     page(found)
     if not (folder / RESULTS).exists():
@@ -124,10 +114,10 @@ def _protocol(features: FeatureTable, given: EvaluateOptions) -> Protocol:
     steps = [step for step in features.steps if some_steps is None or step in some_steps] or features.steps
     return Protocol(
         features=features.fingerprint,
-        models=_among("model", models, sorted(models, key=lambda one: (*_ORDER, one).index(one))),
-        settings=_among("setting", given.settings, features.settings),
-        sets=_among("feature set", given.sets, features.sets),
-        steps=_among("step", steps if given.steps is None else given.steps, features.steps),
+        models=chosen_of("model", models, sorted(models, key=lambda one: (*_ORDER, one).index(one))),
+        settings=chosen_of("setting", given.settings, features.settings),
+        sets=chosen_of("feature set", given.sets, features.sets),
+        steps=chosen_of("step", steps if given.steps is None else given.steps, features.steps),
         split=split.name,
         folds=given.folds or min(split.default_folds, most_folds),
         scikit_learn=require("sklearn", "commerce", "evaluating models").__version__,
@@ -135,8 +125,8 @@ def _protocol(features: FeatureTable, given: EvaluateOptions) -> Protocol:
     )
 
 
-def _among(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the requested members, all where None, in the known order."""
+def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the requested members, all where None, in the known order; unknown ones are refused."""
     chosen = set(known if requested is None else requested)
     if not chosen:
         raise UsageError(f"no {kind} was requested", f"name a {kind}, or none for the preset's")
@@ -174,21 +164,25 @@ def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:
     """Return the table, the split and the models, with what has to be noted about them."""
-    split, persons, models = SPLITS.get(protocol.split), features.persons, map(MODELS.get, protocol.models)
-    sizes = []
-    for train, test in folds:
-        known = int(np.isin(persons[test], persons[train]).sum())
-        sizes.append({"train": len(train), "test": len(test), "test_of_persons_in_training": known})
+    split, persons, models = (
+        SPLITS.get(protocol.split),
+        features.persons,
+        list(map(MODELS.get, protocol.models)),
+    )
+    shared = [int(np.isin(persons[test], persons[train]).sum()) for train, test in folds]
+    names = ("train", "test", "test_of_persons_in_training")
+    sizes = [
+        dict(zip(names, (len(train), len(test), known), strict=True))
+        for (train, test), known in zip(folds, shared, strict=True)
+    ]
     notes = [*features.about.get("notes", ()), f"split {split.name}: {split.description}"]
-    tested, shared = (sum(size[name] for size in sizes) for name in ("test", "test_of_persons_in_training"))
-    if shared:
-        notes.append(f"{shared / tested:.1%} of test sessions are of persons with a session in training")
-    left = len(features) - sizes[0]["train"] - tested
-    if len(sizes) == 1 and left:
+    tested = sum(len(fold.test) for fold in folds)
+    if any(shared):
+        notes.append(f"{sum(shared) / tested:.1%} of test sessions are of persons with a session in training")
+    left = len(features) - len(folds[0].train) - tested
+    if len(folds) == 1 and left:
         notes.append(f"{left:,} sessions had begun and not ended when the test part began: in neither part")
-    labels: dict[str, dict[str, str]] = {}
     for one in models:
-        labels[one.name] = {"label": one.label, "description": one.description}
         if one.output == "decision":
             notes.append(
                 f"{one.label} gives decisions, from 0 on a purchase; others probabilities, from 0.5 on"
@@ -198,6 +192,7 @@ def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) ->
     table = {name: features.about[name] for name in ("name", "kind")}
     table |= {"line": features.describe(), "compat": features.compat, "fingerprint": features.fingerprint}
     parts = {"name": split.name, "description": split.description, "folds": sizes}
+    labels = {one.name: {"label": one.label, "description": one.description} for one in models}
     return {"features": table, "diptych": __version__, "split": parts, "models": labels, "notes": notes}
 
 
@@ -239,8 +234,7 @@ class Work:
     ) -> tuple[np.ndarray, float, str]:
         """Return probabilities, the threshold on them, and why there are none.
 
-        A model of the same kind is fitted without a part of the training sessions; the sigmoid and the threshold that
-        suit its scores there are taken over.
+        Both suit the scores that a model fitted without a part of the training sessions gives to that part.
         """
         none, split, labels = np.full(len(raw), np.nan), SPLITS.get(self.protocol.split), self.features.labels
         if not self.protocol.inner:
@@ -268,11 +262,8 @@ def importance_of(
     feature is taken from. Sources: Breiman, Random forests, Machine Learning 2001; Strobl et al., Bias in random forest
     variable importance measures, BMC Bioinformatics 2007.
     """
-    names = [one.name for one in fitted.features]
-    owner, columns = (
-        np.array([names.index(one) for one in fitted.owners], dtype=np.int64),
-        np.arange(X.shape[1]),
-    )
+    names, columns = [one.name for one in fitted.features], np.arange(X.shape[1])
+    owner = np.array([names.index(one) for one in fitted.owners], dtype=np.int64)
     drops, impurity = np.full((len(names), REPEATS), np.nan), np.full(len(names), np.nan)
     if labels.any() and names:
         rows = np.tile(np.arange(len(X))[:, None], (1, len(names)))
@@ -332,24 +323,20 @@ def _cell(
     samples = persons.of_scores(found.rows, scores, labels, predicted)
     raw = measures.of_probabilities(scores, labels) if model.output == "probability" else {}
     calibrated = measures.of_probabilities(found.calibrated[known], labels[known]) if known.any() else {}
-    remarks = Counter(
-        one for part in parts for one in (part.constant, part.uncalibrated, *part.warnings) if one
-    )
+    remarks = Counter(one for part in parts for one in part.remarks)
     is_weighed = balanced and not all(part.constant for part in parts)
     cell = {
-        **dict(zip(("setting", "set", "step"), unit, strict=False)),
+        **unit.place,
         **{"model": name, "label": model.label, "output": model.output},
         **measures.measure(scores, labels, model.threshold),
         "best_f1": measures.f1(*predicted["best_f1"]) if known.any() else None,
         "threshold": _mean([part.thresholds.mean() for part in parts if len(part.rows)]),
         "brier_prior": float(labels.mean() * (1 - labels.mean())),
-        **{name: raw.get(name) for name in ("brier", "reliability")},
-        **{f"{name}_calibrated": calibrated.get(name) for name in ("brier", "reliability")},
+        **{one: raw.get(one) for one in ("brier", "reliability")},
+        **{f"{one}_calibrated": calibrated.get(one) for one in ("brier", "reliability")},
         "weighting": model.weighting if is_weighed else "none",
-        **{
-            f"{name}_folds": sum(bool(getattr(one, name)) for one in parts)
-            for name in ("constant", "uncalibrated")
-        },
+        "constant_folds": sum(bool(one.constant) for one in parts),
+        "uncalibrated_folds": sum(bool(one.uncalibrated) for one in parts),
         "remarks": dict(sorted(remarks.items())),
         **persons.ends(samples, *RESAMPLED, "best_f1"),
     }
@@ -363,25 +350,20 @@ def _gains(measured: Sequence[Measured], labels: np.ndarray, persons: Persons) -
     """
     found: list[dict[str, Any]] = []
     tested: list[tuple[dict[str, Any], np.ndarray, np.ndarray]] = []
-    of = {tuple(one[0][name] for name in ("setting", "step", "model", "set")): one for one in measured}
-    for key in of:
+    names = ("setting", "step", "model")
+    of = {(*(one[0][name] for name in names), one[0]["set"]): one for one in measured}
+    for key, (mine, p, samples) in of.items():
         if key[-1] != "extended" or (*key[:-1], "baseline") not in of:
             continue
-        (mine, p, samples), (theirs, other, others) = of[key], of[*key[:-1], "baseline"]
+        theirs, other, others = of[*key[:-1], "baseline"]
         for measure in (*RESAMPLED, "best_f1", "brier_calibrated"):
-            if mine[measure] is None or theirs[measure] is None:
+            values = {"baseline": theirs[measure], "extended": mine[measure]}
+            if None in values.values():
                 continue
             resampled = {"gain": samples[measure] - others[measure]} if measure in samples else {}
             low, high = persons.ends(resampled, "gain").values()
-            row = dict(zip(("setting", "step", "model"), key, strict=False)) | {"measure": measure}
-            row |= {
-                "baseline": theirs[measure],
-                "extended": mine[measure],
-                "low": low,
-                "high": high,
-                "p": None,
-            }
-            found.append(row | {"difference": mine[measure] - theirs[measure]})
+            values |= {"low": low, "high": high, "p": None, "difference": mine[measure] - theirs[measure]}
+            found.append({name: mine[name] for name in names} | {"measure": measure} | values)
         errors = [(one.calibrated - labels[one.rows]) ** 2 for one in (p, other)]
         if not np.isnan(errors).any():
             tested.append((found[-1], errors[0] - errors[1], persons.persons[p.rows]))
@@ -393,32 +375,20 @@ def _gains(measured: Sequence[Measured], labels: np.ndarray, persons: Persons) -
 
 def _importance_rows(unit: Unit, folds: Sequence[list[dict[str, Any]]], model: str) -> list[dict[str, Any]]:
     """Return one row per feature, the most important by permutation first: means over folds."""
-    place, rows = dict(zip(("setting", "set", "step"), unit, strict=False)), []
+    rows = []
     for parts in zip(*folds, strict=True):
         drops = np.array([one["drops"] for one in parts], dtype=np.float64).ravel()
         spread = float(np.nanstd(drops, ddof=1)) if np.isfinite(drops).sum() > 1 else None
         worth = {"impurity": _mean([one["impurity"] for one in parts]), "permutation": _mean(drops)}
         names = {name: parts[0][name] for name in ("feature", "dynamic")}
-        rows.append({**place, **names, **worth, "permutation_sd": spread, "model": model})
+        rows.append({**unit.place, **names, **worth, "permutation_sd": spread, "model": model})
     return sorted(rows, key=lambda row: (-(row["permutation"] or 0.0), row["feature"]))
 
 
 def _remarks(cells: Sequence[dict[str, Any]]) -> list[str]:
     """Return what went not as it should, counted over the grid."""
-    found = []
-    for what, concerns in (
-        ("have folds in which the model is a constant", lambda cell: cell["constant_folds"]),
-        ("have folds whose probabilities could not be calibrated", lambda cell: cell["uncalibrated_folds"]),
-        (
-            "have models that stopped before they converged",
-            lambda cell: "Convergence" in str(cell["remarks"]),
-        ),
-    ):
-        concerned = [cell for cell in cells if concerns(cell)]
-        if concerned:
-            reasons = sorted({reason for cell in concerned for reason in cell["remarks"]})
-            found.append(f"{len(concerned)} of {len(cells)} cells {what}: {'; '.join(reasons[:3])}")
-    return found
+    counts = Counter(remark for cell in cells for remark in cell["remarks"])
+    return [f"{count} of {len(cells)} cells: {remark}" for remark, count in counts.most_common(_MOST_REMARKS)]
 
 
 def _mean(values: Sequence[float | None] | np.ndarray) -> float | None:

@@ -1,13 +1,13 @@
 """Measures of predictions: one F1, average precision, ROC AUC and Brier score for evaluations, scorers and drift.
 
-``scores`` and ``labels`` are (n,). Point values are scikit-learn's; resamples of persons are weights of sessions, all
-at once, where scikit-learn takes one at a time. A measure that is not defined, e.g. where nothing was bought, is NaN.
+``scores`` and ``labels`` are (n,). Point values are scikit-learn's; resamples are weights, all at once. A measure that
+is not defined, e.g. where nothing was bought, is NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 RESAMPLED = ("f1", "average_precision", "roc_auc")
 """Measures that have intervals; so has an F1 at another threshold."""
 
-_NEAREST = (
-    1e-3  # probabilities nearer to 0 or 1 count as that near: a forest says 0 for fewer than 1 tree in 100
-)
+Predicted = dict[str, tuple[np.ndarray, np.ndarray]]
+
+_NEAREST = 1e-3  # probabilities count as no nearer to 0 or 1: a forest says 0 for fewer than 1 tree in 100
 
 
 def _metrics() -> Any:
@@ -55,9 +55,12 @@ class Ranking:
     def values(self, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return (…,) average precision and ROC AUC."""
         predicted, hits = self.counts(weights)
-        others, gained = predicted - hits, np.diff(hits, axis=-1, prepend=0.0)
-        precision = np.nan_to_num(_divided(hits, predicted))
-        wins = np.sum(np.diff(others, axis=-1, prepend=0.0) * (hits - gained / 2), axis=-1)
+        others = predicted - hits
+        gained, lost = (np.diff(one, axis=-1, prepend=0.0) for one in (hits, others))
+        precision, wins = (
+            np.nan_to_num(_divided(hits, predicted)),
+            np.sum(lost * (hits - gained / 2), axis=-1),
+        )
         return {
             "average_precision": _divided(np.sum(gained * precision, axis=-1), hits[..., -1]),
             "roc_auc": _divided(wins, hits[..., -1] * others[..., -1]),
@@ -84,16 +87,10 @@ def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(_metrics().roc_auc_score(labels, scores)) if both else float("nan")
 
 
-def always_buy_f1(share: float) -> float:
-    """Return the F1 of predicting a purchase always, of the share of purchase sessions."""
-    return 2 * share / (1 + share)
-
-
 def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
     """Return the purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
 
-    The share is rounded up to whole sessions; of equal scores at its border as many purchases count as a random order
-    would give on average.
+    Of equal scores at its border as many purchases count as a random order would give on average.
     """
     predicted, hits = Ranking(scores, labels).counts()
     top = np.ceil(share * len(labels))
@@ -129,22 +126,14 @@ def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, 
 
 def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
     """Return rows {low, high, n, mean_score, share} of bins of equally many; equal probabilities stay together."""
-    curve = require("sklearn.calibration", "commerce", "measuring").calibration_curve
-    shares, means = curve(labels, probabilities, n_bins=bins, strategy="quantile")
-    place = np.searchsorted(
-        np.percentile(probabilities, np.linspace(0, 1, bins + 1) * 100)[1:-1], probabilities
-    )
-    parts = [probabilities[place == one] for one in np.unique(place)]
-    return [
-        {
-            "low": float(part.min()),
-            "high": float(part.max()),
-            "n": len(part),
-            "mean_score": mean,
-            "share": share,
-        }
-        for part, mean, share in zip(parts, means.tolist(), shares.tolist(), strict=True)
-    ]
+    edges = np.percentile(probabilities, np.linspace(0, 1, bins + 1) * 100)[1:-1]
+    place = np.unique(np.searchsorted(edges, probabilities), return_inverse=True)[1]
+    n = np.bincount(place)
+    means, shares = (np.bincount(place, one) / n for one in (probabilities, labels))
+    parts = [probabilities[place == number] for number in range(len(n))]
+    values = zip(parts, n.tolist(), means.tolist(), shares.tolist(), strict=True)
+    names = ("low", "high", "n", "mean_score", "share")
+    return [dict(zip(names, (float(min(of)), float(max(of)), *one), strict=True)) for of, *one in values]
 
 
 def of_probabilities(p: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -161,7 +150,7 @@ def measure(scores: np.ndarray, labels: np.ndarray, threshold: float | np.ndarra
         "sessions": len(labels),
         "purchases": int(labels.sum()),
         "base_rate": rate,
-        "always_buy_f1": always_buy_f1(rate),
+        "always_buy_f1": 2 * rate / (1 + rate),
         "f1": float(f1(scores >= threshold, labels)),
         "average_precision": average_precision(scores, labels),
         "roc_auc": roc_auc(scores, labels),
@@ -170,19 +159,15 @@ def measure(scores: np.ndarray, labels: np.ndarray, threshold: float | np.ndarra
     }
 
 
-@dataclass(frozen=True, eq=False)
 class Persons:
     """The percentile bootstrap over persons, whose sessions are drawn together, with the same draws for all cells.
 
     So the differences of two cells' resamples are resamples of the difference.
     """
 
-    persons: np.ndarray  # (n,) of all sessions of the table
-    how: Bootstrap  # samples, confidence and seed
-    _numbers: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", np.unique(self.persons, return_inverse=True)[1])
+    def __init__(self, persons: np.ndarray, how: Bootstrap) -> None:
+        self.persons, self.how = persons, how  # (n,) of all sessions of the table
+        self._numbers = np.unique(persons, return_inverse=True)[1]
 
     def resamples(
         self, rows: np.ndarray, measured: Callable[[np.ndarray], dict[str, np.ndarray]]
@@ -194,27 +179,22 @@ class Persons:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
     def of_scores(
-        self,
-        rows: np.ndarray,
-        scores: np.ndarray,
-        labels: np.ndarray,
-        predicted: dict[str, tuple[np.ndarray, np.ndarray]],
+        self, rows: np.ndarray, scores: np.ndarray, labels: np.ndarray, predicted: Predicted
     ) -> dict[str, np.ndarray]:
         """Return (samples,) average precision, ROC AUC, and by name the F1 of each (predictions, labels)."""
         ranking = Ranking(scores, labels)
-
-        def measured(weights: np.ndarray) -> dict[str, np.ndarray]:
-            return {name: f1(*one, weights) for name, one in predicted.items()} | ranking.values(weights)
-
-        return self.resamples(rows, measured)
+        return self.resamples(
+            rows,
+            lambda weights: (
+                {name: f1(*one, weights) for name, one in predicted.items()} | ranking.values(weights)
+            ),
+        )
 
     def ends(self, samples: dict[str, np.ndarray], *names: str) -> dict[str, float | None]:
         """Return ``NAME_low`` and ``NAME_high`` of each measure; None without resamples."""
-        found: dict[str, float | None] = {}
-        for name in names:
-            ends = interval(samples.get(name, np.zeros(0)), self.how.confidence) or (None, None)
-            found |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
-        return found
+        ends = {name: interval(samples.get(name, np.zeros(0)), self.how.confidence) for name in names}
+        both = {name: one or (None, None) for name, one in ends.items()}
+        return {f"{name}_{end}": both[name][at] for name in names for at, end in enumerate(("low", "high"))}
 
 
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
@@ -233,9 +213,8 @@ def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
 class Platt:
     """Map log-odds or decisions to probabilities: p = 1 / (1 + exp(−(slope · x + intercept))).
 
-    A model whose classes weigh the same gives probabilities of a world where half of all sessions end in a purchase. A
-    sigmoid, fitted on sessions that the model has not seen, corrects that and keeps the order. Source: Platt,
-    Probabilistic outputs for support vector machines, 1999.
+    Fitted on sessions that the model has not seen, it undoes equal weights of classes and keeps the order. Source:
+    Platt, Probabilistic outputs for support vector machines, 1999.
     """
 
     slope: float
@@ -251,10 +230,6 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
     """Fit slope and intercept by the likelihood of Platt's targets, (N₊+1)/(N₊+2) and 1/(N₋+2).
 
     The targets keep the slope finite where a score tells the classes apart without error.
-
-    Args:
-        x: (n,) log-odds or decisions of sessions that the model was not fitted on.
-        labels: (n,) bool.
     """
     bought = int(labels.sum())
     others = len(labels) - bought
@@ -267,9 +242,7 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
         return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
     linear = require("sklearn.linear_model", "commerce", "calibration")
     logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
-    twice = np.tile((x - middle) / spread, 2)[
-        :, None
-    ]  # each session buys with a weight, and does not with the rest
+    twice = np.tile((x - middle) / spread, 2)[:, None]  # each buys with a weight, and not with the rest
     logistic.fit(twice, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
     slope = float(logistic.coef_[0, 0]) / spread
     return Platt(slope, float(logistic.intercept_[0]) - slope * middle)

@@ -50,6 +50,11 @@ class Unit(NamedTuple):
         """Of the job."""
         return f"{self.setting}-{self.feature_set}-{step_text(self.step)}-{self.fold:02d}"
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Its columns of a cell."""
+        return {"setting": self.setting, "set": self.feature_set, "step": self.step}
+
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
@@ -64,13 +69,18 @@ class FoldScores:
     uncalibrated: str = ""  # why there are no probabilities; empty where there are, or none were to be fitted
     warnings: tuple[str, ...] = ()  # of the fit
 
+    @property
+    def remarks(self) -> list[str]:
+        """What went not as it should."""
+        reasons = {"the model is a constant": self.constant, "not calibrated": self.uncalibrated}
+        return [*(f"{what}: {why}" for what, why in reasons.items() if why), *self.warnings]
+
     @classmethod
     def joined(cls, parts: Sequence[FoldScores]) -> FoldScores:
         """Return all folds, in the order of sessions."""
         order = np.argsort(np.concatenate([one.rows for one in parts]), kind="stable")
         names = ("rows", "scores", "calibrated", "thresholds", "fold")
-        arrays = [np.concatenate([getattr(one, name) for one in parts])[order] for name in names]
-        return cls(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4])
+        return cls(*[np.concatenate([getattr(one, name) for one in parts])[order] for name in names])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +173,10 @@ class Evaluation(Artifact, kind="intent_results", version=2, recreate=_EVALUATE)
 
     def cell(self, setting: str, feature_set: str, step: int, model: str) -> dict[str, Any]:
         """Return the numbers of one."""
-        names = ("setting", "set", "step", "model")
-        known = {tuple(one[name] for name in names): one for one in self.cells}
+        known = {(one["setting"], one["set"], one["step"], one["model"]): one for one in self.cells}
         key = (setting, feature_set, step, model)
         if key not in known:
-            texts = [", ".join(map(str, one)) for one in (key, *known)]
-            raise UnknownNameError("cell (setting, set, step, model)", texts[0], texts[1:])
+            raise UnknownNameError("cell (setting, set, step, model)", str(key), map(str, known))
         return known[key]
 
     def scores(self, setting: str, feature_set: str, step: int, model: str) -> FoldScores:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
-from diptych.commerce.purchase_intent.shown import Column, Row, interval_ends, number, percent
+from diptych.commerce.purchase_intent.shown import Column, Row, interval_ends, number, table_of
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
@@ -16,10 +17,11 @@ from diptych.metrics.paired import correction_text
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation.result import Evaluation
 
-KINDS: Mapping[str, str] = {
-    "impurity": "share of the decrease of impurity, %",
-    "permutation": "average precision lost",
+KINDS: Mapping[str, tuple[str, float, int]] = {
+    "impurity": ("share of the decrease of impurity, %", 100.0, 1),
+    "permutation": ("average precision lost", 1.0, 3),
 }
+"""Importances: what they are called, how they are scaled, and their decimals."""
 MEASURES: Mapping[str, tuple[str, int]] = {
     "average_precision": ("average precision", 3),
     "f1": ("F1", 3),
@@ -35,6 +37,13 @@ _COLUMNS = (
     Column("Purchases, %", "base_rate", 2, 100.0),
     Column("Always-buy F1", "always_buy_f1", 3),
     *(Column(title, name, decimals, ends=f"{name}_") for name, (title, decimals) in MEASURES.items()),
+)
+
+
+_GAINS = (
+    *(Column(name.capitalize(), name, 4) for name in ("baseline", "extended")),
+    Column("Difference", "difference", 4, ends=""),
+    Column("p", "p", 4),
 )
 REFERENCES: Mapping[str, tuple[str, str]] = {
     "average_precision": ("share of purchases", "base_rate"),
@@ -106,11 +115,12 @@ class Grid:
 
     def line(self, place: Place | None, model: str | None = None, measure: str = "step") -> list[Row]:
         """Return the cells of a place that have a measure, by step: a model's, or all."""
-        mine = [cell for cell in self.cells if (cell["setting"], cell["set"]) == place]
         mine = [
-            one for one in mine if one["model"] == (model or one["model"]) and one.get(measure) is not None
+            one
+            for one in self.cells
+            if (one["setting"], one["set"]) == place and one.get(measure) is not None
         ]
-        return sorted(mine, key=lambda cell: cell["step"])
+        return sorted((one for one in mine if model in (None, one["model"])), key=lambda cell: cell["step"])
 
     def best(self, setting: str, measure: str = "average_precision") -> Row | None:
         """Return the cell with the highest value of a setting, in its fullest set, at the last step that has any."""
@@ -136,8 +146,7 @@ def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:
     """Return the values behind most charts; then, folded, importance by step and every number of every cell."""
     parts = evaluation_blocks(evaluation)
-    del parts["Probabilities"]
-    blocks = [block for part in parts.values() for block in part]
+    blocks = [block for name, part in parts.items() if name != "Probabilities" for block in part]
     charts = [one for one in blocks if isinstance(one, Chart)]
     values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
     return [*values, *(one for one in blocks if isinstance(one, Table))]
@@ -154,31 +163,22 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
         texts = (descriptions.get(model, ""), ", ".join(sorted(ways)).replace("_", " "), noted)
         models.append([Cell(label, model), *(Cell(one, words=True) for one in texts)])
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
-    heads = ("Model", *(one.title for one in _COLUMNS))
     for place in grid.places:
-        rows = [
-            [
-                Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
-                *(one.cell(cell) for one in _COLUMNS),
-            ]
-            for cell in grid.line(place)
-        ]
-        tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
+        cells = grid.line(place)
+        heads = [[Cell(grid.labels[cell["model"]], pages_text(cell["step"]))] for cell in cells]
+        caption = f"{str(place).capitalize()}: all cells"
+        tables.append(table_of(caption, ("Model",), _COLUMNS, heads, cells, folded=True))
     return tables
 
 
 def gain_tables(grid: Grid, gains: Sequence[Row]) -> list[Table]:
     """Return what the extended set adds to calibrated probabilities, tested over persons."""
     rows = [row for row in gains if row.get("p") is not None]
-    columns = [Column("Baseline", "baseline", 4), Column("Extended", "extended", 4)]
-    columns += [Column("Difference", "difference", 4, ends=""), Column("p", "p", 4)]
     names = ([row["setting"], step_text(row["step"]), grid.labels[row["model"]]] for row in rows)
-    cells = [
-        [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
-    ]
     after = f"p of sign flips of persons, {correction_text('holm', len(rows))}; less is better"
-    heads, caption = ("Setting", "Step", "Model", *(one.title for one in columns)), "Brier score, calibrated"
-    return [Table(caption, heads, cells, after=after, folded=True)] * bool(rows)
+    heads, cells = ("Setting", "Step", "Model"), [[*map(Cell, of)] for of in names]
+    table = table_of("Brier score, calibrated", heads, _GAINS, cells, rows, after=after, folded=True)
+    return [table] * bool(rows)
 
 
 def step_charts(grid: Grid, measure: str) -> list[Chart]:
@@ -186,38 +186,32 @@ def step_charts(grid: Grid, measure: str) -> list[Chart]:
     charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
     for place in grid.places:
         lines = [cells for model in grid.labels if (cells := grid.line(place, model, measure))]
-        if not lines:
-            continue
         held = {cell["step"]: cell[column] for cells in lines for cell in cells}
         if len(grid.steps) > 1:
             drawn = [_line(grid, cells, measure, f"{measure}_") for cells in lines]
             drawn.append(Series(reference, list(held.values()), list(held), colour="ink"))
-            charts.append(Chart(str(place), drawn, _PAGES, title))
-            continue
-        firsts = [cells[0] for cells in lines]
-        values = [cell[measure] for cell in firsts]
-        shown: dict[str, Any] = {
-            "texts": [number(value, 3) for value in values],
-            **interval_ends(firsts, f"{measure}_"),
-        }
-        drawn = [Series(title, values, mark="point", **shown)]
-        drawn += [Series(reference, [value], mark="level") for value in held.values()]
-        names = [grid.labels[cell["model"]] for cell in firsts]
-        charts.append(Chart(str(place), drawn, title, "", names, across=True))
+            chart = Chart(str(place), drawn, _PAGES, title)
+        else:
+            firsts = [cells[0] for cells in lines]
+            values, ends = [cell[measure] for cell in firsts], interval_ends(firsts, f"{measure}_")
+            texts = [number(value, 3) for value in values]
+            drawn = [Series(title, values, mark="point", texts=texts, **ends)]
+            drawn += [Series(reference, [value], mark="level") for value in held.values()]
+            names = [grid.labels[cell["model"]] for cell in firsts]
+            chart = Chart(str(place), drawn, title, "", names, across=True)
+        charts += [chart] if lines else []
     return charts
 
 
 def gain_charts(grid: Grid, gains: Sequence[Row]) -> list[Chart]:
     """Return what the extended set adds by step, a chart per setting and measure."""
     charts = []
-    for setting in grid.fullest:
-        for measure in ("average_precision", "f1"):
-            rows = [row for row in gains if (row["setting"], row["measure"]) == (setting, measure)]
-            lines = [[row for row in rows if row["model"] == model] for model in grid.labels]
-            drawn = [_line(grid, mine, "difference", "") for mine in lines if mine]
-            if drawn:
-                drawn.append(Series("no gain", [0.0], mark="level"))
-                charts.append(Chart(setting, drawn, _PAGES, f"gain in {MEASURES[measure][0]}"))
+    for setting, measure in product(grid.fullest, ("average_precision", "f1")):
+        rows = [row for row in gains if (row["setting"], row["measure"]) == (setting, measure)]
+        lines = [[row for row in rows if row["model"] == model] for model in grid.labels]
+        drawn = [_line(grid, mine, "difference", "") for mine in lines if mine]
+        level = Series("no gain", [0.0], mark="level")
+        charts += [Chart(setting, [*drawn, level], _PAGES, f"gain in {MEASURES[measure][0]}")] * bool(drawn)
     return charts
 
 
@@ -231,21 +225,18 @@ def _line(grid: Grid, rows: Sequence[Row], column: str, prefix: str) -> Series:
 
 def reliability_charts(grid: Grid) -> list[Chart]:
     """Return mean probability and share of purchases by bin: of the best model, at its first and its last step."""
-    charts = []
+    charts, axes = [], ("mean probability, %", "purchases, %")
+    curves = {"reliability_calibrated": "calibrated", "reliability": "as the model gives them"}
     for setting, place in grid.fullest.items():
-        best = grid.best(setting)
-        line = [] if best is None else grid.line(place, best["model"])
-        known = [cell for cell in line if cell.get("reliability") or cell.get("reliability_calibrated")]
+        line = grid.line(place, best["model"]) if (best := grid.best(setting)) else []
+        known = [cell for cell in line if any(cell.get(name) for name in curves)]
         for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
-            curves = {"calibrated": cell.get("reliability_calibrated")}
-            curves["as the model gives them"] = cell["reliability"]
             drawn = [
                 Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
-                for name, bins in curves.items()
-                if bins
+                for key, name in curves.items()
+                if (bins := cell.get(key))
             ]
             title, label = f"{place}, {pages_text(cell['step'])}", grid.labels[cell["model"]]
-            axes = ("mean probability, %", "purchases, %")
             charts.append(Chart(title, drawn, *axes, diagonal=True, after=label))
     return charts
 
@@ -257,18 +248,12 @@ def _by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def mean_steps(rows: Sequence[Row]) -> list[int]:
-    """Return the steps that importances are averaged over: those with dynamic features; all where there are none.
-
-    Before the first page static features have all of the importance.
-    """
+    """Return the steps that importances are averaged over: those with dynamic features; all where there are none."""
     return sorted({row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows})
 
 
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
-    """Return the mean importance of every feature, the most important first; shares add up to 1.
-
-    All features are averaged over the same steps; one without a model at a step counts nothing there.
-    """
+    """Return the mean importance of every feature over the same steps, the most important first; shares add up to 1."""
     steps = mean_steps(rows)
     sums: Counter[str] = Counter()
     for row in rows:
@@ -280,66 +265,62 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
     """Return the mean importance of features per setting and kind, and what static features have by step."""
     charts, shares = [], []
-    for setting, mine in _by_setting(rows).items():
-        steps = mean_steps(mine)
+    for (setting, mine), kind in product(_by_setting(rows).items(), KINDS):
+        steps, dynamic = mean_steps(mine), {row["feature"] for row in mine if row["dynamic"]}
         over = f"mean over steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
-        for kind, title in KINDS.items():
-            means = dict(list(mean_importance(mine, kind).items())[:_MOST_FEATURES])
-            scale, decimals = (100.0, 1) if kind == "impurity" else (1.0, 3)
-            bars = []
-            for name, colour in (("dynamic", "blue"), ("static", "orange")):
-                kept = {row["feature"] for row in mine if row["dynamic"] is (name == "dynamic")}
-                y = [scale * value if one in kept else None for one, value in means.items()]
-                bars.append(
-                    Series(name, y, mark="bar", texts=[number(one, decimals) for one in y], colour=colour)
-                )
-            if means:
-                look: dict[str, Any] = {"across": True, "stacked": True, "after": over}
-                charts.append(Chart(f"{setting}, by {kind}", bars, title, "", list(means), **look))
-            of_steps = static_shares(mine, kind)
-            if len(of_steps) > 1:
-                y = [100 * share for share in of_steps.values()]
-                shares.append(Series(f"{setting}, {kind}", y, list(of_steps)))
-    return [*charts, *([Chart("Static features", shares, _PAGES, "% of all importance")] if shares else [])]
+        (title, scale, decimals), means = (
+            KINDS[kind],
+            list(mean_importance(mine, kind).items())[:_MOST_FEATURES],
+        )
+        bars = []
+        for name, colour in (("dynamic", "blue"), ("static", "orange")):
+            y = [scale * worth if (one in dynamic) is (colour == "blue") else None for one, worth in means]
+            texts = [number(one, decimals) for one in y]
+            bars.append(Series(name, y, mark="bar", texts=texts, colour=colour))
+        names, caption = [one for one, _ in means], f"{setting}, by {kind}"
+        if means:
+            charts.append(Chart(caption, bars, title, "", names, across=True, stacked=True, after=over))
+        of_steps = static_shares(mine, kind)
+        if len(of_steps) > 1:
+            y = [100 * share for share in of_steps.values()]
+            shares.append(Series(f"{setting}, {kind}", y, list(of_steps)))
+    return [*charts, *[Chart("Static features", shares, _PAGES, "% of all importance")] * bool(shares)]
 
 
 def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
     """Return what static features have of all importance, by step; what is worse than nothing counts nothing."""
-    shares = {}
-    for step in sorted({row["step"] for row in rows}):
-        mine = [row for row in rows if row["step"] == step and row[kind] is not None]
-        total = sum(max(0.0, row[kind]) for row in mine)
-        if total > 0:
-            shares[step] = sum(max(0.0, row[kind]) for row in mine if not row["dynamic"]) / total
-    return shares
+    total: dict[int, float] = dict.fromkeys(sorted({row["step"] for row in rows}), 0.0)
+    static = dict(total)
+    for row in rows:
+        worth = max(0.0, row[kind] or 0.0)
+        total[row["step"]] += worth
+        static[row["step"]] += 0.0 if row["dynamic"] else worth
+    return {step: static[step] / total[step] for step in total if total[step] > 0}
 
 
 def importance_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the importance of features by step, a table per setting and kind: the stronger the darker."""
     tables = []
-    for setting, mine in _by_setting(rows).items():
-        steps = sorted({row["step"] for row in mine})
-        for kind, title in KINDS.items():
-            greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
-            known = {
-                (row["feature"], row["step"]): row for row in mine if row[kind] is not None and greatest > 0
-            }
-            names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
-            lines = [
-                [Cell(name), *(_importance_cell(known.get((name, step)), kind, greatest) for step in steps)]
-                for name in names
-            ]
-            heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
-            caption = f"{setting.capitalize()}: {title}, by step"
-            tables.append(Table(caption, heads, lines, after="orange: static", folded=True))
+    for (setting, mine), kind in product(_by_setting(rows).items(), KINDS):
+        steps, known = (
+            sorted({row["step"] for row in mine}),
+            {(row["feature"], row["step"]): row for row in mine},
+        )
+        greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
+        names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
+        cells = {at: _importance_cell(known.get(at, {}), kind, greatest) for at in product(names, steps)}
+        lines = [[Cell(name), *(cells[name, step] for step in steps)] for name in names]
+        heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
+        caption = f"{setting.capitalize()}: {KINDS[kind][0]}, by step"
+        tables.append(Table(caption, heads, lines, after="orange: static", folded=True))
     return tables
 
 
-def _importance_cell(row: Row | None, kind: str, greatest: float) -> Cell:
-    if row is None:
+def _importance_cell(row: Row, kind: str, greatest: float) -> Cell:
+    value, spread = row.get(kind), row.get("permutation_sd") if kind == "permutation" else None
+    if value is None or greatest <= 0:
         return Cell("–")
-    value, spread = row[kind], row.get("permutation_sd") if kind == "permutation" else None
-    text = percent(value) if kind == "impurity" else number(value, 3)
+    _, scale, decimals = KINDS[kind]
     note = "" if spread is None else f"± {number(spread, 3)}"
     colour = "blue" if row["dynamic"] else "orange"
-    return Cell(text, note, max(0.0, value / greatest), colour, value=value)
+    return Cell(number(scale * value, decimals), note, max(0.0, value / greatest), colour, value=value)

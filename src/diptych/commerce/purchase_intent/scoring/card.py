@@ -1,4 +1,4 @@
-"""A scorer as a model card, tables and charts: how good it is, from what it predicts, where it must not be trusted.
+"""A scorer as a model card and tables: how good it is, from what it predicts, where it must not be trusted.
 
 Source of the card's form: Mitchell et al., Model cards for model reporting, 2019.
 """
@@ -6,44 +6,42 @@ Source of the card's form: Mitchell et al., Model cards for model reporting, 201
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain, cycle
 from pathlib import Path
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.schema import UNKNOWN
-from diptych.commerce.purchase_intent.evaluation.shown import MEASURES, Grid, left_out_lines, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import MEASURES, Grid, step_text
 from diptych.commerce.purchase_intent.features.fitting import Feature
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import Column, Row, number, percent, signed
+from diptych.commerce.purchase_intent.shown import Column, Row, signed, table_of
 from diptych.core.chart import Chart, Series
-from diptych.core.errors import DiptychError
-from diptych.core.reading import read_json
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring.scorer import Reason, Score, Scorer
+    from diptych.commerce.purchase_intent.scoring.scorer import Reason, Scorer
 
 CARD, EXAMPLE = "model_card.md", "example.json"
-_SECONDS = (0, 35, 80, 150, 175, 260)
+_SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
 _THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
 _MEASURES = (
-    *(
-        Column(MEASURES[name][0], name, MEASURES[name][1], ends=f"{name}_")
-        for name in ("average_precision", "roc_auc")
-    ),
-    Column("F1", "f1", 3, ends="f1_"),
+    Column("sessions", "sessions"),
+    Column("bought", "purchases"),
+    Column("% bought", "base_rate", 2, 100.0),
+    *(Column(MEASURES[name][0], name, 3, ends=f"{name}_") for name in ("average_precision", "roc_auc", "f1")),
     Column("always buy", "always_buy_f1", 3),
     Column("Brier", "brier", 4),
     Column("of the base rate", "brier_prior", 4),
     Column("threshold", "threshold", 3),
 )
-_COSTS = (
-    Column("by cost", "cost_threshold", 3),
-    Column("cost", "cost", 3),
-    Column("without", "cost_without", 3),
+_COSTS = tuple(
+    Column(*one, 3) for one in (("by cost", "cost_threshold"), ("cost", "cost"), ("without", "cost_without"))
 )
 _AT_START = {
     "uci-shoppers": {
@@ -53,207 +51,101 @@ _AT_START = {
 }
 """Columns of tables of whole sessions that are known when a session begins; others when it is over."""
 
-_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#"})
+_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
 
 
-def measured_table(caption: str, cells: Sequence[Row]) -> Table:
-    """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
-    columns = [
-        Column("sessions", "sessions"),
-        Column("bought", "purchases"),
-        Column("% bought", "base_rate", 2, 100.0),
-    ]
-    columns += _MEASURES
-    after = "F1 at the threshold, chosen for the best F1; always buy: F1 of predicting that"
+def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
+    """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
+    columns, after = _MEASURES, "F1 at the threshold, chosen for the best F1; always buy: F1 of doing that"
     if any(cell["cost_threshold"] is not None for cell in cells):
         columns += _COSTS
         after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
-    rows = []
-    for cell in cells:
-        found = (cell["measures"] or {}) | {name: cell[name] for name in ("threshold", "cost_threshold")}
-        names = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
-        rows.append([*names, *(one.cell(found) for one in columns)])
-    return Table(caption, ("setting", "step", *(one.title for one in columns)), rows, after=after)
+    names = [[Cell(cell["setting"]), Cell(step_text(cell["step"]))] for cell in cells]
+    thresholds = ("threshold", "cost_threshold")
+    found = [(cell[measures] or {}) | {name: cell[name] for name in thresholds} for cell in cells]
+    return table_of(caption, ("setting", "step"), columns, names, found, after=after)
 
 
 def scorer_table(about: Row) -> Table:
     """Return what was measured when it was trained."""
     caption = "Measured on the last part, by models that were fitted without it"
-    return measured_table(caption, [{**cell, "measures": cell["holdout"]} for cell in about["cells"]])
+    return measured_table(caption, about["cells"], "holdout")
 
 
-def measured_grid(cells: Sequence[Row], options: Row, kind: str) -> Grid:
+def measured_grid(about: Row, measures: str = "measures") -> Grid:
     """Return measured cells as those of an evaluation."""
-    fixed = {"set": "all" if kind == "whole" else options["feature_set"], "model": options["model"]}
-    found = [{**fixed, **cell, **cell["measures"]} for cell in cells if cell["measures"] is not None]
+    options = about["options"]
+    fixed = {"set": "all" if about["kind"] == "whole" else options["feature_set"], "model": options["model"]}
+    found = [{**fixed, **cell, **cell[measures]} for cell in about["cells"] if cell[measures] is not None]
     return Grid([{**one, "reliability": None, "reliability_calibrated": one["reliability"]} for one in found])
 
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
-    words = [map(Cell, (one.label, one.value, one.typical, odds(one))) for one in reasons]
-    effects = [Cell(signed(one.effect), value=one.effect) for one in reasons]
-    rows = [[*of[:3], effect, *of[3:]] for of, effect in zip(map(list, words), effects, strict=True)]
+    odds = [f"× {math.exp(min(one.effect, 50.0)):.2g}" for one in reasons]
+    words = [(one.label, one.value, one.typical, signed(one.effect)) for one in reasons]
+    rows = [(*row, factor) for row, factor in zip(words, odds, strict=True)]
     after = "effect: log-odds less their mean with the feature's values of training sessions"
-    return Table("Reasons", ("feature", "here", "typically", "effect", "odds"), rows, after=after)
+    return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
 
 
-def odds(reason: Reason) -> str:
-    """Return what the odds are multiplied by."""
-    return f"× {math.exp(min(reason.effect, 50.0)):.2g}"
+def example_chart(scorer: Scorer, session: dict[str, Any]) -> Chart:
+    """Return the probability of a session after each of its pages, and the base rates of the models."""
+    steps = [*range(max(1, min(step for _, step in scorer.places)), len(session["events"]) + 1)]
+    pages = ({**session, "events": session["events"][:step]} for step in steps)
+    scores = [scorer.score(one, reasons=0) for one in pages]
+    lines = {"this session": [one.p for one in scores], "base rate": [one.base_rate for one in scores]}
+    drawn = [Series(name, values, steps) for name, values in lines.items()]
+    return Chart("Probability, page by page", drawn, "pages open", "probability of a purchase")
 
 
-def example_session(about: Row) -> dict[str, Any]:
-    """Return a session so far of six pages, made up of the words that the scorer knows."""
-    types = [name for name in about["vocabulary"] if name != UNKNOWN] or [UNKNOWN]
-    first = {
-        name: next((word for word in words or () if word != UNKNOWN), UNKNOWN)
-        for name, words in about["known"].items()
-    }
-    times = [(_THURSDAY + timedelta(seconds=seconds)).isoformat() for seconds in _SECONDS]
+def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
+    view, pages = features.view, cycle(features.view.vocabulary[:3] or [UNKNOWN])
+    first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
+    seconds = _SECONDS[: max(6, min(step for _, step in places))]
     events = [
-        {"t": time, "action": "page", "page_type": types[place % min(3, len(types))]}
-        for place, time in enumerate(times)
+        {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
+        for seconds, kind in zip(seconds, pages, strict=False)
     ]
     session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
-    if any(cell["setting"] == "identified" for cell in about["cells"]):
+    if "identified" in dict(places):
         history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
         session |= {"visitor_id": "example-visitor", "history": history}
     return session
 
 
-def example_scores(scorer: Scorer) -> tuple[list[Score], str]:
-    """Return the last score of every step that the made-up session reaches, and what keeps it from being scored."""
-    file = scorer.folder / EXAMPLE
-    if scorer.is_whole or not file.is_file():
-        return [], ""
-    try:
-        session: dict[str, Any] = dict(read_json(file))
-        events = list(session.pop("events", ()))
-        stream = scorer.stream(reasons=8, **session)
-        scores = {score.step: score for event in events if (score := stream.add(event)) is not None}
-    except DiptychError as error:
-        return [], f"{EXAMPLE} cannot be scored: {error.message}."
-    return list(scores.values()), "" if scores else f"No page is opened in {EXAMPLE}."
+def described_features(table: FeatureTable, features: Iterable[Iterable[Feature]]) -> list[dict[str, str]]:
+    """Return what each feature is, and when it is known."""
+    rows, at_start = {}, _AT_START.get(table.about["name"], ())
+    for one in chain.from_iterable(features):
+        known = "once the visitor is known" if one.group == "history" else "at its start"
+        if table.is_whole and one.name not in at_start:
+            known = "when it is over"
+        known = "with every page" if one.dynamic else known
+        rows[one.name] = {"label": one.label, "known": known, "description": one.description}
+    return list(rows.values())
 
 
-def example_charts(scores: Sequence[Score]) -> list[Chart]:
-    """Return the probability page by page, and the reasons of the last one."""
-    if not scores:
-        return []
-    steps, shares = [one.step for one in scores], [100 * one.p for one in scores]
-    lines = [
-        Series("this session", shares, steps, texts=[percent(one.p) for one in scores]),
-        Series("base rate", [100 * one.base_rate for one in scores], steps, colour="ink"),
-        Series("threshold", [100 * one.threshold for one in scores], steps),
-    ]
-    charts = [Chart("Page by page", lines, "pages that are open", "probability of a purchase, %")]
-    if reasons := scores[-1].reasons:
-        doublings = [one.effect / math.log(2) for one in reasons]
-        bar = Series("doublings", doublings, mark="bar", texts=[odds(one) for one in reasons])
-        names = [one.label for one in reasons]
-        charts.append(Chart("Reasons", [bar], "doublings of the odds", "", names, across=True))
-    return charts
+def model_card(about: Row) -> str:
+    """Return the card as Markdown; texts from elsewhere are escaped."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
+    def plain(value: object) -> object:
+        return value if isinstance(value, Markup) else " ".join(str(value).split()).translate(_PLAIN)
 
-def scorer_facts(about: Row) -> dict[str, str]:
-    """Return of what a scorer was made and how, for its card and its page."""
-    options, slices, session = about["options"], about["slices"], about["session_options"]
-    model, audit = MODELS.get(options["model"]), about["audit"]
-    parts = [
-        f"{name.replace('_', ' ')} {size:,}" + ("" if rate is None else f" ({rate:.1%} bought)")
-        for (name, size), rate in zip(slices["sizes"].items(), slices["rates"].values(), strict=True)
-    ]
-    facts = {
-        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
-        "days": about["days"] + (f"; hours and week days of {about['zone']}" if about["zone"] else ""),
-        "parts": f"{slices['note']}: {', '.join(parts)}; {slices['left_out']:,} run across the end",
-        "model": f"{options['model']}: {model.description}; classes weighed by {about['weighting'].replace('_', ' ')}",
-        "fitted on": "all sessions; measures are of models fitted without the last part, at their own thresholds",
-        "calibration": f"{options['calibrate']}, on predictions of models without each of {options['folds']} folds of "
-        "persons (cross-fitting)",
-        "threshold": "the probability with the best F1 of these predictions",
-        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
-        if options["samples"]
-        else "none",
-        "seed": str(options["seed"]),
-        "leak audit": "not run with this scorer: diptych intent audit FEATURES",
-    }
-    if session:
-        ended = "as the log gives them"
-        if session["by"] != "given":
-            ended = f"of a {session['by']}, ended by more than {session['gap_minutes']:g} minutes without an event"
-        facts["sessions"] = (
-            f"{ended}; {about['counts']['too_short']:,} of {about['counts']['sessions']:,} are too short"
-        )
-    if costs := TrainOptions(**options).costs:
-        facts["threshold by cost"] = (
-            f"the probability with the least cost of these predictions, {costs[0]:g} for acting on a session without a "
-            f"purchase, {costs[1]:g} for not acting on one with; of exact probabilities {costs[0] / sum(costs):.3f}"
-        )
-    if audit:
-        alarms = sum(one["alarm"] for one in audit["findings"])
-        facts["leak audit"] = (
-            f"{len(audit['findings'])} findings, {alarms} alarms ({', '.join(audit['checks'])})"
-        )
-    return facts
-
-
-def scorer_notes(about: Row) -> list[str]:
-    """Return what was left out, and alarms of the leak audit."""
-    notes = left_out_lines(about["not_trained"], "not trained")
-    notes += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
-    notes += [f"the column {name} is in it, although it knows the outcome" for name in about["kept_leaking"]]
-    alarms = [one for one in (about["audit"] or {}).get("findings", ()) if one["alarm"]]
-    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
-    return notes
-
-
-def model_card(about: Row, features: Sequence[Feature]) -> str:
-    """Return the card as Markdown."""
-    cells = about["cells"]
-    reliable = [
-        (cell["setting"], step_text(cell["step"]), f"{one['low']:.3f} to {one['high']:.3f}", number(one["n"]),
-         number(one["mean_score"], 4), number(one["share"], 4))
-        for cell in {cell["setting"]: cell for cell in cells}.values()
-        for one in (cell["holdout"] or {}).get("reliability", ())
-    ]  # fmt: skip
-    known = [(_plain(one.label), _known(one, about), _plain(one.description)) for one in features]
-    facts = [(name, _plain(value)) for name, value in scorer_facts(about).items()]
-    tables = [
-        Table.of("Of what it was made, and how", "", ("what", ""), facts),
-        Table.of("Features", "", ("feature", "known", "what it is"), known),
-        scorer_table(about),
-        Table.of("Of sessions with these probabilities so many bought, on the last part", "",
-                 ("setting", "step", "p", "sessions", "mean p", "bought"), reliable),
-    ]  # fmt: skip
-    notes = [f"{cell['setting']}, step {cell['step']}: {note}" for cell in cells for note in cell["notes"]]
-    from jinja2 import StrictUndefined, Template
-
-    template = Template(
-        Path(__file__).with_name("model_card.md.j2").read_text("utf-8"), undefined=StrictUndefined
-    )
-    text: str = template.render(
+    options = TrainOptions(**about["options"])
+    source = Path(__file__).with_name("model_card.md.j2").read_text("utf-8")
+    environment = Environment(undefined=StrictUndefined, finalize=plain, trim_blocks=True, lstrip_blocks=True)
+    text: str = environment.from_string(source).render(
         about=about,
-        title=_plain(about["name"]),
-        tables=[one.markdown().rstrip() for one in tables if one.rows],
-        notes=[_plain(one) for one in (*scorer_notes(about), *notes)],
+        costs=options.costs,
+        options=options,
+        model=MODELS.get(options.model),
+        measured=Markup(scorer_table(about).markdown()),
         least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
         buffer=BUFFER,
-        unit=f"{cells[-1]['setting']}-{step_text(cells[-1]['step'])}",
+        step_text=step_text,
     )
     return text
-
-
-def _known(feature: Feature, about: Row) -> str:
-    """Return when a feature is known."""
-    if about["kind"] == "whole":
-        return "at its start" if feature.name in _AT_START.get(about["name"], ()) else "when it is over"
-    if feature.dynamic:
-        return "with every page"
-    return "once the visitor is known" if feature.group == "history" else "at its start"
-
-
-def _plain(text: str) -> str:
-    """Return a text from elsewhere, harmless in Markdown."""
-    return " ".join(str(text).split()).translate(_PLAIN)

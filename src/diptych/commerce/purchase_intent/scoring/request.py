@@ -18,128 +18,108 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from reprlib import Repr
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
     StringConstraints,
-    ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
 from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
 from diptych.core.errors import DataError
+from diptych.core.options import Options
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring.scorer import Score
 
-T = TypeVar("T", bound=BaseModel)
 Columns = dict[str, float | str]
 
 DAY_US = 86_400 * SECOND
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_SECOND = 253_402_300_800  # the year 10000: milliseconds given for seconds are far beyond
 _ACTION = {word: action for action, words in ACTION_WORDS.items() for word in words}
+_SEVERAL = "there are events of several visitors: the first one known counts"
 _DEVICE = {word: device for device, words in DEVICE_WORDS.items() for word in words}
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
-def shown(value: Any) -> str:
-    """Return its ``repr``, shortened, whatever was sent."""
-    try:
-        return _SHORT.repr(value)
-    except ValueError:  # a number of more digits than Python prints
-        return f"a long {type(value).__name__}"
+def _microseconds(moment: datetime) -> int:
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    found = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if found < 0:
+        raise ValueError("before the year 1970")
+    return found
 
 
-def _time(given: Any) -> int:
-    """Return microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
-    microseconds = -1
-    if isinstance(given, str):
-        try:
-            moment = datetime.fromisoformat(given)
-        except ValueError:
-            raise ValueError("no ISO time") from None
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
-    elif isinstance(given, bool) or not isinstance(given, int | float):
-        raise ValueError("neither an ISO time nor seconds")
-    elif 0 <= given < _LAST_SECOND:
-        microseconds = round(given * SECOND)
-    if not 0 <= microseconds < _LAST_SECOND * SECOND:
-        raise ValueError("outside the years 1970 to 9999")
-    return microseconds
-
-
-def _no_bool(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError("true and false are no numbers")
-    return given
-
-
-def _action(given: str) -> str:
-    if given not in _ACTION:
-        raise ValueError("no known action")
-    return _ACTION[given]
+def _action(word: str) -> str:
+    if word not in _ACTION:
+        raise ValueError(f"no known action, which are {', '.join(ACTIONS)}")
+    return _ACTION[word]
 
 
 _T = "an ISO time (of UTC, where it names no zone), or seconds since 1970-01-01 UTC, not milliseconds"
-Time = Annotated[int, BeforeValidator(_time)]
+_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}]}
+if TYPE_CHECKING:
+    Time = int  # microseconds since 1970
+else:
+    Time = Annotated[datetime, AfterValidator(_microseconds), WithJsonSchema(_SCHEMA)]
 Lower = Annotated[str, StringConstraints(to_lower=True)]
-Device = Annotated[Lower, AfterValidator(lambda given: _DEVICE.get(given, given))]  # a desktop is a pc
-Visitor = Annotated[str, AfterValidator(lambda given: None if given in MISSING_WORDS else given)]
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=10**9)]
-Days = Annotated[float, BeforeValidator(_no_bool), Field(gt=-1e9, lt=1e9)]
-_GIVEN = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, str_strip_whitespace=True)
+Action = Annotated[Lower, AfterValidator(_action)]
+Device = Annotated[Lower, AfterValidator(lambda word: _DEVICE.get(word, word))]  # a desktop is a pc
+Visitor = Annotated[str, AfterValidator(lambda name: None if name in MISSING_WORDS else name)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class Event(BaseModel):
+class _Given(Options):
+    model_config = ConfigDict(
+        coerce_numbers_to_str=True, str_strip_whitespace=True, val_temporal_unit="seconds"
+    )
+
+
+class Event(_Given):
     """One event; what else is in it is passed over, as it plays no part."""
 
-    model_config = _GIVEN | ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore")
     t: Time = Field(description=f"when: {_T}")
-    action: Annotated[Lower, AfterValidator(_action)] | None = Field(
-        None, description=f"one of {', '.join(ACTIONS)}; page, when nothing is given"
-    )
-    page_type: str | None = Field(None, description="a text, in the words of the scorer's log")
-    device: Device | None = Field(None, description="a device type, as text")
-    channel: Lower | None = Field(None, description="a text: how the visitor came")
-    visitor_id: Visitor | None = Field(None, description="a text or a number: the customer, where known")
-    is_purchase: StrictBool | None = Field(None, description="true or false; an action purchase always is")
+    action: Action | None = Field(None, description=f"one of {', '.join(ACTIONS)}; page, when not given")
+    page_type: str | None = Field(None, description="in the words of the scorer's log")
+    device: Device | None = Field(None, description="a device type")
+    channel: Lower | None = Field(None, description="how the visitor came")
+    visitor_id: Visitor | None = Field(None, description="the customer, where known")
+    is_purchase: StrictBool | None = Field(None, description="an action purchase always is")
 
 
-class History(BaseModel):
+class ClientEvent(Event):
+    """An event of a stream of many clients."""
+
+    client_id: str = Field(description="whose session it belongs to")
+
+
+class History(_Given):
     """A visitor's history; what it does not say is missing, of a new visitor ``{"sessions": 0}`` says everything."""
 
-    model_config = _GIVEN
-    sessions: Count | None = Field(None, description="a whole number: the visitor's sessions before this one")
-    devices: list[Device] | None = Field(None, description="a list: device type of each, earliest first")
-    orders: Count | None = Field(None, description="a whole number: of them those with a purchase, until now")
+    sessions: Count | None = Field(None, description="the visitor's sessions before this one")
+    devices: list[Device] | None = Field(None, description="device type of each, earliest first")
+    orders: Count | None = Field(None, description="sessions of them with a purchase, until now")
     last_purchase: Time | None = Field(None, description=f"when something was bought last: {_T}")
-    days_since_purchase: Days | None = Field(None, description="the same in days before this session's start")
+    days_since_purchase: float | None = Field(
+        None, ge=0, lt=1e9, description="the same in days before this session's start"
+    )
     since: Time | None = Field(None, description=f"since when sessions were recorded: {_T}")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         bought = (self.last_purchase, self.days_since_purchase)
         if None not in bought:
-            raise DataError("the history has last_purchase and days_since_purchase", "give one of them")
+            raise ValueError("it has last_purchase and days_since_purchase: give one of them")
         if self.orders == 0 and bought != (None, None):
-            fix = "orders counts what was bought before"
-            raise DataError("the history has no orders, and a purchase", fix)
+            raise ValueError("it has no orders, and a purchase: orders counts what was bought before")
         if self.devices is not None and self.sessions not in (None, len(self.devices)):
-            wrong = f"the history has {len(self.devices)} devices of {self.sessions} sessions"
-            raise DataError(
-                wrong, "one for every earlier session; leave devices out where they are not known"
-            )
+            several = f"{len(self.devices)} devices of {self.sessions} sessions"
+            raise ValueError(f"it has {several}: give one for every earlier session, or none")
         return self
 
     def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
@@ -147,9 +127,9 @@ class History(BaseModel):
         days, earlier, orders, sessions = self.days_since_purchase, self.devices, self.orders, self.sessions
         if self.last_purchase is not None:
             days = (start_us - self.last_purchase) / DAY_US
-        if days is not None and days < 0:
-            wrong = f"the history's last purchase is {-days:g} days after this session's start"
-            raise DataError(wrong, "only what was bought before the session is history")
+            if days < 0:
+                wrong = f"the history's last purchase is {-days:g} days after this session's start"
+                raise DataError(wrong, "only what was bought before the session is history")
         if sessions is None and earlier is not None:
             sessions = len(earlier)
         if sessions == 0:
@@ -158,55 +138,27 @@ class History(BaseModel):
         numbers = {"sessions": sessions, "orders": orders, "days_since_purchase": days}
         numbers["history_days"] = None if since is None else (start_us - since) / DAY_US
         columns: Columns = dict.fromkeys(HISTORY_COLUMNS, math.nan) | dict.fromkeys(EARLIER_DEVICES, NOTHING)
-        columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         if earlier is not None:
             names = [one or UNKNOWN for one in earlier]
-            columns["devices"] = float(len({*names, device}))
-            columns["switches"] = float(sum(one != other for one, other in pairwise(names)))
-            columns["pairs"] = float(max(0, len(names) - 1))
+            numbers |= {"devices": len({*names, device}), "pairs": max(0, len(names) - 1)}
+            numbers["switches"] = sum(one != other for one, other in pairwise(names))
             columns |= dict(zip(EARLIER_DEVICES, reversed(names), strict=False))
+        columns |= {name: float(value) for name, value in numbers.items() if value is not None}
         given = {"sessions": sessions, "devices": earlier, "orders": orders}
         missing = [name for name, value in given.items() if value is None]
         return columns, missing + ["last_purchase"] * (days is None and bool(orders))
 
 
-class Session(BaseModel):
+class Session(_Given):
     """A session so far, or what is known of one that is about to run."""
 
-    model_config = _GIVEN
     start: Time | None = Field(None, description=f"the arrival, where it is before the first event: {_T}")
-    device: Device | None = Field(None, description="a text: device type of events that name none")
-    channel: Lower | None = Field(None, description="a text: channel of events that name none")
-    visitor_id: Visitor | None = Field(None, description="a text or a number: a customer known on arrival")
+    device: Device | None = Field(None, description="device type of events that name none")
+    channel: Lower | None = Field(None, description="channel of events that name none")
+    visitor_id: Visitor | None = Field(None, description="a customer known on arrival")
     history: History | None = Field(None, description='the visitor\'s earlier sessions, e.g. {"orders": 3}')
-    events: list[Event] = Field([], description='a list of what the visitor did, e.g. [{"t": 0}]')
+    events: list[Event] = Field([], description='what the visitor did, e.g. [{"t": 0}]')
     id: Any = Field(None, description="anything; it comes back with the score")
-
-
-def read(model: type[T], given: Any, where: str) -> T:
-    """Return the checked object; the first fault is a refusal that names it and says what to do."""
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-    keys, value, kind = [*fault["loc"]], fault["input"], model
-    inner: dict[Any, Any] = {"events": Event, "history": History}
-    if (
-        model is Session
-        and keys[:1]
-        and (len(keys) > 1 or fault["type"] == "model_type")
-        and keys[0] in inner
-    ):
-        kind, name = inner[keys[0]], keys.pop(0)
-        where = f"event {int(keys.pop(0)) + 1}" if name == "events" else "the history"
-    known = kind.model_fields
-    if not keys:
-        raise DataError(f"{where} is {type(value).__name__}, not an object", f"keys: {', '.join(known)}")
-    if fault["type"] == "extra_forbidden":
-        raise DataError(f"{where} has no key {shown(keys[0])}", f"known: {', '.join(known)}")
-    wrong = f"{shown(value)}: {fault['msg'].removeprefix('Value error, ')}"
-    has = f"no {keys[0]}" if fault["type"] == "missing" else f"{keys[0]} {wrong}"
-    raise DataError(f"{where} has {has}", known[str(keys[0])].description or "")
 
 
 @dataclass
@@ -234,50 +186,29 @@ class SessionSoFar:
 class SessionStream:
     """A session that runs: events come in the order of their times, and after each page there is a score.
 
-    It holds as much after a million events as after ten. Events of ``given`` are sorted, and it is noted.
-
-    Args:
-        score: of what is known of the session and its visitor.
-        gap_us: idle microseconds after which a session has ended, strictly more; None: never.
-        pages: how many first pages are looked at.
-        given: as :class:`Session`.
+    It holds as much after a million events as after ten. It begins with ``given``, as :class:`Session`, and ends after
+    more than ``gap_us`` idle microseconds, None for never; ``pages`` first pages are looked at.
     """
 
-    def __init__(
-        self,
-        score: Callable[[SessionSoFar, History | None], Score],
-        gap_us: int | None,
-        pages: int,
-        given: Any,
-    ) -> None:
+    def __init__(self, score: Callable[..., Score], gap_us: int | None, pages: int, given: Any) -> None:
         self._score, self._gap_us, self._pages = score, gap_us, pages
-        self._known = known = read(Session, given, "a session so far")
+        self._known = known = Session.read(given, "a session so far", DataError)
         self.so_far: SessionSoFar | None = None  # the session that runs now
-        self.last_us: int | None = None  # time of the last event
-        events = list(enumerate(known.events, 1))
-        in_order = sorted(events, key=lambda one: (one[1].t, one[0]))
+        self._last_us = 0  # time of the last event
+        self._number = len(known.events)
+        events = sorted(known.events, key=lambda one: one.t)
         if known.start is not None:  # event 0: no page is open yet
-            first = in_order[0] if in_order else (0, Event.model_construct(t=known.start))
-            if first[1].t < known.start:
-                wrong = f"event {first[0]} is earlier than the start"
-                raise DataError(wrong, "the start is the time of the arrival")
-            words: dict[str, Any] = {
-                "device": known.device or first[1].device,
-                "channel": known.channel or first[1].channel,
-            }
-            self._take(0, Event.model_construct(t=known.start, action="other", **words))
-        for number, event in in_order:
+            first = events[0] if events else known
+            device, channel = known.device or first.device, known.channel or first.channel
+            arrival = Event.model_construct(t=known.start, action="other", device=device, channel=channel)
+            self._take(0, arrival)
+        for number, event in enumerate(events, 1):
             self._take(number, event)
-        self._number = len(events)
-        if self.so_far is not None and in_order != events:
-            moved = next(one[0] for one, other in zip(events, in_order, strict=True) if one is not other)
-            note = f"events are not in the order of their times, first event {moved}: they were sorted"
-            self.so_far.notes.insert(0, note)
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
         """Take one more event; return the score when it opened a page."""
         self._number += 1
-        opened = self._take(self._number, read(Event, event, f"event {self._number}"))
+        opened = self._take(self._number, Event.read(event, f"event {self._number}", DataError))
         return self.score() if opened else None
 
     def score(self) -> Score:
@@ -289,25 +220,24 @@ class SessionStream:
 
     def _take(self, number: int, event: Event) -> bool:
         """Take an event; return whether it opened a page."""
-        idle = 0 if self.last_us is None else event.t - self.last_us
-        if idle < 0:
-            earlier = f"event {number} is {-idle / SECOND:g} s earlier than the one before"
-            raise DataError(earlier, "events are taken in the order of their times")
         session, known = self.so_far, self._known
+        idle = 0 if session is None else event.t - self._last_us
+        if idle < 0:
+            earlier = f"event {number} is {-idle / SECOND:g} s earlier than the start or the event before"
+            raise DataError(earlier, "events are taken in the order of their times")
         if session is None or (self._gap_us is not None and idle > self._gap_us):
             device, channel = event.device or known.device, event.channel or known.channel
             self.so_far = SessionSoFar(event.t, device or UNKNOWN, channel or UNKNOWN)
             if session is not None:
                 after = f"event {number} follows {idle / SECOND / 60:.0f} minutes after the one before"
                 self.so_far.notes.append(f"{after}: it begins a new session, and only that one counts")
-            session, self._several_visitors = self.so_far, False
-        self.last_us = event.t
+            session = self.so_far
+        self._last_us = event.t
         visitor = event.visitor_id or known.visitor_id
         if visitor is not None and session.visitor_id is None:
             session.visitor_id, session.pages_before_identified = visitor, session.n_pages
-        elif visitor not in (None, session.visitor_id) and not self._several_visitors:
-            self._several_visitors = True
-            session.notes.append(f"event {number} is of another visitor: the first one known counts")
+        elif visitor not in (None, session.visitor_id) and _SEVERAL not in session.notes:
+            session.notes.append(_SEVERAL)
         if session.bought_at is None and (event.is_purchase or event.action == "purchase"):
             session.bought_at = number
         if event.action not in (None, "page"):

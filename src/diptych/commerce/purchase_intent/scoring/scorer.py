@@ -1,4 +1,4 @@
-"""Scorer: a folder of models, and the one object that a shop asks.
+"""Scorer: a folder of models, and the one object that a shop queries.
 
 ::
 
@@ -13,77 +13,57 @@ A session that runs just now and a million sessions of a table go through the sa
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import lru_cache, partial
 from pathlib import Path
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, pages_text, step_text
-from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures
-from diptych.commerce.purchase_intent.features.view import (
-    COLUMNS,
-    HISTORY_COLUMNS,
-    SessionsView,
-    empty_column,
-    encode_pages,
-    text_array,
-)
+from diptych.commerce.purchase_intent.evaluation.shown import pages_text, step_text
+from diptych.commerce.purchase_intent.features import view as views
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
+from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
-from diptych.commerce.purchase_intent.scoring.request import (
-    Columns,
-    History,
-    SessionSoFar,
-    SessionStream,
-    shown,
-)
+from diptych.commerce.purchase_intent.scoring import request
+from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.options import Options
+from diptych.core.reading import parse_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
-_MOST_SHOWN = 5
 _MOST_RUNNING = 50_000
-_MOST_FACTOR = 1000.0
-_AROUND = (("start_hour",), ("start_dow",))  # their middle means nothing
 _LONGEST = 60  # characters of a value that are shown
-_WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Reason(BaseModel):
+class Reason(Options):
     """The effect of one feature on the odds of a purchase in this session."""
 
-    model_config = ConfigDict(frozen=True)
     feature: str = Field(description="its name")
     label: str = Field(description="as people call it")
     value: str = Field(description="in this session, as text")
     typical: str = Field(description="its middle or most frequent value among training sessions, as text")
-    effect: float = Field(
-        description="log-odds less their mean with the feature's values of training sessions"
-    )
+    effect: float = Field(description="log-odds less their mean with the values of training sessions")
     text: str = Field(description="all of it in a sentence")
 
-    def __str__(self) -> str:
-        return self.text
 
-
-class Score(BaseModel):
+class Score(Options):
     """The probability that a session ends in a purchase, as far as it is known."""
 
-    model_config = ConfigDict(frozen=True)
     p: float = Field(description="calibrated; 1 of a session in which something was bought already")
     step: int = Field(description="how many pages it rests on, -1 of a whole session")
     setting: str = Field(description="anonymous, identified or all")
@@ -92,30 +72,25 @@ class Score(BaseModel):
     threshold: float = Field(description="the probability with the best F1")
     likely: bool = Field(description="whether p is at least the threshold")
     cost_threshold: float | None = Field(
-        None, description="from which on acting costs least, where costs are known"
+        description="from which on acting costs least, where costs are known"
     )
-    worth_acting: bool | None = Field(None, description="whether p is at least the threshold by cost")
+    worth_acting: bool | None = Field(description="whether p is at least the threshold by cost")
     reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
     notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
     bought: bool = Field(False, description="whether something was bought already")
 
     def line(self) -> str:
         """Return one line."""
-        when = "of the whole session" if self.step < 0 else pages_text(self.step)
-        p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
-        worth = "" if self.worth_acting else "not "
-        cost = (
-            f"; by cost {worth}worth acting (from {self.cost_threshold:.3f} on)"
-            if self.cost_threshold
-            else ""
-        )
-        return (
-            f"p {p} {when}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
-            f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}{cost}"
-        )
+        p, cost = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}", ""
+        if self.cost_threshold:
+            worth = "worth" if self.worth_acting else "not worth"
+            cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)"
+        lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
+        side = f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}"
+        return f"p {p} {pages_text(self.step)}, {self.setting}: {lift}, {side}{cost}"
 
 
-class Refusal(BaseModel):
+class Refusal(Options):
     """The answer to a document that cannot be scored."""
 
     error: str = Field(description="what is wrong")
@@ -124,15 +99,10 @@ class Refusal(BaseModel):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map log-odds or decisions of a model to probabilities.
+    """Map log-odds or decisions of a model to probabilities."""
 
-    Attributes:
-        platt: the sigmoid; it also is the scale on which features have effects, whatever gives the probability.
-        steps: (x, probability) between which probabilities are interpolated; None: the sigmoid gives them.
-    """
-
-    platt: Platt
-    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    platt: Platt  # also the scale on which features have effects, whatever gives the probability
+    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (x, p) to interpolate instead
 
     def probabilities(self, x: np.ndarray) -> np.ndarray:
         """Return (n,) in (0, 1)."""
@@ -140,7 +110,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
+class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
     """Score the sessions of one setting at one step."""
 
     setting: str  # anonymous, identified or all
@@ -155,14 +125,12 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
     typical: dict[str, str]  # feature → its typical value in words
     about: dict[str, Any]  # sessions, purchases, notes, and what was measured without the last part
 
-    def write_files(self, folder: Path) -> None:
-        """Write the classifier."""
-        self.model.save(folder / "model")
-
-    @classmethod
-    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the classifier."""
-        return {"model": FittedModel.open(folder / "model")}
+    @property
+    def cell(self) -> dict[str, Any]:
+        """What a scorer and tables of measures have of it."""
+        names = ("setting", "step", "threshold", "cost_threshold", "base_rate")
+        columns = {"weighting": self.model.weighting, "columns": self.features.names}
+        return {name: getattr(self, name) for name in names} | columns | self.about
 
     def log_odds(self, matrix: np.ndarray) -> np.ndarray:
         """Return (n,) of feature values, before calibration."""
@@ -175,98 +143,62 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, files=["model"]):
     def answer(self, p: float, **more: Any) -> Score:
         """Return a score of this model."""
         least = self.cost_threshold
-        numbers = {"base_rate": self.base_rate, "lift": p / self.base_rate, "threshold": self.threshold}
-        costs = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
-        where = {"step": self.step, "setting": self.setting, "likely": p >= self.threshold}
-        return Score(p=p, **where, **numbers, **costs, **more)
+        numbers = {name: getattr(self, name) for name in ("setting", "step", "base_rate", "threshold")}
+        acting = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
+        return Score(p=p, lift=p / self.base_rate, likely=p >= self.threshold, **numbers, **acting, **more)
 
     def score(self, view: SessionsView, reasons: int, notes: Sequence[str] = ()) -> Score:
         """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
-        foremost = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))
-        why = tuple(self._reason(name, view, row, found[name]) for name in foremost[:reasons])
-        p = float(self.calibration.probabilities(x[:1])[0])
-        return self.answer(p, reasons=why, notes=tuple(notes))
+        foremost = sorted(found, key=lambda name: -abs(found[name]))[:reasons]
+        why = tuple(self._reason(name, row, found[name]) for name in foremost if found[name])
+        return self.answer(float(self.calibration.probabilities(x[:1])[0]), reasons=why, notes=tuple(notes))
 
     def effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Return log-odds, the session's first, and feature → effect in calibrated log-odds, of one call of the model.
 
-        A feature's columns are replaced by those of background sessions, everything else stays: f(x) less the mean of
-        f(x with these columns of b). Of a linear model this is coefficient × (value − mean), times the calibration's
-        slope; of others what this feature changes with all others as they are. An account of the model, not of causes.
-
-        Args:
-            row: (columns,) feature values.
+        A feature's columns of the (columns,) row are replaced by those of background sessions, everything else stays:
+        f(x) less the mean of f(x with these columns of b). Of a linear model this is coefficient × (value − mean),
+        times the calibration's slope. An account of the model, not of causes.
         """
-        owners, variants, differing = np.array(self.features.owners), [row[None]], []
-        for name in dict.fromkeys(self.features.owners):
-            mine = np.flatnonzero(owners == name)
-            others = self.background[:, mine]
-            if not np.array_equal(others, np.broadcast_to(row[mine], others.shape), equal_nan=True):
-                changed = np.tile(row, (len(others), 1))
-                changed[:, mine] = others
-                variants.append(changed)
-                differing.append(name)
-        x = self.log_odds(np.concatenate(variants))
-        odds = self.calibration.platt.slope * x + self.calibration.platt.intercept
-        means = odds[1:].reshape(len(differing), -1).mean(axis=1) if differing else ()
-        effects = {name: float(odds[0] - mean) for name, mean in zip(differing, means, strict=True)}
-        return x, dict.fromkeys(self.features.owners, 0.0) | effects
+        owners, same = np.array(self.features.owners), (self.background == row).all(axis=0)
+        names = list(dict.fromkeys(owners[~same].tolist()))
+        variants = [np.where(owners == name, self.background, row) for name in names]
+        x = self.log_odds(np.concatenate([row[None], *variants]))
+        apart = x[0] - x[1:].reshape(len(names), len(self.background))
+        effects = (self.calibration.platt.slope * apart.mean(axis=1)).tolist()
+        return x, dict.fromkeys(self.features.owners, 0.0) | dict(zip(names, effects, strict=True))
 
-    def _reason(self, name: str, view: SessionsView, row: np.ndarray, effect: float) -> Reason:
-        feature = next(one for one in self.features.features if one.name == name)
-        columns = row[np.array(self.features.owners) == name]
-        value, typical = in_words(feature, view, columns[None]), self.typical[name]
-        factor = math.exp(min(abs(effect), 2 * math.log(_MOST_FACTOR)))
-        times = f"more than {_MOST_FACTOR:.0f}×" if factor > _MOST_FACTOR else f"{factor:.3g}×"
+    def _reason(self, name: str, row: np.ndarray, effect: float) -> Reason:
+        label = next(one.label for one in self.features.features if one.name == name)
+        mine, typical = np.array(self.features.owners) == name, self.typical[name]
+        value = in_words(np.array(self.features.names)[mine], row[None, mine])
         usual = "as is typical" if value == typical else f"typically {typical}"
-        text = f"{feature.label}: {value}, {usual}; {'raises' if effect > 0 else 'lowers'} the odds {times}"
-        words = {"label": feature.label, "value": value, "typical": typical, "text": text}
-        return Reason(feature=name, effect=effect, **words)
+        factor = f"{'raises' if effect > 0 else 'lowers'} the odds {math.exp(min(abs(effect), 50.0)):.3g}×"
+        text = f"{label}: {value}, {usual}; {factor}"
+        return Reason(feature=name, label=label, value=value, typical=typical, effect=effect, text=text)
 
 
-def in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
-    """Return the middle of a number, the most frequent of anything else, as text; of one session its value.
+def in_words(names: Sequence[str], columns: np.ndarray) -> str:
+    """Return the middle of a number or the most frequent category, as text; of one session its own.
 
     Args:
-        columns: (n, columns) the feature's own of the matrix.
+        names: of a feature's columns.
+        columns: (n, columns).
     """
-    if columns.shape[1] != 1 and not feature.columns:
-        return ", ".join(f"{one:.4g}" for one in columns[0]) if len(columns) == 1 else "–"
-    raw = columns[:, 0] if columns.shape[1] == 1 else view.columns[feature.columns[0]]
-    if raw.dtype == object or feature.columns in _AROUND:
-        counts = Counter(raw.tolist())
-        value = min(counts, key=lambda one: (-counts[one], one))
-        if isinstance(value, str):
-            return value[:_LONGEST] + "…" * (len(value) > _LONGEST) or "none"
-        return _WEEK_DAYS[int(value)] if feature.columns == ("start_dow",) else f"{int(value)} h"
-    there = raw[~np.isnan(raw)]
-    return f"{np.median(there):.4g}" if 2 * len(there) > len(raw) else "none"  # as most have none
+    if "=" in names[0]:
+        shares = np.nan_to_num(columns).mean(axis=0)
+        return str(names[int(np.argmax(shares))]).partition("=")[2][:_LONGEST] if shares.any() else "another"
+    known = columns[~np.isnan(columns[:, 0]), 0]
+    if 2 * len(known) <= len(columns):  # as most have none
+        return "none"
+    is_around = names[0] == "start-hour"  # the middle of a clock means nothing
+    return f"{mode(sorted(known)) if is_around else np.median(known):.4g}"
 
 
-def view_of(
-    session: SessionSoFar, history: Columns | None, *, vocabulary: Sequence[str], pages: int, zone: str
-) -> SessionsView:
-    """Return (1,) the session with everything that is known of it."""
-    try:
-        local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError):
-        raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
-    known: Columns = {"channel": session.channel, "device": session.device}
-    known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday()), **(history or {})}
-    columns = {one.name: empty_column(one.kind, 1) for one in COLUMNS if one.name in HISTORY_COLUMNS}
-    for name, value in known.items():
-        columns[name] = text_array([value]) if isinstance(value, str) else np.array([value])
-    times = np.zeros((1, pages), dtype=np.int64)
-    opened = session.page_times[:pages]
-    times[0, : len(opened)] = opened
-    types = encode_pages([session.page_types], vocabulary, pages)
-    return SessionsView(columns, types, times, tuple(vocabulary))
-
-
-@dataclass(frozen=True, eq=False)
-class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
+@dataclass(frozen=True)
+class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
     about: dict[str, Any]  # of what it was made and how, its models, what was measured
@@ -284,45 +216,29 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
 
     def model(self, setting: str, step: int) -> StepModel:
         """Return one model with all that belongs to it; read once."""
-        if (setting, step) not in self.places:
-            wrong = f"the scorer has no model of the setting {setting} at step {step}"
-            raise UsageError(wrong, "its model card lists those that it has, and why")
-        if (setting, step) not in self._models:
-            self._models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
-        return self._models[setting, step]
-
-    @cached_property
-    def _models(self) -> dict[tuple[str, int], StepModel]:
-        return {}
+        models: dict[tuple[str, int], StepModel] = vars(self).setdefault("_models", {})
+        if (setting, step) not in models:
+            models[setting, step] = StepModel.open(self.folder / "units" / unit_key(setting, step))
+        return models[setting, step]
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
         """Score one session as far as it has come."""
-        return self._stream(session, reasons).score()
+        return self.stream(session, reasons=reasons).score()
 
-    def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
-        """Return a session that is about to run, to be given event by event."""
-        return self._stream(known, reasons)
-
-    def _stream(self, known: Any, reasons: int) -> SessionStream:
+    def stream(self, known: Mapping[str, Any] | None = None, *, reasons: int = 5) -> SessionStream:
+        """Return a session that is about to run, to be given event by event; ``known`` as of :class:`Session`."""
         if self.is_whole:
-            raise UsageError(
-                "this scorer is of whole sessions, whose columns are known when they are over",
-                "score a table like the one it was trained on; for sessions that still run train on a log's features",
-            )
+            wrong = "this scorer is of whole sessions, whose columns are known when they are over"
+            fix = "score a table like the one it was trained on; for sessions that still run train on a log's features"
+            raise UsageError(wrong, fix)
         options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
         gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
+        known = {} if known is None else known
         return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
-        given: Any = None
-        try:
-            given = parsed(session)
-            found: BaseModel = self.score(given, reasons=reasons)
-        except (DataError, UsageError) as error:
-            found = Refusal(error=error.message, fix=error.fix or "")
-        known = {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
-        return known | found.model_dump(mode="json")
+        return _answer(session, "id", partial(self.score, reasons=reasons)) or {}
 
     def answers(
         self, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
@@ -332,93 +248,82 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
         In a ``stream`` a line is an event with a ``client_id``, and the answer is of the client's session, after every
         event that opens a page. The clients that were active last are held, 50,000 at most.
         """
-        self._stream({}, reasons)  # refuses lines for a scorer of tables
-        running: OrderedDict[str, SessionStream] = OrderedDict()
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            found = self._event(line, running, reasons) if stream else self.answer(line, reasons=reasons)
-            if found is not None:
-                yield {"line": number, **found}
+        self.stream()  # refuses lines for a scorer of tables
+        running = lru_cache(_MOST_RUNNING)(lambda client: self.stream(reasons=reasons))
 
-    def _event(
-        self, line: str, running: OrderedDict[str, SessionStream], reasons: int
-    ) -> dict[str, Any] | None:
-        """Return the answer to one event of a stream; None where it opens no page."""
-        known = {}
-        try:
-            given = parsed(line)
-            client = given.get("client_id") if isinstance(given, dict) else None
-            if not isinstance(client, str | int) or isinstance(client, bool):
-                wrong = f"an event has the client_id {shown(client)}"
-                raise DataError(wrong, "every event of a stream names its client")
-            known["client_id"] = client
-            key = str(client)
-            if key not in running and len(running) >= _MOST_RUNNING:
-                running.popitem(last=False)
-            running[key] = running.pop(key) if key in running else self.stream(reasons=reasons)
-            score = running[key].add(given)
-            return None if score is None else known | score.model_dump(mode="json")
-        except (DataError, UsageError) as error:
-            return known | Refusal(error=error.message, fix=error.fix or "").model_dump()
+        def of_client(event: Any) -> Score | None:
+            client = request.ClientEvent.read(event, "an event of a stream", DataError).client_id
+            return running(client).add(event)
+
+        key, score = ("client_id", of_client) if stream else ("id", partial(self.score, reasons=reasons))
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                found = _answer(line, key, score)
+                if found is not None:
+                    yield {"line": number, **found}
 
     def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
         setting, step, notes = self._place(session)
-        model, notes = self.model(setting, step), [*session.notes, *notes]
+        model = self.model(setting, step)
         if session.bought_at is not None:
             bought = f"something was bought with event {session.bought_at}: there is nothing left to predict"
             return model.answer(1.0, notes=(*notes, bought), bought=True)
-        history, more = self._history(session, setting, given)
-        vocabulary, zone = self.about["vocabulary"], self.about["zone"]
-        view = view_of(session, history, vocabulary=vocabulary, pages=step, zone=zone)
-        return model.score(view, reasons, [*notes, *more, *self._unknown_words(session, step)])
+        history = None
+        if setting == "identified":
+            since = None if given is None else self.about["since_us"]
+            history, missing = (given or History()).columns(session.start_us, session.device, since)
+            if missing:
+                notes.append(f"the history does not say: {', '.join(missing)}; taken as missing")
+        elif given is not None:
+            notes.append("the history is not looked at, as of an anonymous session")
+        columns = model.features.names
+        for name, word in (("device", session.device), ("channel", session.channel)):
+            if name in model.features.owners and f"{name}={word}" not in columns:
+                notes.append(
+                    f"the {name} {reprlib.repr(word)} was not seen in training: it counts as another"
+                )
+        if unseen := sorted(set(session.page_types[:step]) - set(self.about["vocabulary"])):
+            notes.append(f"page types not seen in training count as others: {reprlib.repr(unseen)}")
+        return model.score(self._view(session, history, step), reasons, notes)
 
     def _place(self, session: SessionSoFar) -> tuple[str, int, list[str]]:
-        """Return setting and step of the model for a session, and what has to be noted about the choice."""
-        notes, setting = [], "identified" if session.is_identified else "anonymous"
-        reached = {
-            of: step for of, step in sorted(self.places) if step <= session.n_pages
-        }  # the last of each
+        """Return setting and step of the model for a session, and the session's notes with those about the choice."""
+        notes, setting = list(session.notes), "identified" if session.is_identified else "anonymous"
+        reached = dict(one for one in sorted(self.places) if one[1] <= session.n_pages)  # the last of each
         if setting == "identified" and setting not in reached:
             setting = "anonymous"
             notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
         elif setting == "anonymous" and session.visitor_id is not None:
             notes.append("the visitor logged in after the last page: known from the next page on")
-        opened = f"{session.n_pages:,} page{'s' * (session.n_pages != 1)}"
+        opened = f"pages opened: {session.n_pages:,}"
         if setting not in reached:
-            wrong = f"the scorer has no model for {setting} sessions with {opened}"
+            wrong = f"the scorer has no model for {setting} sessions ({opened})"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        step, last = reached[setting], max(step for _, step in self.places)
-        if session.n_pages > step:
-            which = "the last" if step == last else "the nearest before"
-            looks = f"looks at the first {step}" if step else "looks at none of them"
-            verb = "is" if session.n_pages == 1 else "are"
-            notes.append(f"{opened} {verb} open: the model of step {step}, {which}, {looks}")
+        if session.n_pages > (step := reached[setting]):
+            notes.append(f"{opened}; the model of step {step} looks at the first {step}")
         return setting, step, notes
 
-    def _history(
-        self, session: SessionSoFar, setting: str, given: History | None
-    ) -> tuple[Columns | None, list[str]]:
-        """Return the history columns, None for an anonymous session, and what has to be noted about them."""
-        if setting != "identified":
-            why = "" if session.is_identified else "the visitor is not known yet: "
-            return None, [] if given is None else [f"{why}the history is not looked at"]
-        since = None if given is None else self.about["since_us"]
-        columns, missing = (given or History()).columns(session.start_us, session.device, since)
-        note = f"the history does not say: {', '.join(missing)}; taken as missing"
-        return columns, [note] * bool(missing)
-
-    def _unknown_words(self, session: SessionSoFar, pages: int) -> list[str]:
-        known = self.about["known"]
-        notes = [
-            f"the {name} {shown(value)} was not seen in training: it counts as another"
-            for name, value in (("device", session.device), ("channel", session.channel))
-            if known[name] is not None and value not in known[name]
-        ]
-        strange = sorted(set(session.page_types[:pages]) - set(self.about["vocabulary"]))[:_MOST_SHOWN]
-        if strange:
-            notes.append(f"page types not seen in training count as others: {', '.join(map(shown, strange))}")
-        return notes
+    def _view(self, session: SessionSoFar, history: request.Columns | None, pages: int) -> SessionsView:
+        """Return (1,) the session with everything that is known of it."""
+        zone, vocabulary = self.about["zone"], self.about["vocabulary"]
+        try:
+            local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
+        except (ZoneInfoNotFoundError, ValueError):
+            raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
+        known: request.Columns = {"channel": session.channel, "device": session.device, **(history or {})}
+        known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
+        columns = {
+            one.name: views.empty_column(one.kind, 1)
+            for one in views.COLUMNS
+            if one.name in views.HISTORY_COLUMNS
+        }
+        for name, value in known.items():
+            columns[name] = views.text_array([value]) if isinstance(value, str) else np.array([value])
+        times = np.zeros((1, pages), dtype=np.int64)
+        opened = session.page_times[:pages]
+        times[0, : len(opened)] = opened
+        types = views.encode_pages([session.page_types], vocabulary, pages)
+        return SessionsView(columns, types, times, tuple(vocabulary))
 
     def score_table(
         self,
@@ -439,23 +344,11 @@ class Scorer(Artifact, kind="scorer", version=3, recreate=_TRAIN):
                 found = [model.probabilities(features.at(block, step)) for block in blocks]
                 yield model, rows, np.concatenate([np.zeros(0), *found])
 
-    def lines(self) -> list[str]:
-        """Return what a reader of its numbers has to know."""
-        about, sizes = self.about, self.about["slices"]["sizes"]
-        lines = [
-            f"{one['setting']}, step {one['step']}: {note}" for one in about["cells"] for note in one["notes"]
-        ]
-        lines += left_out_lines(about["not_trained"], "not trained")
-        parts = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items())
-        left = f"{about['slices']['left_out']:,} run across the end and are in neither part"
-        lines.append(f"{about['slices']['note']}: {parts}; {left}")
-        return lines
-
     def describe(self) -> str:
         """Return one line."""
         n, about = len(self.places), self.about
         models = f"{about['options']['model']}, {n} model{'s' * (n != 1)}"
-        return f"{about['name']}: {models}, {about['days']}, fitted on {about['slices']['sizes']['all']:,} sessions"
+        return f"{about['name']}: {models}, {about['days']}, fitted on {about['parts']['all'][0]:,} sessions"
 
 
 def unit_key(setting: str, step: int) -> str:
@@ -463,9 +356,13 @@ def unit_key(setting: str, step: int) -> str:
     return f"{setting}-{step_text(step)}"
 
 
-def parsed(text: str | bytes) -> Any:
-    """Return what JSON holds."""
+def _answer(text: str | bytes, key: str, score: Callable[[Any], Score | None]) -> dict[str, Any] | None:
+    """Return the answer to one JSON object, with what it is known by; None where there is no score."""
+    known = {}
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", "one object per line") from None
+        given = parse_json(text, "the line", error=DataError, fix="one JSON object per line")
+        known = {key: given[key]} if isinstance(given, dict) and key in given else {}
+        found = score(given)
+        return None if found is None else known | found.model_dump(mode="json")
+    except (DataError, UsageError) as error:
+        return known | Refusal(error=error.message, fix=error.fix or "").model_dump()

@@ -1,7 +1,9 @@
 -- What a session's worlds are made of: its first event, all clients of its visitor, what they did until the moment.
 -- A session by visitor goes on as that visitor's; in others one who was not known may log in.
 COPY (
-  WITH first AS (
+  WITH event AS (FROM read_parquet([{events}], hive_partitioning = false)),
+  session AS (FROM read_parquet([{sessions}])),
+  first AS (
     SELECT points.*, event.*, session.visitor_id AS visitor FROM points
     JOIN session USING (session_id) JOIN event ON event.event_id = points.session_id),
   members AS (
@@ -28,7 +30,7 @@ COPY (
            WHEN new_visitor THEN 'another visitor' END AS visitor_id)
     FROM first JOIN ends USING (world) WHERE bought OR ends.action = 'page'),
   begin AS (
-    SELECT 0 AS world, * REPLACE (0 AS event_id, $since AS t_us, NULL AS visitor_id) FROM event LIMIT 1)
+    SELECT 0 AS world, * REPLACE (0 AS event_id, (SELECT min(start_us) FROM session) AS t_us, NULL AS visitor_id) FROM event LIMIT 1)
   SELECT * EXCLUDE (world) REPLACE (
     world || ':' || client_id AS client_id, world || ':' || visitor_id AS visitor_id,
     world || ':' || given_session AS given_session)
