@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.errors import choose_examples, confused_siblings, count_errors
+from diptych.commerce.category_to_image.results import choose_examples, confused_siblings, count_errors
 from diptych.commerce.taxonomy import CategoryTree
 
 # Two trees; "Bags" stands under both.
@@ -92,7 +92,6 @@ def test_siblings_by_hand() -> None:
         SHOES,
         MEN_BAGS,
     }  # two roots are of two trees, and no siblings
-    assert confused_siblings(TREE, truth, guess, 1) == [first]
     assert confused_siblings(TREE, truth, truth) == []
 
 
@@ -101,8 +100,7 @@ def test_examples_show_every_kind_and_never_nothing() -> None:
     found = np.array([TRAINERS, SHOES, MEN_BAGS, WOMEN, TRAINERS, -1])
     right = asked == found
     score = np.array([0.9, 0.2, 0.8, 0.95, 0.7, 0.0])
-    wrong = choose_examples(TREE, asked, found, right, score, 3, wrong=True)
+    chosen = choose_examples(TREE, asked, found, right, score)
     # one of each kind before a second sibling, another tree last of its turn
-    assert wrong.tolist() == [0, 1, 3]
-    assert choose_examples(TREE, asked, found, right, score, 9, wrong=True).tolist() == [0, 1, 3, 2]
-    assert choose_examples(TREE, asked, found, right, score, 9, wrong=False).tolist() == [4]
+    assert chosen[False].tolist() == [0, 1, 3, 2]
+    assert chosen[True].tolist() == [4]

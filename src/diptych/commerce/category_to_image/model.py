@@ -59,8 +59,8 @@ class ProjectionHead(nn.Module):
         super().__init__()
 
         def activation() -> list[nn.Module]:
-            norm, gelu = nn.LayerNorm(hidden), nn.GELU()
-            return [*((norm, gelu) if normalise == "before" else (gelu, norm)), nn.Dropout(dropout)]
+            both = nn.LayerNorm(hidden), nn.GELU()
+            return [*(both if normalise == "before" else both[::-1]), nn.Dropout(dropout)]
 
         self.first = nn.Linear(inputs, hidden)
         second, output = nn.Linear(hidden, hidden), nn.Linear(hidden, width)
