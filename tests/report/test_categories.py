@@ -20,7 +20,9 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.picking import Picks, pick
+from diptych.commerce.category_to_image.rankers import LEADERBOARD
 from diptych.commerce.category_to_image.results import (
+    error_chart,
     error_table,
     measure_tables,
     short_path,
@@ -63,6 +65,7 @@ def numbers() -> dict[str, Any]:
                     **dict.fromkeys(("mAP-hits@5", "mAP-hits@10"), value(share + 0.1)),
                 },
                 "products": {"R@1": value(share)},
+                "leaderboard": dict.fromkeys(LEADERBOARD, value(share)),
             }
             for name, share, sd in models
         ],
@@ -79,7 +82,7 @@ def numbers() -> dict[str, Any]:
 
 
 def test_tables_by_hand() -> None:
-    table, intervals = measure_tables("all", numbers())
+    table, intervals, leaderboard = measure_tables("all", numbers())
     bm25, clip_i, clip_ita, chance = table.rows
     assert [cell.text for cell in bm25] == ["BM25", *["20.0 ▼"] * 6, "20.0"]
     assert [cell.text for cell in clip_i] == ["CLIP-I", *["40.0 *"] * 7]
@@ -89,6 +92,7 @@ def test_tables_by_hand() -> None:
     assert "Holm over 4" in table.after
     assert "mAP-hits@10" not in table.columns
     assert (intervals.rows[0][-1].text, intervals.rows[0][-1].note) == ("30.0", "25.0–35.0")
+    assert leaderboard.columns == ("Model", *LEADERBOARD)
     [row] = error_table({"all": numbers()}, ["clip-i"]).rows
     assert [cell.text for cell in row] == ["CLIP-I", "2", "0.5", "0", "1", "0.5", "0", "0", "1", "0"]
     [line] = sibling_table("all", numbers(), "clip-i").rows
@@ -98,7 +102,9 @@ def test_tables_by_hand() -> None:
 
 
 def test_charts_share_out_all_errors(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    for chart in made[0].charts()[-2:]:
+    found = made[0]
+    for name in ("depths", "distances"):
+        chart = error_chart(found.numbers["settings"], found.baseline, name)
         assert all(sum(series.y) == pytest.approx(100) for series in chart.series)  # type: ignore[arg-type]
 
 

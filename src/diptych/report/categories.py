@@ -79,7 +79,7 @@ def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> P
             "intervals": "{samples:,} resamples of categories, seed {seed}".format(
                 **found.numbers["intervals"]
             ),
-            "fingerprint": found.protocol.key,
+            "fingerprint": found.numbers["key"],
             "made with": f"diptych {about['diptych']}",
         },
         notes=[

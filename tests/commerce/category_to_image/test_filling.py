@@ -15,14 +15,18 @@ from refusals import refused
 from scipy.special import log_softmax, softmax
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image import Filler, calibrate, candidate_nodes, reliability_of
 from diptych.commerce.category_to_image import filling as module
 from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     VERDICTS,
+    Filler,
     FillOptions,
+    calibrate,
+    candidate_nodes,
     expected_calibration_error,
     hierarchical_f1,
+    overlap_of,
+    reliability_of,
     write_filled,
 )
 from diptych.commerce.taxonomy import CategoryTree
@@ -78,13 +82,13 @@ def test_a_paths_probability_is_the_product_of_what_its_levels_say(weight: float
             assert logit == pytest.approx(expected)
 
 
-def test_of_twins_the_one_whose_ancestors_fit_is_suggested() -> None:
+def test_of_twins_the_one_whose_ancestors_fit_is_suggested(shop: Catalogue) -> None:
     """A > x and C > x score the same; A is like the product and C is not. A walk down would begin with B."""
     scores = np.array([[0.4, 0.9, 0.0, 0.0, 0.5, -0.4, 0.9]])
     filler = Filler(TREE, CANDIDATES, np.eye(7, dtype=np.float32), 0.2, 1.0, "siblings")
-    (block,) = filler.blocks(scores.astype(np.float32), np.array([0]))
-    assert block.path[0].tolist() == [A, AX, -1]
-    assert block.confidence[0, 0] >= block.confidence[0, 1] > 0
+    ((filled, _),) = filler.fill(scores.astype(np.float32), sorted_into(shop, TREE, [[]]))
+    assert [one["name"] for one in filled["levels"]] == ["A", "x"]
+    assert filled["levels"][0]["confidence"] >= filled["levels"][1]["confidence"] > 0
 
 
 def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +171,7 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
     catalogue = sorted_into(shop, TREE, places)
     filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
-    found, overlaps = zip(*filler.fill(rows, catalogue), strict=True)
+    found, owns = zip(*filler.fill(rows, catalogue), strict=True)
     assert [one["verdict"] for one in found] == [
         "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
     ]  # fmt: skip
@@ -179,7 +183,8 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
         ("A > x", pytest.approx(0.45), "gid://shop/2"),
         ("A > y > z", pytest.approx(0.4), "3"),
     ]
-    assert overlaps[:6] == (None, (1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3))
+    overlaps = [overlap_of(one["path"], own) for one, own in zip(found[1:6], owns[1:6], strict=True)]
+    assert overlaps == [(1, 1, 2), (1, 1, 1), (0, 1, 1), (1, 1, 2), (1, 1, 3)]
     assert (found[3]["own"], found[7]["path"], found[7]["code"]) == (["B"], [], None)
     lower = replace(filler, threshold=0.4)
     verdicts = [one["verdict"] for one, _ in lower.fill(rows, catalogue)]
@@ -187,7 +192,7 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     blank = list(filler.fill(rows, catalogue, np.arange(8) > 4))[:5]
     keys = ("verdict", "path", "levels", "alternatives")
     assert [[one[key] for key in keys] for one, _ in blank] == [["nothing known", [], [], []]] * 5
-    assert (blank[0][1], blank[1][1]) == (None, (0, 0, 2))
+    assert (blank[0][1], overlap_of(blank[1][0]["path"], blank[1][1])) == ([], (0, 0, 2))
     assert set(verdicts) <= set(VERDICTS)
 
 
@@ -233,7 +238,7 @@ OWN = {
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
 def test_what_is_written(tmp_path: Path, name: str) -> None:
-    written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
+    written = write_filled([(ODD, []), (OWN, [("X",)])], tmp_path / name, {"run": "r"}, ("agrees",))
     assert (written["products"], written["review"]) == (2, 1)
     tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
     for table in tables:
@@ -255,11 +260,11 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
 
 def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
     file = tmp_path / "filled.jsonl"
-    write_filled([(OWN, (1, 1, 1))], file, {})
+    write_filled([(OWN, [("X",)])], file, {})
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
 
     def broken() -> Iterator[Any]:
-        yield ODD, None
+        yield ODD, []
         raise NumericalError("no number")
 
     refused(NumericalError, "no number", write_filled, broken(), file, {})

@@ -13,11 +13,10 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         ".evaluation": "ModelsEvaluation evaluate_models",
-        ".features": "FeatureMaker TrainOptions learning_texts",
-        ".filling": "Filler calibrate candidate_nodes reliability_of",
+        ".features": "FeatureMaker TrainOptions",
         ".model": "CategoryProductModel category_product_loss",
         ".picking": "Picks pick",
-        ".rankers": "RANKERS Ranker measure_ranker",
+        ".rankers": "RANKERS measure_ranker",
         ".run": "CategoryRun",
         ".training": "TrainedModel train",
     },
@@ -28,17 +27,11 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models
     from diptych.commerce.category_to_image.features import FeatureMaker as FeatureMaker
     from diptych.commerce.category_to_image.features import TrainOptions as TrainOptions
-    from diptych.commerce.category_to_image.features import learning_texts as learning_texts
-    from diptych.commerce.category_to_image.filling import Filler as Filler
-    from diptych.commerce.category_to_image.filling import calibrate as calibrate
-    from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
-    from diptych.commerce.category_to_image.filling import reliability_of as reliability_of
     from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
     from diptych.commerce.category_to_image.model import category_product_loss as category_product_loss
     from diptych.commerce.category_to_image.picking import Picks as Picks
     from diptych.commerce.category_to_image.picking import pick as pick
     from diptych.commerce.category_to_image.rankers import RANKERS as RANKERS
-    from diptych.commerce.category_to_image.rankers import Ranker as Ranker
     from diptych.commerce.category_to_image.rankers import measure_ranker as measure_ranker
     from diptych.commerce.category_to_image.run import CategoryRun as CategoryRun
     from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts, judge
+from diptych.commerce.catalogue.catalogue import SETTINGS, Catalogue, CategoryText, category_texts, judge
 from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.catalogue.source import (
     VALIDATION,
@@ -21,7 +21,7 @@ from diptych.commerce.category_to_image.features import EncoderSpec, TrainOption
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick
 from diptych.commerce.category_to_image.rankers import RANKERS
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable
 from diptych.core.options import command_line, parameter, parse_values
 from diptych.core.table import Cell, Table
@@ -31,7 +31,7 @@ from diptych.metrics.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-SETTINGS = "diptych.commerce.catalogue:SETTINGS"
+_SETTINGS = "diptych.commerce.catalogue:SETTINGS"
 _STAND_INS = {
     "grid": "  the grid sees colours and edges only: better images with --image-encoder backbone:NAME or hf:NAME",
     "lsa": "  lsa knows the words of the training products only: better texts with --text-encoder sentence:NAME",
@@ -70,14 +70,21 @@ class TrainHeads(HeadOptions):
     setting: str = parameter(
         "all",
         "A product's category: all (one drawn in each epoch), most-specific or most-general.",
-        names=SETTINGS,
+        names=_SETTINGS,
     )
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
-        from diptych.commerce.category_to_image.evaluation import trained_options
+        from diptych.commerce.category_to_image.evaluation import TRAINED
 
-        base = trained_options(self.model, self.setting, self.published).model_dump()
+        for what, name, known in (
+            ("trained model", self.model, TRAINED),
+            ("setting", self.setting, SETTINGS),
+        ):
+            if name not in known:
+                raise UnknownNameError(what, name, known)
+        made = TrainOptions.published if self.published else TrainOptions
+        base = made(modalities=TRAINED[self.model], setting=self.setting).model_dump()
         resample = self.setting == "all" and not self.published
         return self.training(base | {"query": self.text, "seed": self.seed, "resample": resample}, "--seed")
 
@@ -99,22 +106,22 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     validation = None if validated is None else (validated, maker.products(validated))
     trained = train(learned, features, categories, chosen, out, validation=validation)
     run = CategoryRun.finish(out, trained, maker, catalogue, products.model_dump(mode="json"))
-    about, unreadable = trained.about, features.about["unreadable_pictures"]
+    about, described = trained.about, run.about["encoders"]
     sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
     lines: list[str | Table] = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
-    lines.append(f"splits: {sizes}")
-    if unreadable:
+    lines += [f"splits: {sizes}", encoders_line(described)]
+    kinds = [(described[side] or {}).get("kind") for side in ("image", "text")]
+    lines += [line for kind, line in _STAND_INS.items() if kind in kinds]
+    if unreadable := features.about["unreadable_pictures"]:
         lines.append(f"{unreadable:,} images to train on cannot be read: their products stand without")
-    described = run.about["encoders"]
-    lines.append(encoders_line(described))
-    kinds = [one["kind"] for side in ("image", "text") if (one := described[side])]
-    lines += [_STAND_INS[kind] for kind in kinds if kind in _STAND_INS]
     left, best, by = about["without_category"], about["best_epoch"], about["chosen_by"]
     skipped = f", {left:,} without a category left out" if left else ""
-    model = f"{chosen.model} of {chosen.setting} categories by {chosen.query}, {run.about['fingerprint']}, in {out}"
-    lines.append(f"{model}: trained on {about['products']:,} products{skipped}")
+    model = (
+        f"{chosen.model} of {chosen.setting} categories by {chosen.query}, {trained.fingerprint}, in {out}"
+    )
     last = about["metrics"][best - 1]
     taken = f"the best by {by} of validation products, {100 * last[by]:.2f} %" if by else "the last"
+    lines.append(f"{model}: trained on {about['products']:,} products{skipped}")
     lines.append(f"epoch {best} of {about['epochs']}, {taken}: loss {last['loss']:.4f}")
     if "test" in catalogue.split_sizes and ((part := catalogue.split("test")).place >= 0).any():
         judged = judge(part, chosen.setting, "label", chosen.seed)
@@ -160,7 +167,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
         [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all but mixed"
     )
     setting: list[str] = parameter(
-        [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
+        [], "all, most-general, most-specific. Repeatable.", names=_SETTINGS, default="all three"
     )
     seeds: int = parameter(3, "Trainings of each model.", ge=1)
     run: Path | None = parameter(None, "Measure a run on what it has not seen.")

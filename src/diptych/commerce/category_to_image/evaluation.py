@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue import SETTINGS, Catalogue, CategoryText, Relevance, judge
+from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.category_to_image.features import (
@@ -67,14 +67,6 @@ _MODELS = (*RANKERS, *TRAINED)  # the ten of the thesis; ``mixed`` is evaluated 
 _OWN = {"modalities", "setting", "seed", "query"}  # options of a training that are each unit's own
 
 
-def trained_options(model: str, setting: str, published: bool = False) -> TrainOptions:
-    """Return how a model of that name is trained on products' categories of a setting, before anything is set."""
-    for what, name, known in (("trained model", model, TRAINED), ("setting", setting, SETTINGS)):
-        if name not in known:
-            raise UnknownNameError(what, name, known)
-    return (TrainOptions.published if published else TrainOptions)(modalities=TRAINED[model], setting=setting)
-
-
 def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
     """Return why a model cannot be had of these products and encoders; empty where it can."""
     if model == "clip" and maker.image_texts is None:
@@ -109,10 +101,6 @@ class EvaluationProtocol(
     judged_seed: int  # of the draws that judge the test products
     given: str = ""  # the model that was trained before; nothing is fitted then
 
-    @property
-    def key(self) -> str:
-        return fingerprint(asdict(self))
-
     def line(self, seeds: Sequence[int]) -> str:
         way = "as the chapter says (compat published)" if self.published else "by our defaults"
         made = (
@@ -120,12 +108,10 @@ class EvaluationProtocol(
             if self.given
             else f"trained {way}, seeds {str(list(seeds))[1:-1]}"
         )
-        text = self.query.replace("unique", "name, or its path where names repeat")
-        return (
-            f"relevance by {self.relevance}; a category's text is its {text}; {made}; judged with seed "
-            f"{self.judged_seed}; P@k over k, mAP@k over min(k, relevant products), mAP-hits@k over those found "
-            "(compat), R-precision over relevant products; ties expected"
+        judged = (
+            f"relevance by {self.relevance}, drawn with seed {self.judged_seed}; query text: {self.query}"
         )
+        return f"{judged}; {made}; mAP@k over min(k, relevant), mAP-hits@k over hits (compat); ties expected"
 
 
 class Unit(NamedTuple):
@@ -160,8 +146,12 @@ class Work:
         """Train and measure one model."""
         spent, ranker, protocol, seen = time.process_time(), self._ranker(unit), self.protocol, self.seen
         judged = judge(self.test, unit.setting, protocol.relevance, protocol.judged_seed)
-        queries, features = judged.nodes, self.categories.part(judged.nodes)
-        about = {"dataset": self.test.name, "test": protocol.test, "query text": protocol.query}
+        features, q = self.categories.part(judged.nodes), len(judged.nodes)
+        about: dict[str, Any] = {
+            "dataset": self.test.name,
+            "test": protocol.test,
+            "query text": protocol.query,
+        }
         about |= {"encoders": protocol.encoders} | ({} if unit.seed is None else {"seed": unit.seed})
         about |= {"compat": "published training"} if protocol.published else {}
         scored = Scored.of(ranker, self.tested, features, judged)
@@ -169,22 +159,25 @@ class Work:
         (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
         place, category = first[:, 0], guess[:, 0]
         if seen is None and self.train is not None:
-            drawn = unit.options.drawn_epochs
-            seen = seen_nodes(self.train, unit.setting, unit.options.seed, epochs=drawn)
+            options = unit.options
+            seen = seen_nodes(self.train, unit.setting, options.seed, epochs=options.drawn_epochs)
         # Of products fewer measures are printed; a category is resampled by itself.
         products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
         per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
-        made = {"ranker": ranker.describe(), "fingerprint": ranker.fingerprint}
         return Cell(
-            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(queries), -1)),
-            nodes=queries,
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(q, -1)),
+            nodes=judged.nodes,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
-            right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(queries)), np.maximum(place, 0)),
-            guess=np.where(category < 0, -1, queries[category]),
-            seen=None if seen is None else seen[queries],
-            about={**made, "processor_seconds": round(time.process_time() - spent, 3)},
+            right=(place >= 0) & judged.truth.t2i.holds(np.arange(q), np.maximum(place, 0)),
+            guess=np.where(category < 0, -1, judged.nodes[category]),
+            seen=None if seen is None else seen[judged.nodes],
+            about={
+                "ranker": ranker.describe(),
+                "fingerprint": ranker.fingerprint,
+                "processor_seconds": round(time.process_time() - spent, 3),
+            },
         )
 
     def _ranker(self, unit: Unit) -> Ranker:
@@ -263,7 +256,7 @@ def evaluate_models(
 
     from diptych.commerce.category_to_image.training import pictured, trained_products
 
-    out, how, seeds = Path(out), bootstrap or Bootstrap(), list(dict.fromkeys(seeds))
+    out, how, base = Path(out), bootstrap or Bootstrap(), options or TrainOptions()
     check_replaceable(out, EvaluationProtocol.marker())
     if not seeds or (published and options is not None):
         problem = "published training has its own options" if seeds else "no seed is given"
@@ -278,10 +271,10 @@ def evaluate_models(
 
     def unit_of(setting: str, model: str, seed: int | None) -> Unit:
         modalities = TRAINED.get(model, MODALITIES)
-        base = TrainOptions.published(modalities, setting) if published else options or TrainOptions()
-        own = {"modalities": modalities, "setting": setting, "query": query}
+        begun = TrainOptions.published(modalities, setting) if published else base
+        own: dict[str, Any] = {"modalities": modalities, "setting": setting, "query": query}
         own["seed"] = seeds[0] if seed is None else seed
-        return Unit(setting, model, seed, base.model_copy(update=own))
+        return Unit(setting, model, seed, begun.model_copy(update=own))
 
     def model_fault(model: str) -> str:
         if train is None and model not in RANKERS:
@@ -296,10 +289,8 @@ def evaluate_models(
         except DataError as error:
             return error.message
 
-    if given is None:
-        names = _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault, left_out)
-    else:
-        names = [given[0].name]
+    names = [given[0].name] if given else []
+    names = names or _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault, left_out)
     learns = given is None and not set(names) <= set(RANKERS)
     chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault, left_out)
     protocol = EvaluationProtocol(
@@ -309,14 +300,12 @@ def evaluate_models(
         relevance=relevance,
         query=query,
         published=published,
-        options={}
-        if published or given
-        else (options or TrainOptions()).model_dump(mode="json", exclude=_OWN),
+        options={} if published or given else base.model_dump(mode="json", exclude=_OWN),
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    learned = {name: part for name, part in known.items() if learns and name != "test"}
-    features = {name: (part, maker.products(part)) for name, part in learned.items()}
+    learned = [name for name in known if learns and name != "test"]
+    features = {name: (known[name], maker.products(known[name])) for name in learned}
     tested, categories = maker.products(test), maker.categories(texts)
     work = Work(protocol, train, test, tested, categories, features, given and given[0], seen)
     units: dict[str, Unit] = {}
@@ -333,7 +322,7 @@ def evaluate_models(
     for key, unit in units.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
     uses = {"train": "products to train on", "validation": "to choose the epoch by", "test": "to find"}
-    counts = [f"{len(part):,} {uses[name]}" for name, part in {**learned, "test": test}.items()]
+    counts = [f"{len(known[name]):,} {use}" for name, use in uses.items() if name in {*features, "test"}]
     shown = {
         "diptych": __version__,
         "data": "; ".join([f"dataset {test.name} ({test.fingerprint})", *counts, test.tree.describe()]),
@@ -341,11 +330,11 @@ def evaluate_models(
         "left_out": left_out,
         "notes": list(dict.fromkeys(note for part in known.values() for note in part.notes)),
         **(about or {}),
-        "seeds": [] if given else seeds,
+        "seeds": [] if given else list(dict.fromkeys(seeds)),
         "units": {key: unit[:2] for key, unit in units.items()},
     }
     numbers = {
-        "key": protocol.key,
+        "key": fingerprint(asdict(protocol)),
         "line": "; ".join([shown["data"], shown["encoders"], protocol.line(shown["seeds"])]),
         "intervals": asdict(how),
         "about": shown,
@@ -372,7 +361,7 @@ class ModelsEvaluation:
         folder = Path(folder)
         protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
         numbers = read_json(file) if file.is_file() else {}
-        if numbers.get("key") != protocol.key:
+        if numbers.get("key") != fingerprint(asdict(protocol)):
             problem = (
                 f"{file} is of another evaluation" if numbers else f"{folder} is not finished: no {RESULTS}"
             )
@@ -414,9 +403,6 @@ class ModelsEvaluation:
 
     def tables(self) -> list[Table]:
         return [one for part in self.sections().values() for one in part if isinstance(one, Table)]
-
-    def charts(self) -> list[Chart]:
-        return [one for part in self.sections().values() for one in part if isinstance(one, Chart)]
 
     def line(self) -> str:
         return str(self.numbers["line"])

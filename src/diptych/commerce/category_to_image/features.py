@@ -135,9 +135,11 @@ class ProductFeatures:
         return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
     def part(self, rows: np.ndarray) -> ProductFeatures:
-        lists = {name: [getattr(self, name)[row] for row in rows.tolist()] for name in ("ids", "titles")}
-        arrays = {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
-        return replace(self, image=None if self.image is None else self.image[rows], **lists, **arrays)
+        parts: dict[str, Any] = {
+            name: [getattr(self, name)[row] for row in rows.tolist()] for name in ("ids", "titles")
+        }
+        parts |= {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
+        return replace(self, image=None if self.image is None else self.image[rows], **parts)
 
 
 @dataclass(frozen=True, eq=False)

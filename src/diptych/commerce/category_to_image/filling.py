@@ -8,14 +8,14 @@ On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, get_args
+from typing import TYPE_CHECKING, Any, Literal, TextIO, get_args
 
 import numpy as np
 from pydantic import field_validator
@@ -70,57 +70,29 @@ def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.n
     return np.flatnonzero(can)
 
 
-class OwnPaths(NamedTuple):
-    """Suggested paths against products' own."""
-
-    overlap: np.ndarray  # (b, 3) int64 sizes |P ∩ T|, |P| and |T|, see hierarchical_f1; -1 without a category
-    right: np.ndarray  # (b, deepest) booleans: a level's category is on a path of the product's own
-    whole: np.ndarray  # (b,) booleans: the path ends in a category of the product's own
-    depth: np.ndarray  # (b,) int64 levels of the longest own path
+Names = Sequence[str]
+Overlap = tuple[int, int, int]
 
 
-def compare_paths(tree: CategoryTree, path: np.ndarray, kept: np.ndarray, part: Catalogue) -> OwnPaths:
-    """Compare the first ``kept`` (b,) nodes of (b, deepest) paths, -1 behind their ends, with those of b products.
+def overlap_of(path: Names, own: Sequence[Names]) -> Overlap:
+    """Return |P ∩ T|, |P| and |T|: categories on a path, on a product's own, ancestors included, and on both.
 
     Of several own paths T is the one with the most categories of P, of these the shortest.
     """
-    b, places, length = len(part), part.places, (path >= 0).sum(axis=1)
-    owner = np.repeat(np.arange(b), np.diff(part.place_start))
-    depth, same = tree.depth[places], (tree.lineage[places] == path[owner]) & (path[owner] >= 0)
-    common = same.sum(axis=1)  # equal nodes have equal ancestors
-    shared = np.minimum(common, kept[owner])
-    order = np.lexsort((depth, -shared, owner))
-    known, first = np.unique(owner[order], return_index=True)
-    overlap, right = np.full((b, 3), -1), np.zeros(path.shape, dtype=bool)
-    overlap[known] = np.column_stack([shared, kept[owner], depth])[order[first]]
-    whole, deepest = np.zeros(b, dtype=bool), np.zeros(b, dtype=np.int64)
-    np.logical_or.at(right, owner, same)
-    np.logical_or.at(whole, owner, (common == depth) & (depth == length[owner]))
-    np.maximum.at(deepest, owner, depth)
-    return OwnPaths(overlap, right, whole, deepest)
+    common = [int(np.cumprod([a == b for a, b in zip(path, one, strict=False)]).sum()) for one in own]
+    best = min(range(len(own)), key=lambda place: (-common[place], len(own[place])))
+    return common[best], len(path), len(own[best])
 
 
-def hierarchical_f1(overlaps: Iterable[Sequence[int]]) -> dict[str, float]:
+def hierarchical_f1(overlaps: Iterable[Overlap]) -> dict[str, float]:
     """Return hierarchical precision, recall and F1, micro-averaged over products.
 
-    With P the categories on a product's suggested path and T those on its own, ancestors included: precision is
-    Σ|P ∩ T| / Σ|P|, recall Σ|P ∩ T| / Σ|T|, F1 their harmonic mean. Source: Kiritchenko, Matwin and Famili,
-    Functional Annotation of Genes Using Hierarchical Text Categorization, BioLINK 2005.
+    Precision is Σ|P ∩ T| / Σ|P|, recall Σ|P ∩ T| / Σ|T|, F1 their harmonic mean. Source: Kiritchenko, Matwin and
+    Famili, Functional Annotation of Genes Using Hierarchical Text Categorization, BioLINK 2005.
     """
     shared, suggested, own = np.array([(0, 0, 0), *overlaps]).sum(axis=0).tolist()
     sizes = {"precision": suggested, "recall": own, "f1": (suggested + own) / 2}
     return {name: shared / size if size else 0.0 for name, size in sizes.items()}
-
-
-class FilledBlock(NamedTuple):
-    """Suggestions for b products, as arrays."""
-
-    products: np.ndarray  # (b,) rows of the catalogue
-    path: np.ndarray  # (b, deepest) int64 nodes of the whole path, -1 behind its end
-    confidence: np.ndarray  # (b, deepest) float64 probability of each and all below it, 0 behind the end
-    kept: np.ndarray  # (b,) how many of them are sure enough
-    best: np.ndarray  # (b, alternatives) int64 nodes of the likeliest candidates
-    share: np.ndarray  # (b, alternatives) float64 their probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,75 +136,64 @@ class Filler:
         for here in blocks(len(rows), _SCORES // max(1, len(self.tree))):
             yield rows[here], np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
 
-    def blocks(self, products: np.ndarray, rows: np.ndarray) -> Iterator[FilledBlock]:
-        """Yield suggestions for the products ``rows`` of (n, d) float32 ``products``, a block at a time."""
-        from scipy.special import softmax
-
-        for some, scores in self.score_blocks(products, rows):
-            shares = softmax(self.logits(scores), axis=1)
-            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
-            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
-            path = self.tree.lineage[self.candidates[best[:, 0]]]
-            confidence = np.where(path >= 0, np.take_along_axis(masses, np.maximum(path, 0), axis=1), 0.0)
-            kept = np.cumprod((confidence >= self.threshold) & (path >= 0), axis=1).sum(axis=1)
-            named = best[:, : self.alternatives]
-            share = np.take_along_axis(shares, named, axis=1)
-            yield FilledBlock(some, path, confidence, kept, self.candidates[named], share)
-
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
-    ) -> Iterator[tuple[Filled, tuple[int, ...] | None]]:
-        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with its overlap if it has a place.
+    ) -> Iterator[tuple[Filled, list[Names]]]:
+        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with the product's own paths.
 
         Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
         were made of, which are all the same.
         """
+        from scipy.special import softmax
+
         tree = self.tree
         if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
             problem = f"{len(products):,} rows for {len(catalogue):,} products, of {len(catalogue.tree):,} categories"
             fix = "give rows of these products, and read them with the model's tree"
             raise MismatchError(f"{problem}, which are not the model's {len(tree):,}", fix)
 
-        def entry(node: int, key: str, text: str, name: str, value: float) -> dict[str, Any]:
-            return {key: text, name: round(value, 6), "code": tree.codes.get(tree.paths[node])}
+        def entry(key: str, text: str, name: str, value: float, node: int) -> dict[str, Any]:
+            return {key: text, name: round(float(value), 6), "code": tree.codes.get(tree.paths[node])}
 
-        for block in self.blocks(products, np.arange(len(catalogue))):
-            if known is not None:
-                unknown = ~known[block.products]
-                block.path[unknown], block.kept[unknown] = -1, 0
-            part = catalogue.subset(block.products)
-            overlaps = compare_paths(tree, block.path, block.kept, part).overlap.tolist()
-            each = zip(*(array.tolist() for array in block[1:]), overlaps, strict=True)
-            for row, (path, confidence, kept, best, share, overlap) in enumerate(each):
-                nodes = [node for node in path if node >= 0]
+        for some, scores in self.score_blocks(products, np.arange(len(catalogue))):
+            shares = softmax(self.logits(scores), axis=1)
+            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
+            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
+            for row, at in enumerate(some.tolist()):
+                path = tree.ancestors(self.candidates[best[row, 0]]).tolist()
+                path = path if known is None or known[at] else []
+                kept = sum(masses[row, node] >= self.threshold for node in path)  # they fall along a path
                 levels = [
-                    entry(node, "name", tree.paths[node][-1], "confidence", value)
-                    for node, value in zip(nodes, confidence, strict=False)
+                    entry("name", tree.paths[node][-1], "confidence", masses[row, node], node)
+                    for node in path
                 ]
                 others = [
-                    entry(node, "category", tree.text(node), "probability", value)
-                    for node, value in zip(best, share, strict=True)
+                    entry("category", tree.text(node), "probability", shares[row, place], node)
+                    for place in best[row, : self.alternatives].tolist()
+                    for node in self.candidates[[place]].tolist()
                 ]
+                own: list[Names] = [tree.paths[node] for node in catalogue.places_of(at)]
                 last = levels[kept - 1] if kept else {"code": None, "confidence": 0.0}
                 filled = {
-                    "id": part.ids[row],
-                    "title": part.titles[row],
-                    "verdict": _verdict(len(nodes), kept, *overlap),
-                    "own": [tree.text(node) for node in part.places_of(row).tolist()],
-                    "path": list(tree.paths[nodes[kept - 1]]) if kept else [],
+                    "id": catalogue.ids[at],
+                    "title": catalogue.titles[at],
+                    "verdict": "",
+                    "own": [SEPARATOR.join(one) for one in own],
+                    "path": list(tree.paths[path[kept - 1]]) if kept else [],
                     "code": last["code"],
                     "confidence": last["confidence"],
                     "levels": levels,
-                    "alternatives": others if nodes else [],
+                    "alternatives": others if path else [],
                 }
-                yield filled, None if overlap[0] < 0 else tuple(overlap)
+                yield filled | {"verdict": _verdict(filled, own)}, own
 
 
-def _verdict(levels: int, kept: int, common: int, _: int, depth: int) -> str:
-    if not kept:
-        return "uncertain" if levels else "nothing known"
-    if common < 0:
-        return "whole" if kept == levels else "in part"
+def _verdict(filled: Filled, own: Sequence[Names]) -> str:
+    if not filled["path"]:
+        return "uncertain" if filled["levels"] else "nothing known"
+    if not own:
+        return "whole" if len(filled["path"]) == len(filled["levels"]) else "in part"
+    common, kept, depth = overlap_of(filled["path"], own)
     return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
@@ -286,7 +247,7 @@ def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, see
     found: list[Calibration] = []
     bounds, options = tuple(np.log(_TEMPERATURES)), {"xatol": 1e-3}
     chance = float(-np.log(right.mean(axis=1)).mean())
-    for against, weight in [("level", 0.0), *itertools.product(get_args(Against), _WEIGHTS)]:
+    for against, weight in [("level", 0.0), *product(get_args(Against), _WEIGHTS)]:
         tried = replace(filler, weight=weight, against=against)
         least = minimize_scalar(loss, args=(tried,), bounds=bounds, method="bounded", options=options)
         value, temperature = float(least.fun), float(np.exp(least.x))
@@ -301,31 +262,24 @@ def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -
     "Men > Clothing" it is unknown what is right below. Of several own paths any counts; the whole path is right
     where it ends in a category of the product's. ``kept`` counts products with at least one level at the threshold.
     """
-    rows, parts = np.flatnonzero(catalogue.place >= 0), []
-    for block in filler.blocks(products, rows):
-        length = (block.path >= 0).sum(axis=1)
-        own = compare_paths(filler.tree, block.path, length, catalogue.subset(block.products))
-        counts = np.arange(block.path.shape[1]) < np.minimum(length, own.depth)[:, None]
-        last = np.take_along_axis(block.confidence, length[:, None] - 1, axis=1)[:, 0]
-        parts.append((block.confidence, own.right, counts, last, own.whole, own.overlap, block.kept > 0))
-    confidence, right, counts, last, whole, overlap, kept = map(np.concatenate, zip(*parts, strict=True))
-    each = {
-        f"level {level}": (confidence[of, level - 1], right[of, level - 1])
-        for level, of in enumerate(counts.T, 1)
-    }
-    levels = [
-        {
-            "level": level,
-            "products": len(is_right),
-            "confidence": float(sure.mean()),
-            "accuracy": float(is_right.mean()),
-            "error": expected_calibration_error(sure, is_right),
-        }
-        for level, (sure, is_right) in {**each, "whole path": (last, whole)}.items()
-        if len(is_right)
-    ]
-    measured = {"products": len(rows), "levels": levels, "hierarchical": hierarchical_f1(overlap)}
-    return measured | {"threshold": filler.threshold, "kept": int(kept.sum())}
+    seen: dict[str, list[tuple[float, bool]]] = {}
+    overlaps, kept, rows = [], 0, np.flatnonzero(catalogue.place >= 0)
+    for filled, own in filler.fill(products[rows], catalogue.subset(rows)):
+        path = tuple(one["name"] for one in filled["levels"])
+        for depth, one in enumerate(filled["levels"][: max(map(len, own))], 1):
+            is_right = any(path[:depth] == tuple(names[:depth]) for names in own)
+            seen.setdefault(f"level {depth}", []).append((one["confidence"], is_right))
+        seen.setdefault("whole path", []).append((filled["levels"][-1]["confidence"], path in own))
+        overlaps.append(overlap_of(path, own))
+        kept += bool(filled["path"])
+    levels = []
+    for level in sorted(seen):
+        sure, right = np.array(seen[level]).T
+        shares = {"confidence": float(sure.mean()), "accuracy": float(right.mean())}
+        error = expected_calibration_error(sure, right)
+        levels.append({"level": level, "products": len(right), **shares, "error": error})
+    measured = {"products": len(rows), "levels": levels, "hierarchical": hierarchical_f1(overlaps)}
+    return measured | {"threshold": filler.threshold, "kept": kept}
 
 
 def expected_calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = _BINS) -> float:
@@ -396,7 +350,7 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
         "notes": list(whole.notes),
     }
 
-    def suggested() -> Iterator[tuple[Filled, tuple[int, ...] | None]]:
+    def suggested() -> Iterator[tuple[Filled, list[Names]]]:
         present = run.maker.products(part).present
         is_known = np.logical_or.reduce([present[one] for one in run.options.modalities])
         with run.embeddings(part) as embedded:
@@ -472,7 +426,7 @@ def _written(file: Path) -> Iterator[TextIO]:
 
 
 def write_filled(
-    filled: Iterable[tuple[Filled, Sequence[int] | None]],
+    filled: Iterable[tuple[Filled, Sequence[Names]]],
     file: Path,
     metadata: Mapping[str, Any],
     leave_out: Sequence[str] = (),
@@ -484,9 +438,9 @@ def write_filled(
     """
     counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
     with _written(file) as lines, _written(file.with_suffix(".review.csv")) as review:
-        for one, overlap in filled:
+        for one, own in filled:
             counts[one["verdict"]] += 1
-            overlaps += [overlap] if overlap else []
+            overlaps += [overlap_of(one["path"], own)] if own else []
             tables = [review] if one["verdict"] in REVIEWED else []
             if one["verdict"] not in leave_out and file.suffix == ".csv":
                 tables.append(lines)

@@ -15,6 +15,7 @@ from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
 from diptych.core.table import Table
+from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
@@ -66,31 +67,29 @@ class Picks:
         counts = {
             "categories": len(sizes),
             "pictures": len(self.products),
-            "distinct products": len(np.unique(self.products)),
-            "categories below k": (sizes < self.k).sum(),
             "categories without a picture": (sizes == 0).sum(),
             "of the category": (right == 1).sum(),
             "of another category": (right == 0).sum(),
             "of a product without a category": (right == -1).sum(),
-            "products without a picture": (~self.catalogue.pictured).sum(),
         }
         return {name: int(count) for name, count in counts.items()}
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Yield each category with its query and its products, JSON-able."""
-        shop, tree = self.catalogue, self.catalogue.tree
-        path_of = getattr(shop.collection.source, "path", None)
+        shop, tree, right = self.catalogue, self.catalogue.tree, self.right.tolist()
         for node, path in enumerate(tree.paths):
             products = []
             for at in range(self.start[node], self.start[node + 1]):
                 product = int(self.products[at])
                 image, own = int(shop.picture_rows[product]), shop.places_of(product).tolist()
-                one: dict[str, Any] = {"id": shop.ids[product], "score": float(self.scores[at])}
-                one |= {"title": shop.titles[product], "item": shop.collection.image_ids[image]}
-                one["file"] = path_of and str(path_of(int(shop.collection.source_rows[image])))
+                one = {
+                    "id": shop.ids[product],
+                    "score": float(self.scores[at]),
+                    "title": shop.titles[product],
+                }
+                one |= {"item": shop.collection.image_ids[image], "file": image_path(shop.collection, image)}
                 one["categories"] = [list(tree.paths[place]) for place in own]
-                one["of_the_category"] = bool(self.right[at]) if self.right[at] >= 0 else None
-                products.append(one)
+                products.append(one | {"of_the_category": None if right[at] < 0 else bool(right[at])})
             names = {"path": list(path), "category": tree.text(node), "code": tree.codes.get(path)}
             counts = {"query": self.texts[node], "pictured_products": int(self.there[node])}
             yield {**names, **counts, "products": products}

@@ -47,11 +47,7 @@ Features = ProductFeatures | CategoryFeatures
 
 
 class Ranker(ABC):
-    """A ready model, trained or not.
-
-    Where ``unmatched`` is ``unranked``, a score of exactly 0 means that product and category have nothing in common, no
-    word or no embedding, and the product is not retrieved.
-    """
+    """A ready model, trained or not; where ``unmatched`` is ``unranked``, products that score 0 are not retrieved."""
 
     name: str
     unmatched: Literal["ranked", "unranked"] = "ranked"
@@ -88,8 +84,8 @@ class BM25(Ranker):
     """BM25 over the titles of the products that are ranked, as sparse rows whose inner product is the score.
 
     A product's row holds, for each word of its title, idf · tf / (tf + k1 (1 − b + b · length / mean length)) with
-    idf = ln(1 + (N − df + ½) / (df + ½)) as in Lucene; a category's row counts its words. A score of 0 means no word
-    in common. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+    idf = ln(1 + (N − df + ½) / (df + ½)) as in Lucene; a category's row counts its words. Source: Robertson and
+    Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
 
     name = "bm25"

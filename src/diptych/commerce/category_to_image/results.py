@@ -68,12 +68,13 @@ def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Differ
         [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
     ]
     tests = paired(gaps, [np.arange(len(gap)) for (gap,) in gaps], how=how, correction="holm")
-    found = []
-    for (model, name), test in zip(pairs, tests, strict=True):
-        numbers = (test.difference, test.low, test.high, test.p, test.p_t, test.corrected)
-        better = None if test.difference == 0 else test.difference > 0
-        found.append(Difference(model, "t2i", name, *numbers, better=better))
-    return found
+    return [
+        Difference(
+            *(model, "t2i", name, one.difference, one.low, one.high, one.p, one.p_t, one.corrected),
+            better=None if one.difference == 0 else one.difference > 0,
+        )
+        for (model, name), one in zip(pairs, tests, strict=True)
+    ]
 
 
 def setting_numbers(
@@ -110,7 +111,12 @@ def setting_numbers(
         "levels": {model: _groups(values[model], [depth] * len(of)) for model, of in cells.items()},
         "seen": {model: _groups(values[model], masks) for model, masks in seen.items()},
         "errors": {model: _errors(tree, of) for model, of in cells.items()},
-        "siblings": {model: _siblings(tree, judged, of) for model, of in cells.items()},
+        "siblings": {
+            model: confused_siblings(
+                tree, np.tile(judged.labels, len(of)), np.concatenate([one.guess for one in of])
+            )
+            for model, of in cells.items()
+        },
         "examples": {model: _examples(test, of[0], relevant) for model, of in cells.items()},
         "unseen": [
             {
@@ -222,31 +228,21 @@ def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
     return {"runs": len(cells), "seen": None, "unseen": None, **counts}
 
 
-def _siblings(tree: CategoryTree, judged: Judged, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    truth, guess = np.tile(judged.labels, len(cells)), np.concatenate([one.guess for one in cells])
-    pairs = confused_siblings(tree, truth, guess)[:_SIBLINGS]
-    return [one | {side: list(tree.paths[one[side]]) for side in ("left", "right")} for one in pairs]
-
-
 def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
     """Return pairs of siblings that products are taken for each other's, those most confused first.
 
     ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
     """
-    size = np.bincount(truth, minlength=len(tree))
-    kin = (
-        (guess >= 0)
-        & (truth != guess)
-        & (tree.parent[truth] == tree.parent[guess])
-        & (tree.parent[truth] >= 0)
-    )
+    size, parent = np.bincount(truth, minlength=len(tree)), tree.parent
+    kin = (guess >= 0) & (truth != guess) & (parent[truth] == parent[guess]) & (parent[truth] >= 0)
     counts = Counter(zip(truth[kin].tolist(), guess[kin].tolist(), strict=True))
-    found = []
+    found: list[dict[str, Any]] = []
     for left, right in sorted({(min(pair), max(pair)) for pair in counts}):
         there, back = counts[left, right], counts[right, left]
-        one = {"left": left, "right": right, "left_as_right": there, "right_as_left": back}
-        found.append(one | {"products": int(size[left] + size[right]), "confused": there + back})
-    return sorted(found, key=lambda one: (-one["confused"], one["products"]))
+        one: dict[str, Any] = {"left": list(tree.paths[left]), "right": list(tree.paths[right])}
+        one |= {"left_as_right": there, "right_as_left": back, "confused": there + back}
+        found.append(one | {"products": int(size[left] + size[right])})
+    return sorted(found, key=lambda one: (-one["confused"], one["products"]))[:_SIBLINGS]
 
 
 def choose_examples(
@@ -310,7 +306,7 @@ def count_cell(value: float) -> TableCell:
 
 
 def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
-    """Return thesis Table 7.1: the best marked, what differs from the baseline, ± over seeds; then intervals."""
+    """Return thesis Table 7.1, intervals of all its measures, and the measures of Marqo's e-commerce leaderboards."""
     names = [name for name in CATEGORY_MEASURES if "hits" not in name]
     after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
     if numbers["comparison"]:
@@ -319,18 +315,15 @@ def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
     groups = (("", 1), ("category → products", len(names)), ("product → category", 1))
     whole = [("values", name, name) for name in CATEGORY_MEASURES]
     rest = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
-    caption = f"{setting_name(setting)}: all measures with 95 % intervals over categories"
+    printed = [("leaderboard", name, name) for name in LEADERBOARD]
+    marqo = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
+    name = setting_name(setting)
+    caption = f"{name}: all measures with 95 % intervals over categories"
     return [
-        _scores(setting_name(setting), numbers, columns, groups=groups, after=after),
+        _scores(name, numbers, columns, groups=groups, after=after),
         _scores(caption, numbers, whole, intervals=True, after=rest, folded=True),
+        _scores(f"{name}: leaderboard measures", numbers, printed, after=marqo),
     ]
-
-
-def leaderboard_table(setting: str, numbers: Numbers) -> Table:
-    """Return the measures of Marqo's e-commerce leaderboards."""
-    after = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
-    columns = [("leaderboard", name, name) for name in LEADERBOARD]
-    return _scores(f"{setting_name(setting)}: leaderboard measures", numbers, columns, after=after)
 
 
 def _scores(
@@ -373,12 +366,12 @@ def group_table(
     part: str, caption: str, settings: Mapping[str, Numbers], models: Sequence[str], folded: bool
 ) -> Table:
     """Return the measures by level of the tree, or of categories that training saw and others (Table 7.3)."""
-    names = {"levels": "level {}".format, "seen": ("unseen", "seen").__getitem__}[part]
     rows = []
     for model, head, numbers in _each(settings, models):
         for one in numbers[part][model]:
             values = (percent(one["values"][name]["mean"]) for name in CATEGORY_MEASURES)
-            text = f"{head.text}, {names(one['group'])}"
+            name = f"level {one['group']}" if part == "levels" else ("unseen", "seen")[one["group"]]
+            text = f"{head.text}, {name}"
             rows.append([TableCell(text, head.note), count_cell(round(one["categories"])), *values])
     heads = ("Model", "categories", *CATEGORY_MEASURES)
     return Table(caption, heads, rows, after="Per cent; means over seeds of training.", folded=folded)
@@ -450,7 +443,6 @@ def evaluation_sections(
     charts = [chart for name in _OFFSETS if (chart := error_chart(settings, base, name)).series]
     return {
         "Which model finds products": [table for one in each for table in measure_tables(*one)],
-        "Measures of leaderboards": [leaderboard_table(*one) for one in each],
         "Levels of the tree": [*groups["levels"]],
         "Seen and unseen categories": [*groups["seen"]],
         "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],

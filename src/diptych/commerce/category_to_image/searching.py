@@ -14,7 +14,7 @@ from diptych.commerce.catalogue.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import check_replaceable
-from diptych.core.options import Options, parameter, parse_values
+from diptych.core.options import parameter, parse_values
 from diptych.core.table import Table
 from diptych.encoders.embeddings import check_still_there
 from diptych.index import ENGINES, Index, build_index
@@ -36,14 +36,6 @@ class IndexOptions(PartOptions):
     option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
 
 
-class ProductSource(Options):
-    """Run and products of an index."""
-
-    run: Path
-    other: OtherData
-    split: str | None = None
-
-
 def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, folder: Path) -> list[str]:
     """Build and save an index of products; return lines about it. Recall is measured on categories, as queries are."""
     engine, split = ENGINES.get(options.engine), options.split
@@ -52,11 +44,11 @@ def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, fol
     if engine.filters:
         settings["records"] = product_records(catalogue)
     about = {"dataset": catalogue.name, "split": split or "all", "model": run.about["model"]}
-    source = ProductSource(run=run.folder.resolve(), other=data, split=split)
     sample = run.category_rows(run.texts(run.tree)[:_SAMPLE])
     with run.embeddings(catalogue, **about) as embedded:
         built = build_index(embedded, engine.name, sample=sample, **settings)
-        built.about[OF_PRODUCTS] = source.model_dump(mode="json")
+        other = data.model_dump(mode="json")
+        built.about[OF_PRODUCTS] = {"run": str(run.folder.resolve()), "other": other, "split": split}
         built.save(folder)
     line = f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"
     if not (recall := built.about.get("recall")):
@@ -88,10 +80,11 @@ class ProductSearcher(Searcher):
         if OF_PRODUCTS not in index.about:
             fix = "make one: diptych categories index RUN, or leave --category out"
             raise UsageError(f"{folder} is no index of products", fix)
-        source = ProductSource.read(index.about[OF_PRODUCTS], str(folder), StorageError, "index again")
-        check_still_there(str(source.run), folder)
-        run = CategoryRun.open(source.run)
-        return cls(index, run, source.other.of(run, source.split))
+        about = index.about[OF_PRODUCTS]
+        check_still_there(about["run"], folder)
+        run = CategoryRun.open(about["run"])
+        other = OtherData.read(about["other"], str(folder), StorageError, "index again")
+        return cls(index, run, other.of(run, about["split"]))
 
     def find(self, query: str, k: int = 10, **options: Any) -> list[Found]:
         if options.get("own_terms"):
@@ -132,11 +125,9 @@ class ProductSearcher(Searcher):
             row = self.rows[name]
             places, image = shop.places_of(row), int(shop.picture_rows[row])
             right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-            hit = Hit(name, score, shop.titles[row], right=right)
-            if image >= 0:
-                read = partial(shop.collection.image, image)
-                hit = replace(hit, path=image_path(shop.collection, image), image=read)
-            hits.append(hit)
+            read = partial(shop.collection.image, image) if image >= 0 else None
+            file = image_path(shop.collection, image) if image >= 0 else ""
+            hits.append(Hit(name, score, shop.titles[row], file, read, right))
         return hits
 
     def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:
