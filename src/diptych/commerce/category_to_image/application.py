@@ -42,10 +42,7 @@ class HeadOptions(TargetOption):
     """Options of the training of heads over frozen encoders."""
 
     query: CategoryText | None = parameter(
-        None,
-        "A category's text: name, path, or unique: the path where names repeat.",
-        metavar="FORM",
-        default="unique; name with --published",
+        None, "unique: a category's path where names repeat.", default="unique; name with --published"
     )
     published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
     set_: list[str] = parameter([], "KEY=VALUE, e.g. epochs=10. Repeatable.", "--set")
@@ -69,7 +66,7 @@ class TrainHeads(HeadOptions):
     model: str = parameter("clip-ita", "clip- and what it reads: i(mage), t(itle), a(ttributes).")
     setting: str = parameter(
         "all",
-        "A product's category: all (one drawn in each epoch), most-specific or most-general.",
+        "Products' categories: all (one drawn per epoch), most-specific or most-general.",
         names=_SETTINGS,
     )
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
@@ -197,9 +194,10 @@ def evaluate_catalogue(
     if options.run is not None and encoders != EncoderSpec():
         raise UsageError("a run is measured as it is", "leave out the encoders")
     catalogue, models = products.catalogue(), _names(options.model)
-    command = command_line(
-        ["diptych", "categories", "evaluate"], products, encoders, options, left_out=["jobs"]
-    )
+    words = ["diptych", "categories", "evaluate", "DATA", "--out", "EVALUATION"]
+    words += ["--run", "RUN"] if options.run else []
+    paths = ["data", "images", "taxonomy", "out", "run", "jobs"]  # of this machine
+    command = command_line(words, products, encoders, options, left_out=paths)
     about: dict[str, Any] = {"source": products.model_dump(mode="json"), "command": command}
     train, validation, test = None, None, catalogue
     how = options.model_dump(include={"relevance", "judged_seed"})

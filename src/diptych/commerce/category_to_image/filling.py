@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from pydantic import field_validator
@@ -162,15 +161,15 @@ class Filler:
             for row, at in enumerate(some.tolist()):
                 path = tree.ancestors(self.candidates[best[row, 0]]).tolist()
                 path = path if known is None or known[at] else []
-                kept = sum(masses[row, node] >= self.threshold for node in path)  # they fall along a path
+                sure, named = masses[row, path], best[row, : self.alternatives]
+                kept = int((sure >= self.threshold).sum())  # confidence falls along a path
                 levels = [
-                    entry("name", tree.paths[node][-1], "confidence", masses[row, node], node)
-                    for node in path
+                    entry("name", tree.paths[node][-1], "confidence", value, node)
+                    for node, value in zip(path, sure, strict=True)
                 ]
                 others = [
-                    entry("category", tree.text(node), "probability", shares[row, place], node)
-                    for place in best[row, : self.alternatives].tolist()
-                    for node in self.candidates[[place]].tolist()
+                    entry("category", tree.text(node), "probability", value, node)
+                    for node, value in zip(self.candidates[named].tolist(), shares[row, named], strict=True)
                 ]
                 own: list[Names] = [tree.paths[node] for node in catalogue.places_of(at)]
                 last = levels[kept - 1] if kept else {"code": None, "confidence": 0.0}
@@ -300,11 +299,7 @@ class FillOptions(PartOptions):
     threshold: float = parameter(0.5, "Confidence below which a path is cut.", ge=0, le=1)
     alternatives: int = parameter(3, "Likeliest categories to name.", ge=0)
     candidates: Candidates = parameter("specific", "specific: leaves, and categories that hold products.")
-    calibrate_on: str | None = parameter(
-        None,
-        "The split of the run's products that confidence is calibrated on.",
-        default="its validation split",
-    )
+    calibrate_on: str | None = parameter(None, "A split of the run's products.", default="validation")
 
     @field_validator("out")
     @classmethod
@@ -386,9 +381,8 @@ def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
     if reliability is None:
         shown.append("what confidence is worth was not measured: no other products have a category")
     if own := summary.get("hierarchical"):
-        precision, recall, f1 = (f"{100 * own[name]:.1f}" for name in ("precision", "recall", "f1"))
         line = f"hierarchical F1 of what is suggested for {own['products']:,} products with categories of their own"
-        shown.append(f"{line}: {f1} % (precision {precision}, recall {recall})")
+        shown.append(f"{line}: {100 * own['f1']:.1f} %")
     if known := summary["trained_on"]:
         line = f"the run was trained on {known:,} of these products and agrees with them too readily"
         shown.append(f"{line}; --split test has others")
@@ -414,30 +408,23 @@ def _row_of(one: Filled) -> list[str]:
     return [one["id"], one["title"], one["verdict"], SEPARATOR.join(one["path"]), *last, *whole, each, named]
 
 
-@contextmanager
-def _written(file: Path) -> Iterator[TextIO]:
-    with (
-        atomic_path(file) as temporary,
-        open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
-    ):
-        if file.suffix == ".csv":
-            write_rows(handle, COLUMNS, ())
-        yield handle
-
-
 def write_filled(
     filled: Iterable[tuple[Filled, Sequence[Names]]],
     file: Path,
     metadata: Mapping[str, Any],
     leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write suggestions as they come, those that need a person as CSV, and a summary; each whole or not at all.
-
-    Returns:
-        The summary, ``NAME.summary.json``.
-    """
+    """Write suggestions as they come, those that need a person as CSV, and a summary, which is returned."""
     counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
-    with _written(file) as lines, _written(file.with_suffix(".review.csv")) as review:
+    how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": "replace", "newline": ""}
+    with (
+        atomic_path(file) as main,
+        atomic_path(file.with_suffix(".review.csv")) as other,
+        open(main, **how) as lines,
+        open(other, **how) as review,
+    ):
+        for table in [review, *([lines] if file.suffix == ".csv" else [])]:
+            write_rows(table, COLUMNS, ())
         for one, own in filled:
             counts[one["verdict"]] += 1
             overlaps += [overlap_of(one["path"], own)] if own else []

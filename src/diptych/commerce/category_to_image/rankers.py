@@ -228,8 +228,13 @@ class Scored:
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
-        ranks = ranks_of(rows_source(self.products, self.categories, "dot"), self.truth, every=every)
-        return {way: _retrieved(one) for way, one in ranks.items()}
+        source, found = rows_source(self.products, self.categories, "dot"), dict[Direction, Ranks]()
+        for way, one in ranks_of(source, self.truth, every=every).items():
+            keep = self._retrieved(one.scores)
+            start = starts(np.bincount(one.queries[keep], minlength=one.n_queries)).astype(np.int64)
+            kept = {name: getattr(one, name)[keep] for name in ("above", "tied", "later", "group", "scores")}
+            found[way] = replace(one, start=start, **kept)
+        return found
 
     def first(self, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
         """Return rows of the first k, -1 where less is retrieved, and scores; of equal ones the lower row is first."""
@@ -238,21 +243,12 @@ class Scored:
         if not isinstance(gallery, np.ndarray):
             return sparse_top_k(queries, gallery, k)
         rows, scores = top_k(queries, gallery, k)
-        lost = self.unranked & ~_is_found(scores)
+        lost = self.unranked & ~self._retrieved(scores)
         return np.where(lost, -1, rows), np.where(lost, 0.0, scores)
 
-
-def _is_found(scores: np.ndarray) -> np.ndarray:
-    found: np.ndarray = (scores != 0) & (scores > _APART)
-    return found
-
-
-def _retrieved(ranks: Ranks) -> Ranks:
-    """Return the ranks without positives that are not retrieved."""
-    keep = _is_found(ranks.scores)
-    start = starts(np.bincount(ranks.queries[keep], minlength=ranks.n_queries)).astype(np.int64)
-    names = ("above", "tied", "later", "group", "scores")
-    return replace(ranks, start=start, **{name: getattr(ranks, name)[keep] for name in names})
+    def _retrieved(self, scores: np.ndarray) -> np.ndarray:
+        found: np.ndarray = (scores != 0) & (scores > _APART)
+        return found
 
 
 def measure_ranker(

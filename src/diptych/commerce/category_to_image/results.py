@@ -221,11 +221,12 @@ def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
-    groups = {"all": np.full(len(nodes), True)}
-    if known := [one.seen for one in cells if one.seen is not None]:
-        groups |= {"seen": np.concatenate(known), "unseen": ~np.concatenate(known)}
-    counts = {name: count_errors(tree, nodes[of], found[of], right[of]) for name, of in groups.items()}
-    return {"runs": len(cells), "seen": None, "unseen": None, **counts}
+    errors: dict[str, Any] = {"runs": len(cells), "all": count_errors(tree, nodes, found, right)}
+    for name, is_seen in (("seen", True), ("unseen", False)):
+        masks = [one.seen == is_seen for one in cells if one.seen is not None]
+        of = np.concatenate(masks) if masks else None
+        errors[name] = None if of is None else count_errors(tree, nodes[of], found[of], right[of])
+    return errors
 
 
 def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
@@ -265,24 +266,16 @@ def choose_examples(
 
 
 def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
-    """Return first products of the first seed: right ones, then wrong ones of every kind."""
     paths, kinds = test.tree.paths, kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
     chosen = choose_examples(test.tree, cell.nodes, cell.found, cell.right, cell.score)
-    return [
-        {
-            "category": list(paths[cell.nodes[row]]),
-            "found": list(paths[cell.found[row]]),
-            "kind": KINSHIPS[kinds[row]],
-            "right": is_right,
-            "product": str(test.ids[cell.first[row]]),
-            "row": int(cell.first[row]),
-            "title": str(test.titles[cell.first[row]]),
-            "score": float(cell.score[row]),
-            "relevant": int(relevant[row]),
-        }
-        for is_right, rows in chosen.items()
-        for row in rows[:_EXAMPLES].tolist()
-    ]
+    examples = []
+    for is_right, row in ((is_right, row) for is_right, rows in chosen.items() for row in rows[:_EXAMPLES]):
+        product = int(cell.first[row])
+        one = {"right": is_right, "row": product, "product": test.ids[product], "title": test.titles[product]}
+        one |= {"category": list(paths[cell.nodes[row]]), "found": list(paths[cell.found[row]])}
+        one |= {"kind": KINSHIPS[kinds[row]], "score": float(cell.score[row]), "relevant": int(relevant[row])}
+        examples.append(one)
+    return examples
 
 
 def setting_name(setting: str) -> str:

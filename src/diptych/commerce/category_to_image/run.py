@@ -184,10 +184,11 @@ class OtherData(SortedData):
     def use(self, run: CategoryRun, split: str | None, part: Catalogue) -> dict[str, Any]:
         """Return the metadata of what a run was used on, with how many of its products it was trained on."""
         learned = np.array([run.splits.get(name) == "train" for name in part.ids], dtype=bool)
-        own = {"model": run.about["model"], "fingerprint": run.about["fingerprint"], "split": split}
         return {
             "run": str(run.folder.resolve()),
-            **own,
+            "model": run.about["model"],
+            "fingerprint": run.about["fingerprint"],
+            "split": split,
             "data": run.about["data"] if self.data is None else self.model_dump(mode="json"),
             "trained_on": int((learned & ((part.place >= 0) | (self.data is not None))).sum()),
         }
