@@ -61,11 +61,10 @@ def numbers() -> dict[str, Any]:
                 "model": name,
                 "label": name.upper(),
                 "values": {
+                    **dict.fromkeys(("R@1", *LEADERBOARD), value(share)),
                     **dict.fromkeys(measures, value(share, sd)),
                     **dict.fromkeys(("mAP-hits@5", "mAP-hits@10"), value(share + 0.1)),
                 },
-                "products": {"R@1": value(share)},
-                "leaderboard": dict.fromkeys(LEADERBOARD, value(share)),
             }
             for name, share, sd in models
         ],

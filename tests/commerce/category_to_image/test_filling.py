@@ -91,17 +91,6 @@ def test_of_twins_the_one_whose_ancestors_fit_is_suggested(shop: Catalogue) -> N
     assert filled["levels"][0]["confidence"] >= filled["levels"][1]["confidence"] > 0
 
 
-def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SCORES", 6)
-    random, tree = np.random.default_rng(0), CategoryTree([(name,) for name in "abc"])
-    products = random.integers(-3, 4, (7, 4)).astype(np.float32)
-    categories = random.integers(-3, 4, (3, 4)).astype(np.float32)
-    rows, candidates = np.array([6, 0, 3]), np.arange(3)
-    blocks = list(Filler(tree, candidates, categories).score_blocks(products, rows))
-    assert [some.tolist() for some, _ in blocks] == [[6, 0], [3]]
-    assert np.array_equal(np.concatenate([scores for _, scores in blocks]), products[rows] @ categories.T)
-
-
 def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     random = np.random.default_rng(0)
     tree = CategoryTree([(name,) for name in "abcde"])

@@ -149,14 +149,6 @@ def test_rows_are_unit_rows_whatever_a_product_lacks(product_head: TrainedModel)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
 
 
-def test_blocks_give_the_same_rows(product_head: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, features, categories = made_shop()
-    whole, asked = product_head.product_rows(features), product_head.category_rows(categories)
-    monkeypatch.setattr("diptych.commerce.category_to_image.training._BLOCK", 7)
-    np.testing.assert_allclose(product_head.product_rows(features), whole, atol=1e-6)
-    np.testing.assert_allclose(product_head.category_rows(categories), asked, atol=1e-6)
-
-
 def test_rows_of_other_encoders_are_refused(product_head: TrainedModel) -> None:
     _, features, categories = made_shop()
     other = {**ABOUT, "image": {"fingerprint": "another"}}

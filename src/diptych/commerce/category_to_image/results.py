@@ -142,13 +142,10 @@ def _row(
         entry = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
         return entry | {"chance": scores[0].chance, "low": low, "high": high}
 
-    return {
-        "model": model,
-        "label": _LABELS.get(model, model.upper()),
-        "values": {name: numbers(name) for name in CATEGORY_MEASURES},
-        "leaderboard": {name: numbers(name) for name in LEADERBOARD},
-        "products": {name: numbers(name, "i2t") for name in PRODUCT_MEASURES},
+    each = {name: numbers(name) for name in values} | {
+        name: numbers(name, "i2t") for name in PRODUCT_MEASURES
     }
+    return {"model": model, "label": _LABELS.get(model, model.upper()), "values": each}
 
 
 def _groups(values: Mapping[str, Sequence[np.ndarray]], groups: Sequence[np.ndarray]) -> list[dict[str, Any]]:
@@ -300,50 +297,41 @@ def count_cell(value: float) -> TableCell:
 
 def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
     """Return thesis Table 7.1, intervals of all its measures, and the measures of Marqo's e-commerce leaderboards."""
-    names = [name for name in CATEGORY_MEASURES if "hits" not in name]
+    names, name = [one for one in CATEGORY_MEASURES if "hits" not in one], setting_name(setting)
     after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
     if numbers["comparison"]:
         after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
-    columns = [("values", name, name) for name in names] + [("products", "R@1", "right category")]
-    groups = (("", 1), ("category → products", len(names)), ("product → category", 1))
-    whole = [("values", name, name) for name in CATEGORY_MEASURES]
     rest = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
-    printed = [("leaderboard", name, name) for name in LEADERBOARD]
     marqo = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
-    name = setting_name(setting)
     caption = f"{name}: all measures with 95 % intervals over categories"
     return [
-        _scores(name, numbers, columns, groups=groups, after=after),
-        _scores(caption, numbers, whole, intervals=True, after=rest, folded=True),
-        _scores(f"{name}: leaderboard measures", numbers, printed, after=marqo),
+        _scores(
+            name, numbers, [*names, *PRODUCT_MEASURES], after=f"{after}; R@1: the right category of a product"
+        ),
+        _scores(caption, numbers, CATEGORY_MEASURES, intervals=True, after=rest, folded=True),
+        _scores(f"{name}: leaderboard measures", numbers, LEADERBOARD, after=marqo),
     ]
 
 
 def _scores(
-    caption: str,
-    numbers: Numbers,
-    columns: Sequence[tuple[str, str, str]],
-    intervals: bool = False,
-    **more: Any,
+    caption: str, numbers: Numbers, columns: Sequence[str], intervals: bool = False, **more: Any
 ) -> Table:
-    """Return a row per model and one of chance; ``columns``: part, measure and head of each."""
-    verdicts = {("values", one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
+    """Return a row per model and one of chance, with spreads over seeds or intervals; the best is marked."""
+    verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
     lines = [[TableCell(row["label"])] for row in numbers["table"]]
     chance = [TableCell("chance")]
-    for part, name, _ in columns:
-        values = [row[part][name] for row in numbers["table"]]
+    for name in columns:
+        values = [row["values"][name] for row in numbers["table"]]
         best = max(one["mean"] for one in values)
         chance.append(percent(values[0]["chance"]))
         for cells, row, one in zip(lines, numbers["table"], values, strict=True):
-            strong = one["mean"] == best > 0
-            mark = _MARKS.get(verdicts.get((part, row["model"], name), ""), "")
+            strong, mark = one["mean"] == best > 0, _MARKS.get(verdicts.get((row["model"], name), ""), "")
             note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
             if intervals:
                 note = "" if one["low"] is None else f"{100 * one['low']:.1f}–{100 * one['high']:.1f}"
             text = f"{100 * one['mean']:.1f}{' *' if strong else ''}{mark}"
             cells.append(TableCell(text, note, strong=strong, value=one["mean"]))
-    heads = [head for _, _, head in columns]
-    return Table(caption, ("Model", *heads), [*lines, chance], **more)
+    return Table(caption, ("Model", *columns), [*lines, chance], **more)
 
 
 def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> list[tuple[str, TableCell, Numbers]]:
