@@ -189,13 +189,13 @@ categories pick {category_run} --split tset => did you mean 'test'?
 categories pick {category_run} --images {scenes} => options of data, but no data
 categories pick {category_run} {out} =1> does not exist
 categories pick {category_run} --out {here} => holds other things
-categories pick {scenes} => no trained category model
+categories pick {scenes} =1> holds no category_run
 categories fill {category_run} --out {here}/filled.xlsx => ends in '.xlsx'
 categories fill {category_run} --calibrate-on train => cannot be calibrated on 'train' products
 categories fill {category_run} --calibrate-on tests => --calibrate-on test
 categories fill {category_run} --candidates few => 'few' is not one of 'specific', 'all'
 categories fill {category_run} --threshold 2 => less than or equal to 1
-categories fill {scenes} => no trained category model
+categories fill {scenes} =1> holds no category_run
 categories index {category_run} --engine exakt => did you mean 'exact'?
 categories train {shop} --out {here} --text-encoder lsa:8 => holds other things
 categories train {out} --out {out} =1> does not exist
@@ -218,7 +218,7 @@ categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
 categories evaluate {shop} --out {out} --set setting=all => --setting
 categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
 categories evaluate {shop} --out {out} --published --set epochs=1 => as in the thesis
-categories evaluate {shop} --out {out} --run {out} => holds no trained category model
+categories evaluate {shop} --out {out} --run {out} =1> does not exist
 categories evaluate {shop} --out {out} --run none --model clip-i => measured as it is
 categories evaluate {shop} --out {out} --run none --query path => measured as it is
 categories evaluate {shop} --out {out} --run none --text-encoder lsa:8 => measured as it is

@@ -13,8 +13,8 @@ from intent_logs import random_events
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.options import TrainOptions as HeadOptions
-from diptych.commerce.category_to_image.trained import TrainedModel
+from diptych.commerce.category_to_image.features import TrainOptions as HeadOptions
+from diptych.commerce.category_to_image.training import TrainedModel
 from diptych.commerce.category_to_image.training import train as train_head
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.engine import Engine, open_engine

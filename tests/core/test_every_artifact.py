@@ -19,12 +19,9 @@ import pytest
 from crash import crash_everywhere
 from refusals import refused
 
-from diptych.commerce.category_to_image.features import SavedEncoders
-from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.evaluation import EvaluationProtocol
 from diptych.commerce.category_to_image.results import Cell as CategoryCell
-from diptych.commerce.category_to_image.results import EvaluationProtocol
-from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.commerce.category_to_image.trained import TrainedModel, untrained_model
+from diptych.commerce.category_to_image.run import CategoryRun
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
@@ -100,12 +97,6 @@ def step_model() -> StepModel:
     )
 
 
-def category_model() -> TrainedModel:
-    options = TrainOptions(hidden=3, width=2)
-    model = untrained_model(options, {"image": 3, "title": 2, "attributes": 2}, 2)
-    return TrainedModel(model, options, {"text": "t", "image": "i"}, ABOUT)
-
-
 CANDIDATES = Candidates(np.array([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
 
 
@@ -129,7 +120,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     FeatureTable: feature_table,
     FittedModel: classifier,
     EvaluationProtocol: lambda: EvaluationProtocol(
-        "a", "", "c", "d", "label", "name", False, {"epochs": 2}, 0
+        "a", "", "c", "d", "e", "label", "name", False, {"epochs": 2}, 0
     ),
     FoldResult: lambda: FoldResult({"svm": FOLD}, [ABOUT]),
     LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
@@ -139,7 +130,6 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     Result: result,
     Evaluation: lambda: Evaluation(PROTOCOL, ABOUT, [ABOUT], [], [], [], ["note"]),
     ScoredTable: lambda: ScoredTable(ABOUT),
-    SavedEncoders: lambda: SavedEncoders({"source": "grid"}),
     Scorer: lambda: Scorer(ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),
     StressJob: StressJob,
@@ -148,7 +138,6 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
     StepModel: step_model,
     Training: lambda: Training("f", ["anonymous-0"], IntentOptions(), "a"),
-    TrainedModel: category_model,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
 }
 

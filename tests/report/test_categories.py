@@ -18,12 +18,13 @@ from tiny_evaluation import evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.picking import Picks, pick
-from diptych.commerce.category_to_image.results import ModelsEvaluation
-from diptych.commerce.category_to_image.tables import (
+from diptych.commerce.category_to_image.rankers import LEADERBOARD
+from diptych.commerce.category_to_image.results import (
+    error_chart,
     error_table,
-    measure_table,
-    pick_tables,
+    measure_tables,
     short_path,
     sibling_table,
 )
@@ -50,7 +51,7 @@ def numbers() -> dict[str, Any]:
     """One setting of three models, by hand."""
     models = (("bm25", 0.2, None), ("clip-i", 0.4, 0.01), ("clip-ita", 0.4, 0.02))
     verdicts = (("bm25", "worse"), ("clip-i", ""))
-    measures = ("P@1", "mAP@10")
+    measures = ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision")
     counts = {"asked": 4, "right": 1, "nothing": 0, "same_tree": 2, "other_tree": 1, "kinds": {"sibling": 2}}
     pair = {"left_as_right": 3, "right_as_left": 1, "confused": 4, "products": 16}
     return {
@@ -59,8 +60,11 @@ def numbers() -> dict[str, Any]:
             {
                 "model": name,
                 "label": name.upper(),
-                "values": {**dict.fromkeys(measures, value(share, sd)), "mAP-hits@10": value(share + 0.1)},
-                "products": {"R@1": value(share)},
+                "values": {
+                    **dict.fromkeys(("R@1", *LEADERBOARD), value(share)),
+                    **dict.fromkeys(measures, value(share, sd)),
+                    **dict.fromkeys(("mAP-hits@5", "mAP-hits@10"), value(share + 0.1)),
+                },
             }
             for name, share, sd in models
         ],
@@ -77,15 +81,17 @@ def numbers() -> dict[str, Any]:
 
 
 def test_tables_by_hand() -> None:
-    table = measure_table("all", numbers())
+    table, intervals, leaderboard = measure_tables("all", numbers())
     bm25, clip_i, clip_ita, chance = table.rows
-    assert [cell.text for cell in bm25] == ["BM25", "20.0 ▼", "20.0 ▼", "20.0"]
-    assert [cell.text for cell in clip_i] == ["CLIP-I", "40.0 *", "40.0 *", "40.0 *"]
-    assert [cell.strong for cell in clip_ita] == [False, True, True, True]
+    assert [cell.text for cell in bm25] == ["BM25", *["20.0 ▼"] * 6, "20.0"]
+    assert [cell.text for cell in clip_i] == ["CLIP-I", *["40.0 *"] * 7]
+    assert [cell.strong for cell in clip_ita] == [False, *[True] * 7]
     assert clip_ita[1].note == "±2.0"
     assert chance[1].text == "10.0"
     assert "Holm over 4" in table.after
     assert "mAP-hits@10" not in table.columns
+    assert (intervals.rows[0][-1].text, intervals.rows[0][-1].note) == ("30.0", "25.0–35.0")
+    assert leaderboard.columns == ("Model", *LEADERBOARD)
     [row] = error_table({"all": numbers()}, ["clip-i"]).rows
     assert [cell.text for cell in row] == ["CLIP-I", "2", "0.5", "0", "1", "0.5", "0", "0", "1", "0"]
     [line] = sibling_table("all", numbers(), "clip-i").rows
@@ -95,7 +101,9 @@ def test_tables_by_hand() -> None:
 
 
 def test_charts_share_out_all_errors(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    for chart in made[0].charts()[-2:]:
+    found = made[0]
+    for name in ("depths", "distances"):
+        chart = error_chart(found.numbers["settings"], found.baseline, name)
         assert all(sum(series.y) == pytest.approx(100) for series in chart.series)  # type: ignore[arg-type]
 
 
@@ -109,7 +117,6 @@ def test_the_page_of_an_evaluation(made: tuple[ModelsEvaluation, Catalogue], tmp
     for words in ("Most specific category", "CLIP-ITA", "seeds 0, 1", "R-precision", "LSA of", "edges on"):
         assert words in text, words
     assert html.count("data:image/jpeg") >= 6
-    assert "diptych categories evaluate DATA --out EVALUATION --model bm25,sentence,clip-i,clip-ita" in text
     assert not re.search(r'(?:src|href)="(?!data:|#)', html)
     assert "data:image/jpeg" not in evaluation_page(found).html()
     refused(MismatchError, "the evaluation ranked products", evaluation_page, found, test.subset([0, 1]))
@@ -155,15 +162,9 @@ def test_one_page(shop: Catalogue, tmp_path: Path) -> None:
 
 def test_the_table_of_picks(shop: Catalogue) -> None:
     picks = picks_of(shop)
-    [table] = pick_tables(picks)
-    assert table.columns == (
-        "level",
-        "categories",
-        "images",
-        "below 3 products",
-        "% found",
-        "without an image",
-    )
+    [table] = picks.tables()
+    heads = ["level", "categories", "images", "below 3 products", "% found", "without an image"]
+    assert table.columns == heads
     for level, row in enumerate(table.rows, 1):
         here = np.flatnonzero(shop.tree.depth == level)
         right = sum(int((picks.right[picks.start[one] : picks.start[one + 1]] == 1).sum()) for one in here)
@@ -171,7 +172,7 @@ def test_the_table_of_picks(shop: Catalogue) -> None:
         few = sum(int(picks.there[one]) < 3 for one in here)
         values = [level, len(here), 3 * len(here), few, right / could, 0]
         assert [cell.value for cell in row] == pytest.approx(values)
-    [members] = pick_tables(picks_of(shop, among="members"))
+    [members] = picks_of(shop, among="members").tables()
     assert "% found" not in members.columns
 
 

@@ -83,7 +83,6 @@ def made_shop(
         attribute_rows=_unit(chance.standard_normal((9, text))).astype(np.float32),
         attributes=bags_of(chance.integers(0, 9, start[-1]), start, 9),
         pictured=pictured,
-        titled=titled,
         about=ABOUT,
     )
     texts = [path[-1] for path in tree.paths]

@@ -8,10 +8,8 @@ from typing import Any
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.evaluation import evaluate_models
-from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.results import ModelsEvaluation
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
+from diptych.commerce.category_to_image.features import FeatureMaker, TrainOptions, learning_texts
 from diptych.metrics import Bootstrap
 
 SMALL = TrainOptions(epochs=2, hidden=8, width=4, batch_size=8)
@@ -31,7 +29,6 @@ def evaluated(shop: Catalogue, maker: FeatureMaker, out: Path, **options: Any) -
         "models": ("bm25", "sentence", "clip-i", "clip-ita"),
         "seeds": (0, 1),
         "options": SMALL,
-        "missing": "none",
         "bootstrap": Bootstrap(50),
         **options,
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.features import TrainOptions
 from diptych.commerce.category_to_image.training import train as train_products
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted

@@ -12,7 +12,6 @@ from diptych.commerce import downloads
 from diptych.commerce.catalogue.source import ProductData, TreeOptions, describe_tree
 from diptych.commerce.category_to_image.application import (
     EvaluateOptions,
-    OtherData,
     PickOptions,
     TrainHeads,
     evaluate_catalogue,
@@ -20,10 +19,9 @@ from diptych.commerce.category_to_image.application import (
     train_catalogue,
 )
 from diptych.commerce.category_to_image.features import EncoderSpec
-from diptych.commerce.category_to_image.filled import FillOptions, fill_catalogue
-from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue, fill_shown
+from diptych.commerce.category_to_image.run import CategoryRun, OtherData
 from diptych.commerce.category_to_image.searching import IndexOptions, index_products
-from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings
 from diptych.core.files import write_json
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
 
@@ -35,14 +33,12 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=_RUN, show_defaul
 def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> None:
     """Train a model that finds products for categories; after any interruption, the same command resumes.
 
-    Images and texts are encoded once; two heads over their rows are trained. Products without a category are not
-    trained on.
+    Images and texts are encoded once; two heads over their rows are trained.
 
     Examples:
         diptych categories train shop --out runs/shop
         diptych categories train shop --out runs/i --model clip-i --published
-        diptych categories train feed.csv --out runs/feed --query path
-        diptych categories train shop --out runs/near --set tree_distance=0.1
+        diptych categories train shop --out runs/near --query path --set tree_distance=0.1
     """
     with stop_on_signal():
         shown = train_catalogue(products, encoders, options)
@@ -57,8 +53,7 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
 
     Examples:
         diptych categories evaluate shop --out evaluation
-        diptych categories evaluate shop --out thesis --published --seeds 5 -j 4
-        diptych categories evaluate shop --out few --model bm25,clip-i
+        diptych categories evaluate shop --out few --model bm25,clip-i --seeds 5 -j 4
         diptych categories evaluate new-products --out held-out --run runs/shop
     """
     with stop_on_signal():
@@ -73,8 +68,7 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
 def pick(run: RunFolder, data: OtherData, options: PickOptions) -> None:
     """Pick the best k images for every category: picks.json, and the tree with its images as tree.html.
 
-    Categories are those of the products' tree, or of the run's where no product has a category. Scores are exact;
-    a product without an image is never picked, and no image twice in a category.
+    Categories are those of the products' tree, or of the run's where no product has a category.
 
     Examples:
         diptych categories pick runs/shop
@@ -84,33 +78,29 @@ def pick(run: RunFolder, data: OtherData, options: PickOptions) -> None:
     target = options.out or run / "picks"
     picks = pick_images(CategoryRun.open(run), data, options, target)
     lines = write_picks(picks, target, options.side if options.sheet else None)
-    show(*pick_warnings(picks.about, options.among), *pick_tables(picks), *lines)
+    show(*picks.warnings(), *picks.tables(), *lines)
     next_step(["open", target / TREE_PAGE] if options.sheet else ["less", target / "picks.json"])
 
 
 def fill(run: RunFolder, data: OtherData, options: FillOptions) -> None:
     """Suggest a category for every product without one, as far down its path as the model is sure.
 
-    Confidence is a soft-max over all candidates, calibrated on the run's validation products and measured on its test
-    products. Results go to a .jsonl or .csv file; RUN/filled.jsonl by default, RUN/checked.jsonl with --check.
+    Confidence is calibrated on the run's validation products and measured on its test products. Results go to a .jsonl
+    or .csv file; RUN/filled.jsonl by default, RUN/checked.jsonl with --check.
 
     Examples:
         diptych categories fill runs/shop --out filled.jsonl
         diptych categories fill runs/shop new-products --threshold 0.8
         diptych categories fill runs/shop --check --split test --out doubtful.csv
     """
-    filled = fill_catalogue(CategoryRun.open(run), data, options)
-    show(*filled.tables(), *filled.lines())
-    others = [] if data.data is None else [data.data]
-    again = [*_CATEGORIES, "fill", run, *others, "--check"]
-    next_step(["head", "-3", filled.file] if filled.summary["products"] else again)
+    summary, file = fill_catalogue(CategoryRun.open(run), data, options)
+    show(*fill_shown(summary, file))
+    again = [*_CATEGORIES, "fill", run, *([data.data] if data.data else []), "--check"]
+    next_step(["head", "-3", file] if summary["products"] else again)
 
 
 def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:
-    """Index products as a run represents them; diptych search then finds them by the name of a category.
-
-    Any words can be searched for, not only categories of the tree. Products without an image are found by their
-    title and attributes.
+    """Index products as a run represents them; diptych search then finds them by a category's name, or any words.
 
     Examples:
         diptych categories index runs/shop
@@ -118,15 +108,14 @@ def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:
     """
     opened, target = CategoryRun.open(run), options.out or run / f"index-{options.engine}"
     show(*index_products(opened, data, options, target))
-    name = opened.tree.paths[-1][-1] if len(opened.tree) else "what to look for"
-    next_step(["diptych", "search", target, name, "--category"])
+    next_step(["diptych", "search", target, opened.tree.paths[-1][-1], "--category"])
 
 
 def tree(options: TreeOptions) -> None:
     """Describe a category tree: levels and widths, names in several places, products per category.
 
-    A file of categories is Google's or Shopify's, a path per line, or a table of ids and parents; what had to be mended
-    in it is listed. Of a dataset of products it is the tree that they are sorted into. --out writes JSON.
+    A file of categories is Google's or Shopify's, a path per line, or a table of ids and parents; of a dataset of
+    products it is the tree that they are sorted into. --out writes JSON.
 
     Examples:
         diptych categories tree taxonomy-with-ids.en-US.txt
@@ -151,7 +140,6 @@ def download(options: downloads.FetchOptions) -> None:
 
     Examples:
         diptych categories download metadata_us_Shoes.json.gz -o images --contact ME
-        diptych categories download images.csv -o images --contact ME --limit 100
         diptych categories download images.csv -o images --contact ME --retry-failed
     """
     data, out = options.data, options.out

@@ -143,7 +143,7 @@ class Searcher:
         found = []
         for row, name in enumerate(names):
             best, after = best_of(hits, row, least)
-            described = self._described(best, vectors[row : row + 1], paths)
+            described = self._described(name, best, vectors[row : row + 1], paths)
             found.append(Found(name, described, self._table(name, described, paths, after)))
         return found
 
@@ -173,7 +173,9 @@ class Searcher:
         assert self.origin is not None
         return CollectionCaptions(self.origin.collection(), self.kind)
 
-    def _described(self, best: Sequence[tuple[str, float]], query: Any, paths: bool) -> list[Hit]:
+    def _described(
+        self, query: str, best: Sequence[tuple[str, float]], vectors: Any, paths: bool
+    ) -> list[Hit]:
         """Return hits with captions: of an image the caption nearest to the query."""
         encoder, located = self.encoder, self.origin is not None
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
@@ -181,7 +183,7 @@ class Searcher:
         for name, score in best:
             captions = self._captions(name)
             if compared and len(captions) > 1:
-                scores = encoder.encode_texts(captions) @ query.T
+                scores = encoder.encode_texts(captions) @ vectors.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
             path = image_path(*self._row(name)) if paths and located else ""
             image = partial(self._image, name) if located and self.kind == "image" else None

@@ -19,12 +19,16 @@ from pydantic import ConfigDict, Field
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
-from diptych.commerce.category_to_image.errors import count_errors
-from diptych.commerce.category_to_image.evaluation import evaluate_models, why_not
-from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES
-from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.results import RESULTS, Cell, ModelsEvaluation, modalities_of
+from diptych.commerce.category_to_image.evaluation import (
+    RESULTS,
+    TRAINED,
+    ModelsEvaluation,
+    evaluate_models,
+    why_not,
+)
+from diptych.commerce.category_to_image.features import FeatureMaker, TrainOptions, learning_texts
+from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
+from diptych.commerce.category_to_image.results import Cell, count_errors
 from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
@@ -59,7 +63,6 @@ class MeasureOptions(Options):
     query: Literal["name", "path"] = "name"  # what stands for a category
     split: Literal["given", "product", "category"] | None = None  # None: the data's own, else by product
     attributes: Literal["named", "values"] = "named"  # values: an attribute's text without its name
-    missing: Literal["error", "none"] = "none"  # error: no image may be missing or corrupt
     draw: int = Field(0, ge=0)  # seed of the categories that the setting all draws for test products
     jobs: int = Field(1, ge=1)
 
@@ -136,13 +139,13 @@ class CatalogueRows(Source):
         logger.info(f"{self.catalogue.name}: evaluating {sizes}")
         train, test = training_part(self.catalogue, "test")
         options: dict[str, Any] = {**grid, "seeds": sorted(grid["seeds"]), "judged_seed": self.options.draw}
-        options |= self.options.model_dump(include={"relevance", "query", "missing", "jobs"})
+        options |= self.options.model_dump(include={"relevance", "query", "jobs"})
         options |= {"published": self.training is None, "options": self.training}
         return evaluate_models(train, validation_part(self.catalogue), test, self.maker, folder, **options)
 
     def is_fixed(self, row: Row) -> bool:
         """Return whether a row's model is not trained."""
-        return modalities_of(row.options["model"]) is None
+        return row.options["model"] not in TRAINED
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
         """Return what is set."""

@@ -10,18 +10,23 @@ from tiny_evaluation import SMALL, evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
+    ModelsEvaluation,
     Work,
     evaluate_models,
 )
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
-from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
-from diptych.commerce.category_to_image.mixed import MIXED, OFTEN, Mixed, learn_mixed
-from diptych.commerce.category_to_image.rankers import SentenceRanker
-from diptych.commerce.category_to_image.results import ModelsEvaluation
-from diptych.commerce.category_to_image.trained import TrainedModel
-from diptych.commerce.category_to_image.training import train
+from diptych.commerce.category_to_image.rankers import (
+    CATEGORY_MEASURES,
+    MIXED,
+    OFTEN,
+    RANKERS,
+    Mixed,
+    learn_mixed,
+    measure_ranker,
+)
+from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 
 Shop = tuple[Catalogue, FeatureMaker]
 
@@ -48,7 +53,7 @@ def held_out(shop: Catalogue) -> Catalogue:
 def trained(shop: Shop, seed: int) -> tuple[TrainedModel, CategoryFeatures]:
     learned, rows = shop[0].split("train"), shop[1].categories([path[-1] for path in shop[0].tree.paths])
     options = SMALL.model_copy(update={"setting": "most-specific", "seed": seed})
-    return train(learned, shop[1].products(learned, missing="none"), rows, options), rows
+    return train(learned, shop[1].products(learned), rows, options), rows
 
 
 def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: ModelsEvaluation) -> None:
@@ -56,7 +61,7 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
     test = held_out(catalogue)
     model, rows = trained(shop, seed=1)
     judged = judge(test, "most-specific")
-    expected = measure_ranker(model, maker.products(test, missing="none"), rows.part(judged.nodes), judged)
+    expected = measure_ranker(model, maker.products(test), rows.part(judged.nodes), judged)
     cell = found.cells("most-specific", "clip-ita")[1]
     for name in CATEGORY_MEASURES:
         assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
@@ -172,7 +177,7 @@ def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop,
     made = evaluated(women, shop[1], folder, **few)
     assert made.settings == ("all", "most-specific")
     assert "ask with the words 'Women'" in made.about["left_out"]["most-general"]
-    with pytest.raises(DataError, match="'Women'"):
+    with pytest.raises(UsageError, match="'Women'"):
         evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
 
 
@@ -201,7 +206,7 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
 def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
     catalogue, maker = shop
     test, (model, _) = held_out(catalogue), trained(shop, seed=0)
-    made = evaluate_models(None, None, test, maker, folder, given=(model, "a model"), missing="none")
+    made = evaluate_models(None, None, test, maker, folder, given=(model, "a model"))
     assert (made.models, made.seeds) == (("clip-ita",), ())
     first, mine = (one.value("most-specific", "clip-ita", "P@5").values[0] for one in (found, made))
     assert mine == pytest.approx(first)
@@ -213,8 +218,8 @@ class TestMixed:
     def test_scores_are_mixed_by_how_often_training_saw_the_words(self, shop: Shop) -> None:
         catalogue, maker = shop
         test, (model, rows) = held_out(catalogue), trained(shop, seed=0)
-        products = maker.products(test, missing="none")
-        frozen, nodes = SentenceRanker(products), judge(test, "most-specific").nodes
+        products = maker.products(test)
+        frozen, nodes = RANKERS["sentence"](products), judge(test, "most-specific").nodes
         queries = rows.part(nodes)
         often, rarely, *_ = queries.texts
         counts = {often: OFTEN, rarely: 1}
@@ -222,7 +227,7 @@ class TestMixed:
         scores = mixed.category_rows(queries) @ mixed.product_rows(products).T
         mine = (model.category_rows(queries) @ model.product_rows(products).T - 0.2) / 0.5
         theirs = (
-            (queries.text @ products.title.T - 0.1) / 2 * products.titled
+            (queries.text @ products.title.T - 0.1) / 2 * products.present["title"]
         )  # without a title: an average one
         np.testing.assert_allclose(scores[0], mine[0], atol=1e-5)
         np.testing.assert_allclose(scores[1], (mine[1] + theirs[1]) / 2, atol=1e-5)
@@ -238,7 +243,7 @@ class TestMixed:
 
     def test_too_few_categories_to_hold_one_out(self, shop: Shop) -> None:
         learned = shop[0].split("train")
-        features, rows = shop[1].products(learned, missing="none"), trained(shop, 0)[1]
+        features, rows = shop[1].products(learned), trained(shop, 0)[1]
         mixed = learn_mixed(
             learned, features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1})
         )

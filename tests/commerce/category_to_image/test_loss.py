@@ -69,7 +69,9 @@ def test_pairs_of_one_category_and_margins(
         np.testing.assert_allclose(losses, slow_pairs(one + margins, 0.5, same), rtol=1e-6)
 
     def loss(c: torch.Tensor, p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        return category_product_loss(c, p, t, 0.3, *given)
+        cosines = torch.nn.functional.cosine_similarity(c[:, None], p[None], dim=2)
+        to_category, to_product = pair_losses(cosines, t, *given)
+        return (0.3 * to_category + 0.7 * to_product).mean()
 
     inputs = (torch.tensor(C[:4]), torch.tensor(P[:4]), torch.tensor(0.5, dtype=torch.float64))
     assert torch.autograd.gradcheck(loss, tuple(one.requires_grad_() for one in inputs))

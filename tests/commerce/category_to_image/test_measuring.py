@@ -10,13 +10,13 @@ from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.measuring import (
+from diptych.commerce.category_to_image.rankers import (
     CATEGORY_MEASURES,
     NDCG,
+    Ranker,
+    Scored,
     measure_ranker,
-    score_rows,
 )
-from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.commerce.category_to_image.results import compare_models
 from diptych.evaluation.evaluate import evaluate
 from diptych.metrics import Bootstrap, GroundTruth
@@ -53,7 +53,7 @@ def features_of(n: int) -> ProductFeatures:
     nothing = np.zeros((n, 1), dtype=np.float32)
     none = np.zeros(n, dtype=bool)
     ids = [f"p{row}" for row in range(n)]
-    return ProductFeatures(ids, ids, None, nothing, nothing[:0], csr_array((n, 0)), none, none, {})
+    return ProductFeatures(ids, ids, None, nothing, nothing[:0], csr_array((n, 0)), none, {})
 
 
 def categories_of(q: int) -> CategoryFeatures:
@@ -127,7 +127,7 @@ def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     assert values["R-precision"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
     assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1, 0, 0, 0, 1, 0])
     assert "not retrieved" in result.protocol_line()
-    scored = score_rows(ranker, *given)
+    scored = Scored.of(ranker, *given)
     assert scored.first(3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
     assert scored.first(1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
     # By the plain tie rule, products without a word would give category 1 a share of a hit.
@@ -146,10 +146,10 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     values = measure_ranker(ranker, *given).per_query["t2i"]
     # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
     assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
-    rows, found = score_rows(ranker, *given).first(5)
+    rows, found = Scored.of(ranker, *given).first(5)
     assert rows.tolist() == [[5, 3, 2, 0, -1], [5, 3, 2, 0, -1], [-1] * 5]
     assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
-    guess, _ = score_rows(ranker, *given).first(1, "i2t")
+    guess, _ = Scored.of(ranker, *given).first(1, "i2t")
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
     nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import bm25s
 import numpy as np
 import pytest
-from category_rows import made_shop
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from tiny_catalogue import NO_TITLE
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image import rankers as module
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     FeatureMaker,
@@ -25,8 +22,6 @@ from diptych.commerce.category_to_image.features import (
 from diptych.commerce.category_to_image.rankers import (
     BM25,
     RANKERS,
-    Ranker,
-    product_embeddings,
 )
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.title_words import folded_by
@@ -47,8 +42,7 @@ TITLES = [
 def products_of(titles: list[str]) -> ProductFeatures:
     n, ids = len(titles), [f"p{row}" for row in range(len(titles))]
     nothing, none = np.zeros((n, 2), np.float32), np.zeros(n, bool)
-    titled = np.array([bool(title) for title in titles])
-    return ProductFeatures(ids, titles, None, nothing, nothing[:0], csr_array((n, 0)), none, titled, {})
+    return ProductFeatures(ids, titles, None, nothing, nothing[:0], csr_array((n, 0)), none, {})
 
 
 def categories_of(texts: list[str]) -> CategoryFeatures:
@@ -80,12 +74,6 @@ def test_what_has_nothing_in_common_has_no_ranking() -> None:
     assert not ranker.product_rows(products)[[4]].nnz  # no title
 
 
-def test_other_products_are_refused() -> None:
-    ranker = BM25(products_of(TITLES))
-    with pytest.raises(MismatchError, match="made for 7 products, 'p2' with this title"):
-        ranker.product_rows(products_of([*TITLES[:2], "another title"]))
-
-
 def test_what_cannot_be_made() -> None:
     for titles in (["", " - "], []):
         with pytest.raises(DataError):
@@ -101,7 +89,7 @@ def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureM
 
 
 def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
-    products, categories = maker.products(shop, missing="none"), maker.categories(["Coats", "Zeppelins"])
+    products, categories = maker.products(shop), maker.categories(["Coats", "Zeppelins"])
     ranker = RANKERS["sentence"](products)
     scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
     expected = maker.text.encode(["Coats"]) @ maker.text.encode(list(shop.titles)).T
@@ -114,13 +102,13 @@ def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
 
 def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
     other = FeatureMaker.of("grid", "lsa:5", learn_from=learning_texts(shop), cache=tmp_path)
-    products = maker.products(shop, missing="none")
+    products = maker.products(shop)
     for name in ("sentence", "clip"):
         ranker = RANKERS[name](products)
-        with pytest.raises(MismatchError, match=f"{name} was made for rows of .* of the categories are of"):
+        with pytest.raises(MismatchError, match=f"{name} was made for rows of .* encoder"):
             ranker.category_rows(other.categories(["Coats"]))
-        with pytest.raises(MismatchError, match="of the products are of"):
-            ranker.product_rows(other.products(shop, missing="none"))
+        with pytest.raises(MismatchError, match="these are of"):
+            ranker.product_rows(other.products(shop))
     sentence, clip = (RANKERS[name](products) for name in ("sentence", "clip"))
     assert sentence.fingerprint != clip.fingerprint
 
@@ -129,50 +117,10 @@ def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
     texts = learning_texts(shop)
     grid = FeatureMaker.of("grid", "lsa:5", learn_from=texts, cache=tmp_path)
     with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by grid"):
-        RANKERS["clip"](grid.products(shop, missing="none"))
+        RANKERS["clip"](grid.products(shop))
     none = FeatureMaker.of(None, "lsa:5", learn_from=texts, cache=tmp_path)
     with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by none"):
         RANKERS["clip"](none.products(shop))
-
-
-class Sums(Ranker):
-    """Titles' rows, and the first four numbers of the mean of all attributes' rows."""
-
-    name = "sums"
-
-    def __init__(self, sparse: bool = False) -> None:
-        self.sparse = sparse
-
-    @property
-    def fingerprint(self) -> str:
-        return "sums-1"
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
-        added = products.attributes @ products.attribute_rows
-        rows = np.hstack([np.asarray(products.title), added[:, :4]]).astype(np.float32)
-        return csr_array(rows) if self.sparse else rows
-
-    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
-        rows = np.hstack([categories.text, categories.text[:, :4]]).astype(np.float32)
-        return csr_array(rows) if self.sparse else rows
-
-
-def test_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 7)
-    catalogue, features, _ = made_shop(30)
-    made = product_embeddings(
-        Sums(), features, tmp_path / "rows", data=catalogue.fingerprint, about={"split": "all"}
-    )
-    assert np.array_equal(made.rows, Sums().product_rows(features))
-    assert isinstance(made.rows, np.memmap)
-    assert (made.kind, made.encoder, list(made.ids)) == ("product", "sums-1", list(catalogue.ids))
-    assert made.about == {"ranker": {"name": "sums"}, "split": "all"}
-    with pytest.raises(UsageError, match="sums has no dense rows of 30 products"):
-        product_embeddings(Sums(sparse=True), features, tmp_path / "other", data="d", about={})
-    assert not (tmp_path / "other").exists()
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,56 +1,48 @@
-"""Training on a catalogue, and applying a run to one: images, indexes, searches, evaluations."""
+"""Training on a catalogue, and applying a run to one: images for categories, evaluations."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from pydantic import model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts, judge
-from diptych.commerce.catalogue.making import catalogue_of, seen_nodes
+from diptych.commerce.catalogue.catalogue import SETTINGS, Catalogue, CategoryText, category_texts, judge
+from diptych.commerce.catalogue.making import seen_nodes
 from diptych.commerce.catalogue.source import (
     VALIDATION,
     ProductData,
-    SortedData,
     training_part,
     validation_part,
 )
-from diptych.commerce.category_to_image.features import EncoderSpec
-from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.features import EncoderSpec, TrainOptions, encoders_line
 from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick
-from diptych.commerce.category_to_image.rankers import RANKERS, product_embeddings
-from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
-from diptych.commerce.category_to_image.tables import run_tables
-from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import StorageError, UsageError
+from diptych.commerce.category_to_image.rankers import RANKERS
+from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable
-from diptych.core.options import parameter, parse_values
-from diptych.core.table import Table
-from diptych.data.products import paths_of
-from diptych.data.source import OutOption, SamplesOption, TargetOption
-from diptych.encoders.embeddings import Embeddings
+from diptych.core.options import command_line, parameter, parse_values
+from diptych.core.table import Cell, Table
+from diptych.data.source import SamplesOption, TargetOption
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.results import ModelsEvaluation
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-SETTINGS = "diptych.commerce.catalogue:SETTINGS"
+_SETTINGS = "diptych.commerce.catalogue:SETTINGS"
+_STAND_INS = {
+    "grid": "  the grid sees colours and edges only: better images with --image-encoder backbone:NAME or hf:NAME",
+    "lsa": "  lsa knows the words of the training products only: better texts with --text-encoder sentence:NAME",
+}
 
 
 class HeadOptions(TargetOption):
     """Options of the training of heads over frozen encoders."""
 
     query: CategoryText | None = parameter(
-        None,
-        "A category's text: name, path, or unique: the path where names repeat.",
-        metavar="FORM",
-        default="unique; name with --published",
+        None, "unique: a category's path where names repeat.", default="unique; name with --published"
     )
     published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
     set_: list[str] = parameter([], "KEY=VALUE, e.g. epochs=10. Repeatable.", "--set")
@@ -74,50 +66,30 @@ class TrainHeads(HeadOptions):
     model: str = parameter("clip-ita", "clip- and what it reads: i(mage), t(itle), a(ttributes).")
     setting: str = parameter(
         "all",
-        "A product's category: all (one drawn in each epoch), most-specific or most-general.",
-        names=SETTINGS,
+        "Products' categories: all (one drawn per epoch), most-specific or most-general.",
+        names=_SETTINGS,
     )
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
-        from diptych.commerce.category_to_image.evaluation import trained_options
+        from diptych.commerce.category_to_image.evaluation import TRAINED
 
-        base = trained_options(self.model, self.setting, self.published).model_dump()
+        for what, name, known in (
+            ("trained model", self.model, TRAINED),
+            ("setting", self.setting, SETTINGS),
+        ):
+            if name not in known:
+                raise UnknownNameError(what, name, known)
+        made = TrainOptions.published if self.published else TrainOptions
+        base = made(modalities=TRAINED[self.model], setting=self.setting).model_dump()
         resample = self.setting == "all" and not self.published
         return self.training(base | {"query": self.text, "seed": self.seed, "resample": resample}, "--seed")
 
 
-def _lines(run: CategoryRun, catalogue: Catalogue, unreadable: int) -> list[str]:
-    """Return what was trained on how much, which encoders made the embeddings, and which epoch was taken."""
-    about = run.model.about
-    image, text = (run.about["encoders"][side] for side in ("image", "text"))
-    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
-    lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes), f"splits: {sizes}"]
-    if unreadable:
-        lines.append(f"{unreadable:,} images to train on cannot be read: their products stand without")
-    shown = encoder_name(image, "name", "fingerprint") if image else "none, the model needs none"
-    lines.append(f"text encoder: {encoder_name(text, 'name', 'fingerprint')}; image encoder: {shown}")
-    lines += [_STAND_INS[one["kind"]] for one in (image, text) if one and one.get("kind") in _STAND_INS]
-    left, chosen, best = about["without_category"], about["chosen_by"], about["best_epoch"]
-    skipped = f", {left:,} without a category left out" if left else ""
-    trained = f"{run.about['model']} of {run.options.setting} categories by {run.options.query}"
-    lines.append(
-        f"{trained}, {run.about['fingerprint']}, in {run.folder}: trained on {about['products']:,} products{skipped}"
-    )
-    last = about["metrics"][best - 1]
-    by = f"the best by {chosen} of validation products, {100 * last[chosen]:.2f} %" if chosen else "the last"
-    return [*lines, f"epoch {best} of {about['epochs']}, {by}: loss {last['loss']:.4f}"]
-
-
-_STAND_INS = {
-    "grid": "  the grid sees colours and edges only: better images with --image-encoder backbone:NAME or hf:NAME",
-    "lsa": "  lsa knows the words of the training products only: better texts with --text-encoder sentence:NAME",
-}
-
-
 def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> list[str | Table]:
     """Train on the split ``train``, choose the epoch by the validation split; return what is shown."""
-    from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, measure_ranker
+    from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, measure_ranker
+    from diptych.commerce.category_to_image.results import percent
     from diptych.commerce.category_to_image.training import train
     from diptych.training.run import TrainingFolder
 
@@ -126,80 +98,41 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     catalogue = products.catalogue()
     maker = encoders.maker(catalogue, chosen.modalities)
     [learned], validated = training_part(catalogue), validation_part(catalogue)
-    features = maker.products(learned, missing="none")
+    features = maker.products(learned)
     categories = maker.categories(category_texts(catalogue.tree, range(len(catalogue.tree)), chosen.query))
-    validation = None if validated is None else (validated, maker.products(validated, missing="none"))
+    validation = None if validated is None else (validated, maker.products(validated))
     trained = train(learned, features, categories, chosen, out, validation=validation)
     run = CategoryRun.finish(out, trained, maker, catalogue, products.model_dump(mode="json"))
-    shown: list[str | Table] = [*_lines(run, catalogue, features.about["unreadable_pictures"])]
+    about, described = trained.about, run.about["encoders"]
+    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
+    lines: list[str | Table] = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
+    lines += [f"splits: {sizes}", encoders_line(described)]
+    kinds = [(described[side] or {}).get("kind") for side in ("image", "text")]
+    lines += [line for kind, line in _STAND_INS.items() if kind in kinds]
+    if unreadable := features.about["unreadable_pictures"]:
+        lines.append(f"{unreadable:,} images to train on cannot be read: their products stand without")
+    left, best, by = about["without_category"], about["best_epoch"], about["chosen_by"]
+    skipped = f", {left:,} without a category left out" if left else ""
+    model = (
+        f"{chosen.model} of {chosen.setting} categories by {chosen.query}, {trained.fingerprint}, in {out}"
+    )
+    last = about["metrics"][best - 1]
+    taken = f"the best by {by} of validation products, {100 * last[by]:.2f} %" if by else "the last"
+    lines.append(f"{model}: trained on {about['products']:,} products{skipped}")
+    lines.append(f"epoch {best} of {about['epochs']}, {taken}: loss {last['loss']:.4f}")
     if "test" in catalogue.split_sizes and ((part := catalogue.split("test")).place >= 0).any():
         judged = judge(part, chosen.setting, "label", chosen.seed)
-        about = {"dataset": catalogue.name, "split": "test"}
-        queries = run.category_features(judged.nodes)
-        tested = measure_ranker(run.model, run.features(part), queries, judged, about=about)
+        tested = measure_ranker(run.model, maker.products(part), categories.part(judged.nodes), judged)
         names = [name for name in CATEGORY_MEASURES if "hits" not in name]
-        shown += run_tables(chosen.model, chosen.setting, tested, names)
-    return shown
-
-
-def own_products(run: CategoryRun) -> Catalogue:
-    """Return the products that a run was trained on, with their splits; later ones are of the split ``new``."""
-    again = ProductData.read(run.about["data"], str(run.folder), StorageError, "train it again").catalogue()
-    return replace(again, splits=[run.splits.get(name, "new") for name in again.ids])
-
-
-class OtherData(SortedData):
-    """Options of the products that a run is used on; without ``data`` those that it was trained on."""
-
-    def of(self, run: CategoryRun, split: str | None = None, own_tree: bool = True) -> Catalogue:
-        """Read the products of a split, attributes as the run does.
-
-        They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a
-        category, else into the run's.
-        """
-        if self.data is None and self != OtherData(unknown=self.unknown):
-            fix = "name the products after the run, or leave them out"
-            raise UsageError("options of data, but no data", fix)
-        if self.data is None:
-            found = own_products(run)
-        else:
-            collection, tree, unknown = self.collection(), self.tree(), self.unknown
-            if not tree and not (own_tree and any(map(paths_of, collection.records or ()))):
-                tree, unknown = run.tree, "none"
-            form = run.about["data"].get("attribute_form", "named")
-            found = catalogue_of(collection, attribute_form=form, tree=tree, unknown=unknown)
-        return found if split in (None, "all") else found.split(split)
-
-
-class PartOptions(OutOption):
-    """Options of a part of the products, and of the place of results."""
-
-    split: str | None = parameter(None, "Only the products of this split, e.g. test.")
-
-
-def use_of(run: CategoryRun, data: OtherData, split: str | None, part: Catalogue) -> dict[str, Any]:
-    """Return the metadata of what a run was used on, with how many of its products it was trained on."""
-    learned = np.array([run.splits.get(name) == "train" for name in part.ids], dtype=bool)
-    return {
-        "run": str(run.folder.resolve()),
-        "model": run.about["model"],
-        "fingerprint": run.about["fingerprint"],
-        "data": run.about["data"] if data.data is None else data.model_dump(mode="json"),
-        "split": split,
-        "trained_on": int((learned & ((part.place >= 0) | (data.data is not None))).sum()),
-    }
-
-
-@contextmanager
-def rows_for(run: CategoryRun, catalogue: Catalogue, **about: Any) -> Iterator[Embeddings]:
-    with tempfile.TemporaryDirectory() as folder:
-        place, data = Path(folder) / "rows", catalogue.fingerprint
-        yield product_embeddings(run.model, run.features(catalogue), place, data=data, about=about)
-
-
-def category_rows(run: CategoryRun, tree: CategoryTree) -> np.ndarray:
-    texts = category_texts(tree, range(len(tree)), run.options.query)
-    return run.model.category_rows(run.category_features(texts))
+        scores = [tested.score(name, "t2i") for name in names]
+        rows = {chosen.model: [one.value for one in scores], "chance": [one.chance for one in scores]}
+        cells = [[Cell(name), *map(percent, values)] for name, values in rows.items()]
+        after = (
+            "per cent; categories are queries, products relevant by label; mAP@k divided by min(k, relevant)"
+        )
+        caption = f"Test products, {chosen.setting}"
+        lines.append(Table(caption, ("model", *names), cells, after=after))
+    return lines
 
 
 class PickOptions(PartOptions):
@@ -217,12 +150,11 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
     """Pick the best images for every category of the products' tree."""
     check_replaceable(folder, PICKS)
     catalogue = data.of(run, options.split)
-    about = {"ranker": run.model.describe(), **use_of(run, data, options.split, catalogue)}
-    texts = category_texts(catalogue.tree, range(len(catalogue.tree)), run.options.query)
+    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
+    texts = run.texts(catalogue.tree)
     how: dict[str, Any] = options.model_dump(include={"k", "among", "beyond", "distinct"})
-    with rows_for(run, catalogue) as embedded:
-        rows = category_rows(run, catalogue.tree), embedded.rows
-        return pick(*rows, catalogue, texts=texts, about=about, **how)
+    with run.embeddings(catalogue) as embedded:
+        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 class EvaluateOptions(HeadOptions, SamplesOption):
@@ -232,7 +164,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
         [], "bm25, clip, sentence, clip-i … clip-ita, mixed. Repeatable.", default="all but mixed"
     )
     setting: list[str] = parameter(
-        [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
+        [], "all, most-general, most-specific. Repeatable.", names=_SETTINGS, default="all three"
     )
     seeds: int = parameter(3, "Trainings of each model.", ge=1)
     run: Path | None = parameter(None, "Measure a run on what it has not seen.")
@@ -261,12 +193,15 @@ def evaluate_catalogue(
 
     if options.run is not None and encoders != EncoderSpec():
         raise UsageError("a run is measured as it is", "leave out the encoders")
-    catalogue = products.catalogue()
-    about: dict[str, Any] = {"source": products.model_dump(mode="json")}
+    catalogue, models = products.catalogue(), _names(options.model)
+    words = ["diptych", "categories", "evaluate", "DATA", "--out", "EVALUATION"]
+    words += ["--run", "RUN"] if options.run else []
+    paths = ["data", "images", "taxonomy", "out", "run", "jobs"]  # of this machine
+    command = command_line(words, products, encoders, options, left_out=paths)
+    about: dict[str, Any] = {"source": products.model_dump(mode="json"), "command": command}
     train, validation, test = None, None, catalogue
-    models = _names(options.model)
     how = options.model_dump(include={"relevance", "judged_seed"})
-    how |= {"settings": _names(options.setting), "bootstrap": Bootstrap(options.samples), "missing": "none"}
+    how |= {"settings": _names(options.setting), "bootstrap": Bootstrap(options.samples)}
     if options.run is not None:
         run = CategoryRun.open(options.run)
         maker, (test, notes) = run.maker, held_out(run.splits, catalogue)
@@ -275,21 +210,22 @@ def evaluate_catalogue(
         how |= {"given": (run.model, what), "query": run.options.query}
         if run.about["catalogue"] == catalogue.fingerprint:
             [learned] = training_part(replace(catalogue, splits=[run.splits[name] for name in catalogue.ids]))
-            epochs = run.options.epochs if run.options.resample else 0
-            how["seen"] = seen_nodes(learned, run.options.setting, run.options.seed, epochs=epochs)
+            how["seen"] = seen_nodes(
+                learned, run.options.setting, run.options.seed, epochs=run.options.drawn_epochs
+            )
     else:
         if {"train", "test"} <= catalogue.split_sizes.keys() or not models or not set(models) <= set(RANKERS):
             validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
         elif "test" in catalogue.split_sizes:
             test = catalogue.split("test")  # baselines need no more
-        maker, about["encoder options"] = encoders.maker(catalogue), encoders.given
+        maker = encoders.maker(catalogue)
         training = options.training({}, "--seeds") if options.set_ else None
         how |= {"models": models, "seeds": tuple(range(options.seeds)), "options": training}
         how |= {"query": options.text, "published": options.published, "jobs": options.jobs}
     return evaluate_models(train, validation, test, maker, options.out, about=about, **how), test
 
 
-def _names(given: list[str]) -> list[str] | None:
+def _names(given: Sequence[str]) -> list[str] | None:
     return [name for text in given for name in text.split(",") if name] if given else None
 
 

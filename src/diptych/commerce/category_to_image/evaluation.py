@@ -1,102 +1,117 @@
-"""Evaluate category-to-image models: all models in all settings with several seeds (thesis section 7.4)."""
+"""Evaluate category-to-image models: all models in all settings with several seeds (thesis section 7.4).
+
+::
+
+    EVALUATION/
+      category_evaluation.json   what was evaluated and how, except for models, settings and seeds
+      units/SETTING-MODEL-….npz  values per query and first products of every model and seed
+      results.json               tables, groups, errors, examples; written last
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue import SETTINGS, Catalogue, CategoryText, Judged, Relevance, judge
+from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.catalogue.making import seen_nodes
-from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.images import Missing
-from diptych.commerce.category_to_image.measuring import PRODUCT_MEASURES, measure_ranker, score_rows
-from diptych.commerce.category_to_image.mixed import MIXED, learn_mixed
-from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
-from diptych.commerce.category_to_image.results import (
-    RESULTS,
-    TRAINED,
-    Cell,
-    EvaluationProtocol,
-    ModelsEvaluation,
-    modalities_of,
-    setting_numbers,
+from diptych.commerce.category_to_image.features import (
+    MODALITIES,
+    CategoryFeatures,
+    FeatureMaker,
+    Modality,
+    ProductFeatures,
+    TrainOptions,
+    encoders_line,
 )
-from diptych.commerce.category_to_image.runs import encoder_name
-from diptych.core.context import check_stop, track
-from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
+from diptych.commerce.category_to_image.rankers import (
+    MIXED,
+    PRODUCT_MEASURES,
+    RANKERS,
+    Ranker,
+    Scored,
+    learn_mixed,
+    measure_ranker,
+)
+from diptych.commerce.category_to_image.results import Cell, baseline_of, evaluation_sections, setting_numbers
+from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart
+from diptych.core.context import check_stop
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable, write_json
+from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
+from diptych.core.reading import read_json
+from diptych.core.table import Table
 from diptych.core.version import __version__
+from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap
 
-if TYPE_CHECKING:
-    from diptych.commerce.category_to_image.features import FeatureMaker
+RESULTS = "results.json"
+TRAINED = {
+    "clip-" + "".join(one[0] for one in chosen): chosen
+    for size in range(1, len(MODALITIES) + 1)
+    for chosen in combinations(MODALITIES, size)
+}
+"""``clip-i`` … ``clip-ita`` and the modalities that represent a product, fewest first."""
 
 _SETTINGS = ("all", "most-general", "most-specific")  # as thesis Table 7.1 prints them
 _MODELS = (*RANKERS, *TRAINED)  # the ten of the thesis; ``mixed`` is evaluated where it is named
 _OWN = {"modalities", "setting", "seed", "query"}  # options of a training that are each unit's own
 
 
-def trained_options(model: str, setting: str, published: bool = False) -> TrainOptions:
-    """Return how a model of that name is trained on products' categories of a setting, before anything is set."""
-    for what, name, known in (("trained model", model, TRAINED), ("setting", setting, SETTINGS)):
-        if name not in known:
-            raise UnknownNameError(what, name, known)
-    made = TrainOptions.published if published else TrainOptions
-    return made(modalities=modalities_of(model) or (), setting=setting)
-
-
-def _usable(
-    what: str,
-    names: Sequence[str] | None,
-    usual: Sequence[str],
-    known: Sequence[str],
-    check: Callable[[str], object],
-    left_out: dict[str, str],
-) -> list[str]:
-    """Return the names, else the usual ones, that the data allow; why usual ones are left out is added."""
-    if names is not None and not names:
-        raise UsageError(f"no {what} is given", f"for example {', '.join(known)}")
-    for name in names or ():
-        if name not in known:
-            raise UnknownNameError(what, name, known)
-    usable = []
-    for name in known:
-        try:
-            if name in (names or usual):
-                check(name)
-                usable.append(name)
-        except (UsageError, MismatchError, DataError) as error:
-            if names is not None:
-                raise
-            left_out[name] = str(error.message)
-    if not usable:
-        raise UsageError(f"no {what} can be measured on these products", "; ".join(left_out.values()))
-    return usable
-
-
 def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
     """Return why a model cannot be had of these products and encoders; empty where it can."""
-    if model == "clip" and (maker.image is None or maker.image.texts is None):
+    if model == "clip" and maker.image_texts is None:
         return "needs an image encoder that reads texts too, a dual encoder"
-    needs = modalities_of(model) or (("image",) if model == "clip" else ("title",))
+    untrained: tuple[Modality, ...] = ("image",) if model == "clip" else ("title",)
     for part in parts:
         has = {
             "image": maker.image is not None and bool(part.pictured.any()),
             "title": any(title.strip() for title in part.titles),
             "attributes": any(text.strip() for given in part.attributes for text in given),
         }
-        if lacks := [one for one in needs if not has[one]]:
+        if lacks := [one for one in TRAINED.get(model, untrained) if not has[one]]:
             return f"needs {' and '.join(lacks)}, which no product has"
     return ""
+
+
+@dataclass(frozen=True)
+class EvaluationProtocol(
+    Artifact, kind="category_evaluation", version=3, recreate="diptych categories evaluate DATA"
+):
+    """Everything that numbers depend on besides models, settings and seeds, by which an evaluation may grow."""
+
+    train: str  # fingerprints of the catalogues; empty where there is none
+    validation: str
+    test: str
+    encoders: str  # fingerprint of what made the features
+    pictures: str  # of which products have an image
+    relevance: Relevance
+    query: CategoryText  # a category's text
+    published: bool  # trained as in the thesis
+    options: dict[str, Any]  # of training; modalities, setting and seed are each unit's own
+    judged_seed: int  # of the draws that judge the test products
+    given: str = ""  # the model that was trained before; nothing is fitted then
+
+    def line(self, seeds: Sequence[int]) -> str:
+        way = "as the chapter says (compat published)" if self.published else "by our defaults"
+        made = (
+            f"{self.given}, nothing fitted"
+            if self.given
+            else f"trained {way}, seeds {str(list(seeds))[1:-1]}"
+        )
+        judged = (
+            f"relevance by {self.relevance}, drawn with seed {self.judged_seed}; query text: {self.query}"
+        )
+        return f"{judged}; {made}; mAP@k over min(k, relevant), mAP-hits@k over hits (compat); ties expected"
 
 
 class Unit(NamedTuple):
@@ -105,6 +120,7 @@ class Unit(NamedTuple):
     setting: str
     model: str
     seed: int | None
+    options: TrainOptions
 
     @property
     def key(self) -> str:
@@ -113,68 +129,66 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """All that units need; each process gets a copy."""
+    """All that models need; each process gets a copy."""
 
     protocol: EvaluationProtocol
+    train: Catalogue | None
+    test: Catalogue
     tested: ProductFeatures
     categories: CategoryFeatures  # of all nodes of the tree
-    judged: Mapping[str, Judged]  # per setting
-    about: Mapping[str, Any]  # of every result's protocol
-    sets: Mapping[str, tuple[Catalogue, ProductFeatures]]  # ``train``, ``validation``, where there are
-    seen: Mapping[tuple[str, int | None], np.ndarray]  # (nodes,) by setting and seed
+    features: Mapping[
+        str, tuple[Catalogue, ProductFeatures]
+    ]  # of ``train`` and ``validation``, where models learn
     given: Ranker | None  # a model that was trained before
+    seen: np.ndarray | None  # (nodes,) booleans: categories that it was trained on, where that is known
 
     def run(self, unit: Unit) -> Cell:
-        began, spent = time.perf_counter(), time.process_time()
-        ranker = self.given or self._ranker(unit)
-        trained = time.perf_counter() - began
-        judged = self.judged[unit.setting]
-        queries, features = judged.nodes, self.categories.part(judged.nodes)
-        about = {**self.about, **({} if unit.seed is None else {"seed": unit.seed})}
-        scored = score_rows(ranker, self.tested, features, judged)
+        """Train and measure one model."""
+        spent, ranker, protocol, seen = time.process_time(), self._ranker(unit), self.protocol, self.seen
+        judged = judge(self.test, unit.setting, protocol.relevance, protocol.judged_seed)
+        features, q = self.categories.part(judged.nodes), len(judged.nodes)
+        about: dict[str, Any] = {
+            "dataset": self.test.name,
+            "test": protocol.test,
+            "query text": protocol.query,
+        }
+        about |= {"encoders": protocol.encoders} | ({} if unit.seed is None else {"seed": unit.seed})
+        about |= {"compat": "published training"} if protocol.published else {}
+        scored = Scored.of(ranker, self.tested, features, judged)
         result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
         (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
-        seen, place, category = self.seen.get((unit.setting, unit.seed)), first[:, 0], guess[:, 0]
+        place, category = first[:, 0], guess[:, 0]
+        if seen is None and self.train is not None:
+            options = unit.options
+            seen = seen_nodes(self.train, unit.setting, options.seed, epochs=options.drawn_epochs)
         # Of products fewer measures are printed; a category is resampled by itself.
         products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
         per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
-        seconds = {"seconds": time.perf_counter() - began, "seconds_of_training": trained}
-        seconds["processor_seconds"] = time.process_time() - spent
         return Cell(
-            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(queries), -1)),
-            nodes=queries,
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(q, -1)),
+            nodes=judged.nodes,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
-            right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(queries)), np.maximum(place, 0)),
-            guess=np.where(category < 0, -1, queries[category]),
-            seen=None if seen is None else seen[queries],
+            right=(place >= 0) & judged.truth.t2i.holds(np.arange(q), np.maximum(place, 0)),
+            guess=np.where(category < 0, -1, judged.nodes[category]),
+            seen=None if seen is None else seen[judged.nodes],
             about={
                 "ranker": ranker.describe(),
                 "fingerprint": ranker.fingerprint,
-                "trained": unit.seed is not None,
-                **{name: round(value, 3) for name, value in seconds.items()},
+                "processor_seconds": round(time.process_time() - spent, 3),
             },
         )
 
     def _ranker(self, unit: Unit) -> Ranker:
         from diptych.commerce.category_to_image.training import train
 
-        if unit.seed is None:
-            return RANKERS[unit.model](self.tested)
-        learn = learn_mixed if unit.model == MIXED else train
-        options, validation = options_for(self.protocol, unit), self.sets.get("validation")
-        model: Ranker = learn(*self.sets["train"], self.categories, options, validation=validation)
+        if self.given or unit.seed is None:
+            return self.given or RANKERS[unit.model](self.tested)
+        learn, validation = (learn_mixed if unit.model == MIXED else train), self.features.get("validation")
+        model: Ranker = learn(*self.features["train"], self.categories, unit.options, validation=validation)
         check_stop("stopped: every model that was measured is kept")
         return model
-
-
-def options_for(protocol: EvaluationProtocol, unit: Unit) -> TrainOptions:
-    """Return the options of one unit's training; ``mixed`` is trained on all modalities."""
-    modalities = modalities_of(TRAINED[-1] if unit.model == MIXED else unit.model)
-    published = TrainOptions.published(modalities or (), unit.setting).model_dump()
-    own = {"modalities": modalities, "setting": unit.setting, "seed": unit.seed, "query": protocol.query}
-    return TrainOptions(**{**(published if protocol.published else protocol.options), **own})
 
 
 def _on_one_thread(work: Work) -> Work:
@@ -182,6 +196,28 @@ def _on_one_thread(work: Work) -> Work:
 
     torch.set_num_threads(1)
     return work
+
+
+def _usable(
+    what: str,
+    names: Sequence[str] | None,
+    usual: Sequence[str],
+    known: Sequence[str],
+    fault: Callable[[str], str],
+    left_out: dict[str, str],
+) -> list[str]:
+    """Return the names, else the usual ones, that the data allow; why usual ones are left out is added."""
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    faults = {name: fault(name) for name in known if name in (usual if names is None else names)}
+    usable = [name for name, why in faults.items() if not why]
+    reasons = {name: why for name, why in faults.items() if why}
+    if not usable or (reasons and names is not None):
+        problem = "; ".join(f"{name} {why}" for name, why in reasons.items()) or f"no {what} is given"
+        raise UsageError(problem, f"give others of {', '.join(known)}")
+    left_out |= reasons
+    return usable
 
 
 def evaluate_models(
@@ -201,7 +237,6 @@ def evaluate_models(
     given: tuple[Ranker, str] | None = None,
     seen: np.ndarray | None = None,
     judged_seed: int = 0,
-    missing: Missing = "error",
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
     about: Mapping[str, Any] | None = None,
@@ -219,112 +254,155 @@ def evaluate_models(
     """
     import torch
 
-    from diptych.commerce.category_to_image.training import missing_pictures, trained_products
+    from diptych.commerce.category_to_image.training import pictured, trained_products
 
-    out = Path(out)
+    out, how, base = Path(out), bootstrap or Bootstrap(), options or TrainOptions()
     check_replaceable(out, EvaluationProtocol.marker())
-    if published and options is not None:
-        raise UsageError("published training has its own options", "leave out options, or published")
-    if not seeds:
-        raise UsageError("no seed is given", "for example 0, 1, 2")
+    if not seeds or (published and options is not None):
+        problem = "published training has its own options" if seeds else "no seed is given"
+        raise UsageError(problem, "leave them out" if seeds else "for example 0, 1, 2")
     parts = {"train": train, "validation": None if published else validation, "test": test}
-    for name, other in parts.items():
-        if train is not None and other is not None and other.tree.fingerprint != train.tree.fingerprint:
-            trees = f"it has {len(other.tree):,} categories, the training products {len(train.tree):,}"
-            message = f"the {name} products are of another category tree: {trees}"
+    known = {name: part for name, part in parts.items() if part is not None}
+    for name, part in known.items():
+        if part.tree.fingerprint != test.tree.fingerprint:
+            message = f"the {name} products are of another category tree than the test products"
             raise MismatchError(message, "split one catalogue")
-    base, how = options or TrainOptions(), bootstrap or Bootstrap()
-    texts = category_texts(test.tree, range(len(test.tree)), query)
-    left_out: dict[str, str] = {}
+    texts, left_out = category_texts(test.tree, range(len(test.tree)), query), dict[str, str]()
 
-    def check_setting(setting: str) -> None:
-        for part, seed in product([] if train is None or not learns else [train], seeds):
-            trained_products(part, texts, base.model_copy(update={"setting": setting, "seed": seed}))
+    def unit_of(setting: str, model: str, seed: int | None) -> Unit:
+        modalities = TRAINED.get(model, MODALITIES)
+        begun = TrainOptions.published(modalities, setting) if published else base
+        own: dict[str, Any] = {"modalities": modalities, "setting": setting, "query": query}
+        own["seed"] = seeds[0] if seed is None else seed
+        return Unit(setting, model, seed, begun.model_copy(update=own))
 
-    def check_model(model: str) -> None:
-        if model not in RANKERS and train is None:
-            fix = "make a split called train with --split-by product"
-            raise UsageError(f"{model} needs products to train on", fix)
-        used = [test] if model in RANKERS or train is None else [test, train]
-        if why := why_not(model, maker, *used):
-            raise UsageError(f"{model} {why}", f"leave out {model}")
+    def model_fault(model: str) -> str:
+        if train is None and model not in RANKERS:
+            return "needs products to train on, a split called train"
+        return why_not(model, maker, test, *([] if train is None or model in RANKERS else [train]))
 
-    names = (
-        [given[0].name]
-        if given
-        else _usable("model", models, _MODELS, (*_MODELS, MIXED), check_model, left_out)
-    )
-    learns = given is None and train is not None and not set(names) <= set(RANKERS)
-    chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, check_setting, left_out)
-    learned = {name: part for name, part in parts.items() if part is not None and learns and part is not test}
-    sets = {name: (part, maker.products(part, missing=missing)) for name, part in learned.items()}
-    tested, categories = maker.products(test, missing=missing), maker.categories(texts)
-    fingerprints = {name: "" if part is None else part.fingerprint for name, part in parts.items()}
-    pictured = [tested.pictured, *(part.pictured for part in parts.values() if part not in (None, test))]
+    def setting_fault(setting: str) -> str:
+        try:
+            if learns and train is not None:
+                trained_products(train, texts, unit_of(setting, names[-1], None).options)
+            return ""
+        except DataError as error:
+            return error.message
+
+    names = [given[0].name] if given else []
+    names = names or _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault, left_out)
+    learns = given is None and not set(names) <= set(RANKERS)
+    chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault, left_out)
     protocol = EvaluationProtocol(
-        **fingerprints,
+        **{name: part.fingerprint if part else "" for name, part in parts.items()},
         encoders=maker.fingerprint,
+        pictures=pictured(*(part.pictured for part in known.values())) if maker.image else "",
         relevance=relevance,
         query=query,
         published=published,
         options={} if published or given else base.model_dump(mode="json", exclude=_OWN),
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
-        pictures="" if tested.image is None else missing_pictures(pictured),
     )
-    known: dict[tuple[str, int | None], np.ndarray] = {}
-    if seen is not None:
-        known = {(setting, None): seen for setting in chosen}
-    epochs = base.epochs if base.resample and not published else 0
-    for part, setting, seed in product([] if train is None else [train], chosen, (None, *seeds)):
-        known[setting, seed] = seen_nodes(part, setting, seeds[0] if seed is None else seed, epochs=epochs)
-    metadata = {"dataset": test.name, "test": test.fingerprint, "query text": query}
-    metadata |= {"encoders": maker.fingerprint} | ({"compat": "published training"} if published else {})
-    judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
-    units = [
-        Unit(setting, model, seed)
-        for setting, model in product(chosen, names)
-        for seed in ((None,) if given or model in RANKERS else dict.fromkeys(seeds))
-    ]
-    work = Work(protocol, tested, categories, judged, metadata, sets, known, given and given[0])
-    job, keyed = Job(out, protocol, Cell, noun="models"), {unit.key: unit for unit in units}
-    threads = torch.get_num_threads()
+    learned = [name for name in known if learns and name != "test"]
+    features = {name: (known[name], maker.products(known[name])) for name in learned}
+    tested, categories = maker.products(test), maker.categories(texts)
+    work = Work(protocol, train, test, tested, categories, features, given and given[0], seen)
+    units: dict[str, Unit] = {}
+    for setting, model in product(chosen, names):
+        for seed in (None,) if given or model in RANKERS else seeds:
+            unit = unit_of(setting, model, seed)
+            units[unit.key] = unit
+    job, threads = Job(out, protocol, Cell, noun="models"), torch.get_num_threads()
     try:
-        job.run(keyed, Work.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
+        job.run(units, Work.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
     finally:
         torch.set_num_threads(threads)
     cells: dict[str, dict[str, list[Cell]]] = {}
-    for key, unit in keyed.items():
+    for key, unit in units.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
-    notes = dict.fromkeys(note for part in (train, test) if part is not None for note in part.notes)
-    uses = {"train": "{:,} products to train on", "validation": "{:,} to choose the epoch by"}
-    sizes = [uses[name].format(len(part)) for name, part in learned.items()]
-    data = [f"dataset {test.name}", *sizes, f"{len(test):,} to find (fingerprint {test.fingerprint})"]
-    made = maker.describe()
-    encoders = [
-        f"{side} encoder {encoder_name(one, 'width')} ({one['fingerprint']})"
-        for side in ("image", "text")
-        if (one := made[side])
-    ]
+    uses = {"train": "products to train on", "validation": "to choose the epoch by", "test": "to find"}
+    counts = [f"{len(known[name]):,} {use}" for name, use in uses.items() if name in {*features, "test"}]
     shown = {
         "diptych": __version__,
-        "data": "; ".join([*data, test.tree.describe()]),
-        "encoders": ", ".join([*encoders, f"features {made['fingerprint']}"]),
+        "data": "; ".join([f"dataset {test.name} ({test.fingerprint})", *counts, test.tree.describe()]),
+        "encoders": f"{encoders_line(maker.describe())}, features {maker.fingerprint}",
         "left_out": left_out,
-        "notes": [*notes, *(f"{name}: {why}" for name, why in left_out.items())],
+        "notes": list(dict.fromkeys(note for part in known.values() for note in part.notes)),
         **(about or {}),
-        "seeds": [] if given else [*dict.fromkeys(seeds)],
-        "units": {key: list(unit) for key, unit in keyed.items()},
+        "seeds": [] if given else list(dict.fromkeys(seeds)),
+        "units": {key: unit[:2] for key, unit in units.items()},
     }
     numbers = {
-        "key": protocol.key,
+        "key": fingerprint(asdict(protocol)),
         "line": "; ".join([shown["data"], shown["encoders"], protocol.line(shown["seeds"])]),
         "intervals": asdict(how),
         "about": shown,
         "settings": {
-            name: setting_numbers(of, judged[name], test, how)
-            for name, of in track(cells.items(), "numbers", len(cells), "settings")
+            name: setting_numbers(of, judge(test, name, relevance, judged_seed), test, how)
+            for name, of in cells.items()
         },
     }
     write_json(out / RESULTS, numbers)
     return ModelsEvaluation.open(out)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelsEvaluation:
+    """A finished evaluation of models of categories and products."""
+
+    folder: Path
+    protocol: EvaluationProtocol
+    numbers: Mapping[str, Any]  # everything that is printed, as in ``results.json``
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Self:
+        """Open what :func:`evaluate_models` has written."""
+        folder = Path(folder)
+        protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
+        numbers = read_json(file) if file.is_file() else {}
+        if numbers.get("key") != fingerprint(asdict(protocol)):
+            problem = (
+                f"{file} is of another evaluation" if numbers else f"{folder} is not finished: no {RESULTS}"
+            )
+            raise StorageError(problem, "the command that began it resumes")
+        return cls(folder, protocol, numbers)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.numbers["about"]
+        return found
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        return tuple(self.numbers["settings"])
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(model for _, model in self.about["units"].values()))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.about["seeds"])
+
+    @property
+    def baseline(self) -> str:
+        return baseline_of(self.models)
+
+    def cells(self, setting: str, model: str) -> list[Cell]:
+        """Return one unit per seed, or the one of a model that is not trained."""
+        keys = [key for key, unit in self.about["units"].items() if unit == [setting, model]]
+        return [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
+
+    def value(self, setting: str, model: str, measure: str, direction: str = "t2i") -> Spread:
+        """Return one number over seeds, a share in [0, 1]; ``i2t`` is a product as the query."""
+        return Spread(tuple(one.result.value(measure, direction) for one in self.cells(setting, model)))
+
+    def sections(self) -> dict[str, list[Table | Chart]]:
+        return evaluation_sections(self.numbers["settings"], self.baseline, self.models)
+
+    def tables(self) -> list[Table]:
+        return [one for part in self.sections().values() for one in part if isinstance(one, Table)]
+
+    def line(self) -> str:
+        return str(self.numbers["line"])

@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.category_to_image.images import ImageEncoder, Missing, image_rows, open_image_encoder
-from diptych.core.artifact import Artifact
+from diptych.commerce.category_to_image.images import ImageEncoder, image_rows, open_image_encoder
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached
 from diptych.core.options import Options, parameter, parse_values
-from diptych.core.reading import opening
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.family import rooted
+from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model, open_target_model
-from diptych.encoders.targets.contract import TargetHeader, stored_rows
+from diptych.encoders.targets.contract import stored_rows
+from diptych.encoders.targets.kinds.dual import DualTexts
+from diptych.metrics.runs import starts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,6 +35,80 @@ MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
 
 _LSA_WIDTH = 256
 _TOKENS: Literal["titles"] = "titles"  # words as BM25 reads them: "Dresses" and "dress" are one
+
+
+class TrainOptions(Options):
+    """Options of one training of heads; the thesis's own are :meth:`published`."""
+
+    modalities: tuple[Modality, ...] = MODALITIES  # what represents a product, in this order
+    setting: str = "most-specific"  # the category of a product: see diptych.commerce.catalogue
+    # A category's text: its name, as published, its whole path, or unique: the path where names repeat.
+    query: Literal["name", "path", "unique"] = "name"
+    resample: bool = False  # draw a product's category anew in every epoch, where the setting draws
+    attributes: Literal["mean", "attention"] = "mean"  # how attributes become one row
+    hidden: int = Field(512, ge=1)  # width of the two hidden layers of each head
+    width: int = Field(256, ge=1)  # d of the shared space
+    normalise: Literal["before", "after"] = "before"  # a hidden layer's layer norm: before or after the GELU
+    dropout: float = Field(0.1, ge=0, lt=1)  # after each hidden layer
+    # Share of products of which one modality is hidden in an epoch, so that a missing one is no surprise.
+    modality_dropout: float = Field(0.1, ge=0, lt=1)
+    temperature: float = Field(0.07, gt=0)  # τ, or where learning it starts
+    learn_temperature: bool = True  # train log(1/τ)
+    balance: float = Field(0.5, ge=0, le=1)  # λ of Eq. 7.9, the weight of product→category
+    # Products of one category in a batch: negatives of each other, as published, or masked out of both sums.
+    duplicates: Literal["negatives", "masked"] = "masked"
+    # Share of a score that is the frozen text encoder's cosine of category and title, so that categories that
+    # training never saw keep what the encoder knew of them. Models without titles have none.
+    zero_shot: float = Field(0.0, ge=0, lt=1)
+    tree_distance: float = Field(0.0, ge=0)  # strength of the tree-aware loss
+    epochs: int = Field(30, ge=1)
+    batch_size: int = Field(128, ge=2)  # pairs
+    learning_rate: float = Field(1e-3, gt=0)  # of AdamW
+    weight_decay: float = Field(1e-3, ge=0)
+    patience: int | None = Field(10, ge=1)  # stop after so many epochs without a better validation measure
+    seed: int = Field(0, ge=0)  # of weights, order and draws
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.modalities or self.modalities != tuple(m for m in MODALITIES if m in self.modalities):
+            raise ValueError(f"modalities are some of {', '.join(MODALITIES)}, each once and in this order")
+        return self
+
+    @property
+    def model(self) -> str:
+        """``clip-`` and the letters of the modalities as the thesis orders them: i, t, a."""
+        return "clip-" + "".join(one[0] for one in self.modalities)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The encoders whose embeddings it takes."""
+        return ("image", "text") if "image" in self.modalities else ("text",)
+
+    @property
+    def share_of_zero_shot(self) -> float:
+        """``zero_shot`` where titles stand for a product, else 0."""
+        return self.zero_shot if "title" in self.modalities else 0.0
+
+    @property
+    def drawn_epochs(self) -> int:
+        """The epochs that each draw categories of their own; 0 where one draw is for all."""
+        return self.epochs if self.resample else 0
+
+    @classmethod
+    def published(cls, modalities: tuple[Modality, ...] = MODALITIES, setting: str = "most-specific") -> Self:
+        """Return the options of section 7.4.2: τ = 1, λ = 0.5, 30 epochs, batches of 8 (most general) or 128.
+
+        What the chapter leaves out is ours: widths, rate and decay (those of the authors' other code), dropout 0.
+        """
+        values: dict[str, Any] = {
+            "dropout": 0.0,
+            "modality_dropout": 0.0,
+            "patience": None,
+            "temperature": 1.0,
+        }
+        values |= {"learn_temperature": False, "duplicates": "negatives"}
+        values["batch_size"] = 8 if setting == "most-general" else 128
+        return cls(modalities=modalities, setting=setting, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +122,24 @@ class ProductFeatures:
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
     attributes: csr_array  # (n, u) float32: 1 / count at a product's attributes, whose mean it is
     pictured: np.ndarray  # (n,) booleans: which products have an image
-    titled: np.ndarray  # (n,) booleans: which have a title
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def width(self, modality: Modality) -> int:
-        """Return the length of a row of one modality; 0 for images without an image encoder."""
-        rows = self.image if modality == "image" else self.title
-        return 0 if rows is None else int(rows.shape[1])
-
-    def present(self, modality: Modality) -> np.ndarray:
-        """(n,) booleans: which products have this modality."""
-        if modality == "image":
-            return self.pictured if self.image is not None else np.zeros(len(self), dtype=bool)
-        has: np.ndarray = self.titled if modality == "title" else np.diff(self.attributes.indptr) > 0
-        return has
+    @cached_property
+    def present(self) -> dict[Modality, np.ndarray]:
+        """(n,) booleans by modality: which products have it."""
+        titled = np.array([bool(title.strip()) for title in self.titles], dtype=bool)
+        pictured = self.pictured & (self.image is not None)
+        return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
     def part(self, rows: np.ndarray) -> ProductFeatures:
-        return replace(
-            self,
-            ids=[self.ids[row] for row in rows.tolist()],
-            titles=[self.titles[row] for row in rows.tolist()],
-            image=None if self.image is None else self.image[rows],
-            **{name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured", "titled")},
-        )
+        parts: dict[str, Any] = {
+            name: [getattr(self, name)[row] for row in rows.tolist()] for name in ("ids", "titles")
+        }
+        parts |= {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
+        return replace(self, image=None if self.image is None else self.image[rows], **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +151,26 @@ class CategoryFeatures:
     dual: np.ndarray | None  # (q, d_image) of the image encoder's own text side; None without one
     about: Mapping[str, Any]  # as of ProductFeatures
 
-    def __len__(self) -> int:
-        return len(self.texts)
-
     def part(self, nodes: np.ndarray) -> CategoryFeatures:
-        dual = None if self.dual is None else self.dual[nodes]
-        return replace(
-            self, texts=[self.texts[node] for node in nodes.tolist()], text=self.text[nodes], dual=dual
+        texts, dual = [self.texts[node] for node in nodes.tolist()], self.dual
+        return replace(self, texts=texts, text=self.text[nodes], dual=None if dual is None else dual[nodes])
+
+
+def encoders_of(about: Mapping[str, Any], *sides: str) -> dict[str, str]:
+    """Return the fingerprints of the encoders in the metadata of features, by side: image, text."""
+    return {side: str((about.get(side) or {}).get("fingerprint")) for side in sides}
+
+
+def encoders_line(described: Mapping[str, Any]) -> str:
+    """Return names and fingerprints of the encoders of a :meth:`FeatureMaker.describe`."""
+    parts = []
+    for side in ("image", "text"):
+        about = described[side] or {"kind": "none", "fingerprint": "the model needs none"}
+        words = dict.fromkeys(
+            str(about[key]) for key in ("kind", "source", "model", "width") if about.get(key)
         )
+        parts.append(f"{side} encoder: {' '.join(words)} ({about['fingerprint']})")
+    return ", ".join(parts)
 
 
 def learning_texts(catalogue: Catalogue) -> list[str]:
@@ -101,8 +183,10 @@ def learning_texts(catalogue: Catalogue) -> list[str]:
     return [*(text for text in products if text), *names]
 
 
-def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path) -> TargetModel:
-    """Open ``lsa``, ``lsa:WIDTH``, ``sentence``, ``sentence:NAME``, or the text side of a dual encoder."""
+def open_text_encoder(source: str | Path, learn_from: Sequence[str] = (), *, root: Path) -> TargetModel:
+    """Open ``lsa``, ``lsa:WIDTH``, ``sentence``, ``sentence:NAME``, the text side of a dual encoder, or a saved one."""
+    if isinstance(source, Path):
+        return open_target_model(source)
     name, _, rest = source.partition(":")
     if name == "sentence":
         return make_target_model(TargetOptions(kind="sentence", **({"model": rest} if rest else {})), [])
@@ -110,12 +194,11 @@ def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path
         return make_target_model(TargetOptions(kind="dual", model=source), [])
     from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
-    if rest and not (rest.isdecimal() and int(rest) >= 1):
+    if rest and not (rest.isdecimal() and int(rest)):
         raise UsageError(f"lsa of width {rest!r}", f"give lsa:WIDTH, e.g. lsa:{_LSA_WIDTH}")
     width, texts = int(rest or _LSA_WIDTH), [text for text in learn_from if text.strip()]
     if not texts:
-        fix = "give learn_from: titles, attributes, category names"
-        raise UsageError("lsa without texts to learn from", fix)
+        raise UsageError("lsa without texts to learn from", "give titles, attributes, category names")
 
     def learn(folder: Path) -> None:
         LatentSemanticAnalysis.learn(texts, width, or_less=True, tokens=_TOKENS).save(folder)
@@ -123,37 +206,53 @@ def open_text_encoder(source: str, learn_from: Sequence[str] = (), *, root: Path
     return cached(root / "lsa" / fingerprint(width, _TOKENS, iter(texts)), open_target_model, learn)
 
 
-@dataclass(frozen=True)
-class SavedEncoders(Artifact, kind="category_encoders", version=2, recreate="diptych categories train"):
-    """Source, options and fingerprint of an image encoder, if any; the text encoder lies in ``text/``."""
-
-    image: dict[str, Any] | None
-
-
 @dataclass(frozen=True, eq=False)
 class FeatureMaker:
-    """Frozen encoders and the folder of their embeddings; make one with :meth:`of`, :meth:`open` a saved one."""
+    """Frozen encoders and the folder of their embeddings; make one with :meth:`of`."""
 
     image: ImageEncoder | None  # None for models of texts
     text: TargetModel  # of titles, attributes and categories
     root: Path  # embeddings are stored here under the fingerprints of encoder and content
+    source: str = ""  # of the image encoder
+    image_texts: TargetModel | None = (
+        None  # its text side, whose embeddings can be compared with those of images
+    )
 
     @classmethod
     def of(
         cls,
         image: str | None = "grid",
-        text: str = "lsa",
+        text: str | Path = "lsa",
         *,
         learn_from: Sequence[str] = (),
         cache: Path | str | None = None,
         image_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open encoders by name: see :func:`open_image_encoder` and :func:`open_text_encoder`."""
-        root = Path(cache or cache_root()) / "catalogue"
-        images = None if image is None else open_image_encoder(image, image_options)
-        if images is not None and images.texts is not None and image == text:
-            return cls(images, images.texts, root)  # one encoder is loaded once
-        return cls(images, open_text_encoder(text, learn_from, root=root), root)
+        root, source, own = Path(cache or cache_root()) / "catalogue", image or "", None
+        opened = None if image is None else open_image_encoder(image, image_options)
+        if isinstance(opened, DualEncoder):
+            source = rooted(source)
+            own = None if isinstance(opened, GivenRows) else DualTexts(opened, source)
+        texts = own if own and text == image else open_text_encoder(text, learn_from, root=root)
+        return cls(opened, texts, root, source, own)
+
+    @classmethod
+    def reopen(cls, described: Mapping[str, Any], folder: Path, cache: Path | str | None = None) -> Self:
+        """Open encoders by their :meth:`describe`; ``folder`` holds the text encoder.
+
+        Raises:
+            MismatchError: an encoder's weights are others by now.
+        """
+        image, text = described["image"] or {"source": None, "options": {}}, described["text"]
+        is_own = text["kind"] == "dual" and text["model"] == image["source"]  # loaded once
+        source, options = image["source"], image["options"]
+        made = cls.of(source, source if is_own else folder, image_options=options, cache=cache)
+        if made.image is not None and made.image.fingerprint != image["fingerprint"]:
+            was = f"was {image['fingerprint']} when it was saved and is {made.image.fingerprint} now"
+            fix = "put its old weights back, or train again with the new ones"
+            raise MismatchError(f"the image encoder {source} {was}", fix)
+        return made
 
     @cached_property
     def fingerprint(self) -> str:
@@ -161,71 +260,46 @@ class FeatureMaker:
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata of numbers made of its embeddings: ``image``, ``text``, ``fingerprint``; JSON-able."""
-        image = None if self.image is None else self.image.describe()
+        image: dict[str, Any] | None = None
+        if (opened := self.image) is not None:
+            kind = "rows" if isinstance(opened, GivenRows) else "dual"
+            image = {"kind": kind, "source": self.source, "width": opened.width, **opened.describe()}
+            image |= {"fingerprint": opened.fingerprint, "options": getattr(opened, "options", {})}
         return {"image": image, "text": self.text.describe(), "fingerprint": self.fingerprint}
 
-    def products(self, catalogue: Catalogue, *, missing: Missing = "error") -> ProductFeatures:
+    def products(self, catalogue: Catalogue) -> ProductFeatures:
         """Return embeddings of a catalogue's products; what was computed before is not computed again.
 
-        An image that is missing or cannot be read is an ImageError, or with ``missing="none"`` a row of zeros.
+        The row of an image that is missing or cannot be read is zeros; the latter are logged and counted.
         """
         from scipy.sparse import csr_array
 
         images, pictured = None, catalogue.pictured
         if self.image is not None:
-            images, pictured = image_rows(self.image, catalogue, self.root / "pictures", missing)
+            images, pictured = image_rows(self.image, catalogue, self.root / "pictures")
         given = [[text for text in texts if text.strip()] for texts in catalogue.attributes]
         places: dict[str, int] = {}  # each attribute text once, in the order of first appearance
         items = [places.setdefault(text, len(places)) for texts in given for text in texts]
         counts = np.array([len(texts) for texts in given], dtype=np.int64)
         shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-        start, shape = np.concatenate([[0], np.cumsum(counts)]), (len(catalogue), len(places))
-        unreadable = 0 if images is None else int((catalogue.pictured & ~pictured).sum())
+        entries = shares, np.array(items, dtype=np.int64), starts(counts)
         return ProductFeatures(
             ids=catalogue.ids,
             titles=catalogue.titles,
             image=images,
-            title=self._text_rows(self.text, catalogue.titles, "titles"),
-            attribute_rows=self._text_rows(self.text, list(places), "attributes"),
-            attributes=csr_array((shares, np.array(items, dtype=np.int64), start), shape=shape),
+            title=self._rows(self.text, catalogue.titles, "titles"),
+            attribute_rows=self._rows(self.text, list(places), "attributes"),
+            attributes=csr_array(entries, shape=(len(catalogue), len(places))),
             pictured=pictured,
-            titled=np.array([bool(title.strip()) for title in catalogue.titles], dtype=bool),
-            about={**self.describe(), "catalogue": catalogue.fingerprint, "unreadable_pictures": unreadable},
+            about={**self.describe(), "unreadable_pictures": int((catalogue.pictured & ~pictured).sum())},
         )
 
     def categories(self, texts: Sequence[str]) -> CategoryFeatures:
-        own = None if self.image is None else self.image.texts
-        rows = self._text_rows(self.text, texts, "categories")
-        dual = None if own is None else self._text_rows(own, texts, "categories")
-        return CategoryFeatures(list(texts), rows, dual, self.describe())
+        dual = None if self.image_texts is None else self._rows(self.image_texts, texts, "categories")
+        return CategoryFeatures(texts, self._rows(self.text, texts, "categories"), dual, self.describe())
 
-    def _text_rows(self, encoder: TargetModel, texts: Sequence[str], unit: str) -> np.ndarray:
+    def _rows(self, encoder: TargetModel, texts: Sequence[str], unit: str) -> np.ndarray:
         return stored_rows(encoder, texts, self.root / "texts", unit)[0]
-
-    def save(self, folder: Path | str) -> Path:
-        """Write what :meth:`open` needs: what was learned, and names and fingerprints of what was not."""
-        image = self.image
-        kept = None
-        if image is not None:
-            kept = {"source": image.source, "options": dict(image.options), "fingerprint": image.fingerprint}
-        return SavedEncoders(kept).save(folder, also=lambda inside: self.text.save(inside / "text"))
-
-    @classmethod
-    @opening("train it again")
-    def open(cls, folder: Path | str, *, cache: Path | str | None = None) -> Self:
-        """Open what :meth:`save` wrote; MismatchError where an encoder's weights are others by now."""
-        folder = Path(folder)
-        saved, image, text = SavedEncoders.open(folder).image, None, None
-        if saved is not None:
-            image = open_image_encoder(saved["source"], saved["options"])
-            if image.fingerprint != saved["fingerprint"]:
-                was = f"was {saved['fingerprint']} when it was saved and is {image.fingerprint} now"
-                message = f"the image encoder {saved['source']} of {folder} {was}"
-                raise MismatchError(message, "put its old weights back, or train again with the new ones")
-            text = image.texts
-        if text is None or text.fingerprint != TargetHeader.open(folder / "text").fingerprint:
-            text = open_target_model(folder / "text")
-        return cls(image, text, Path(cache or cache_root()) / "catalogue")
 
 
 class EncoderSpec(Options):
@@ -235,19 +309,12 @@ class EncoderSpec(Options):
     image_option: list[str] = parameter([], "KEY=VALUE, e.g. weights=FILE. Repeatable.")
     text_encoder: str = parameter("lsa", "lsa (learned here), sentence:NAME, hf:NAME, …")
 
-    @property
-    def given(self) -> list[tuple[str, str]]:
-        """The options as a command repeats them."""
-        options = [("image option", one) for one in self.image_option]
-        return [("image", self.image_encoder), ("text", self.text_encoder), *options]
-
     def maker(self, catalogue: Catalogue, modalities: tuple[str, ...] = ("image",)) -> FeatureMaker:
         """Return the encoders; what learns from texts learns from the training products."""
-        learns = self.text_encoder.partition(":")[0] == "lsa"
         learned = catalogue.split("train") if "train" in catalogue.split_sizes else catalogue
         return FeatureMaker.of(
             self.image_encoder if "image" in modalities and self.image_encoder != "none" else None,
             self.text_encoder,
-            learn_from=learning_texts(learned) if learns else (),
+            learn_from=learning_texts(learned),
             image_options=parse_values(self.image_option, "--image-option"),
         )

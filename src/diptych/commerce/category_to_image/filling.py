@@ -1,4 +1,4 @@
-"""Suggest category paths for products: calibrate, measure what confidence is worth, rank whole paths.
+"""Suggest category paths for products: calibrate, measure what confidence is worth, rank whole paths, write them.
 
 Whole paths compete: P(path) ∝ exp(s/T) · Π p^w, where s is the similarity of product and the path's last category, and
 each level from the root on contributes p, the soft-max of s/T of its category among all of that level, or among its
@@ -8,33 +8,39 @@ On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from pydantic import field_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue.source import validation_split
+from diptych.commerce.category_to_image.results import count_cell, percent
+from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
-from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError, NumericalError
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.files import atomic_path, write_json, write_rows
+from diptych.core.options import parameter
+from diptych.core.table import Cell, Table
 from diptych.metrics.runs import blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Candidates = Literal["specific", "all"]
-"""``specific``: categories without children, and those that products are sorted into; ``all``: every one."""
-
 Against = Literal["level", "siblings"]
 
 _SCORES = 1 << 21  # scores held at once
 _CALIBRATED = 1 << 22  # scores kept while the temperature is looked for: 32 MB
 _TEMPERATURES = (1e-4, 1e2)
 _WEIGHTS = (0.25, 0.5, 1.0)
-BINS = 15
+_BINS = 15
 
 VERDICTS = {
     "whole": "no category of its own; a whole path is sure enough",
@@ -45,19 +51,7 @@ VERDICTS = {
     "refines": "goes on below its own category",
     "disagrees": "what is sure enough leads elsewhere than its own categories",
 }
-REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")
-"""Verdicts that a person has to look at."""
-
-
-def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.ndarray:
-    """(c,) int64 nodes that a product can be filled into, ascending."""
-    tree = catalogue.tree
-    can = np.full(len(tree), kind == "all") | tree.is_leaf
-    can[catalogue.places] = True
-    if not can.any():
-        raise DataError(f"{catalogue.name}: the tree has no categories", "give a taxonomy")
-    return np.flatnonzero(can)
-
+REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")  # a person has to look at them
 
 Filled = dict[str, Any]
 """A suggestion for one product, JSON-able; probabilities have six digits, as far as products of float32 rows agree.
@@ -67,69 +61,47 @@ the confidence reaches the threshold), ``code`` and ``confidence`` of its last c
 code of each level of the whole path), ``alternatives`` (category, probability, code, likeliest first).
 """
 
+
+def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.ndarray:
+    """Return (c,) nodes that products can be filled into: leaves and categories that hold products, or all."""
+    can = np.full(len(catalogue.tree), kind == "all") | catalogue.tree.is_leaf
+    can[catalogue.places] = True
+    return np.flatnonzero(can)
+
+
+Names = Sequence[str]
 Overlap = tuple[int, int, int]
-"""Sizes |P ∩ T|, |P| and |T| of a product, see :func:`hierarchical_f1`."""
 
 
-def cells_of(one: Filled) -> dict[str, str]:
-    """Return a suggestion as a row of a table, by column."""
-    levels, others = one["levels"], one["alternatives"]
-    named = (f"{other['category']} ({other['probability']:.6f})" for other in others)
-    return {
-        **{name: one[name] for name in ("id", "title", "verdict")},
-        "category": SEPARATOR.join(one["path"]),
-        "code": one["code"] or "",
-        "confidence": f"{one['confidence']:.6f}",
-        "own": "; ".join(one["own"]),
-        "whole_path": SEPARATOR.join(level["name"] for level in levels),
-        "whole_code": (levels[-1]["code"] or "") if levels else "",
-        "levels": " ".join(f"{level['confidence']:.6f}" for level in levels),
-        "alternatives": "; ".join(named),
-    }
+def overlap_of(path: Names, own: Sequence[Names]) -> Overlap:
+    """Return |P ∩ T|, |P| and |T|: categories on a path, on a product's own, ancestors included, and on both.
 
-
-COLUMNS = ["id", "title", "verdict", "category", "code", "confidence", "own"]
-COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
+    Of several own paths T is the one with the most categories of P, of these the shortest.
+    """
+    common = [int(np.cumprod([a == b for a, b in zip(path, one, strict=False)]).sum()) for one in own]
+    best = min(range(len(own)), key=lambda place: (-common[place], len(own[place])))
+    return common[best], len(path), len(own[best])
 
 
 def hierarchical_f1(overlaps: Iterable[Overlap]) -> dict[str, float]:
     """Return hierarchical precision, recall and F1, micro-averaged over products.
 
-    With P the categories on a product's suggested path and T those on its own, ancestors included: precision is
-    Σ|P ∩ T| / Σ|P|, recall Σ|P ∩ T| / Σ|T|, F1 their harmonic mean. Of several own paths T is the one with the most
-    categories of P, of these the shortest. Source: Kiritchenko, Matwin and Famili, Functional Annotation of Genes
-    Using Hierarchical Text Categorization, BioLINK 2005.
+    Precision is Σ|P ∩ T| / Σ|P|, recall Σ|P ∩ T| / Σ|T|, F1 their harmonic mean. Source: Kiritchenko, Matwin and
+    Famili, Functional Annotation of Genes Using Hierarchical Text Categorization, BioLINK 2005.
     """
     shared, suggested, own = np.array([(0, 0, 0), *overlaps]).sum(axis=0).tolist()
     sizes = {"precision": suggested, "recall": own, "f1": (suggested + own) / 2}
     return {name: shared / size if size else 0.0 for name, size in sizes.items()}
 
 
-def _overlap(tree: CategoryTree, path: np.ndarray, own: np.ndarray) -> Overlap:
-    common = (tree.lineage[own][:, : len(path)] == path).sum(axis=1)  # equal nodes have equal ancestors
-    best = int(np.lexsort((tree.depth[own], -common))[0])
-    return int(common[best]), len(path), int(tree.depth[own[best]])
-
-
-class FilledBlock(NamedTuple):
-    """Suggestions for b products, as arrays."""
-
-    products: np.ndarray  # (b,) rows of the catalogue
-    path: np.ndarray  # (b, deepest) int64 nodes of the whole path, -1 behind its end
-    confidence: np.ndarray  # (b, deepest) float64 probability of each and all below it, 0 behind the end
-    kept: np.ndarray  # (b,) how many of them are sure enough
-    best: np.ndarray  # (b, alternatives) int64 likeliest candidates
-    share: np.ndarray  # (b, alternatives) their probabilities
-
-
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """Everything that a suggestion depends on besides the product."""
+    """Ranks the paths of a tree for products, from embeddings of one model."""
 
     tree: CategoryTree
-    candidates: np.ndarray  # (c,) int64 nodes that a product can be filled into, ascending
-    rows: np.ndarray  # (nodes, d) float32 rows of all of the tree's categories
-    temperature: float = 1.0  # T, by which scores are divided
+    candidates: np.ndarray  # (c,) int64 nodes, see candidate_nodes
+    rows: np.ndarray  # (nodes, d) float32 rows of all categories of the tree
+    temperature: float = 1.0  # T, by which similarities are divided
     weight: float = 0.0  # w, of what each level of a path contributes
     against: Against = "level"  # the categories that each level's soft-max is over
     threshold: float = 0.5  # a path is cut where its confidence falls below it
@@ -149,91 +121,78 @@ class Filler:
         """(b, c) logits of whole paths, from (b, nodes) scores of categories."""
         scaled = scores / self.temperature
         own: np.ndarray = scaled[:, self.candidates]
-        if not self.weight:
-            return own
-        groups = self.tree.depth if self.against == "level" else self.tree.parent
-        order = np.argsort(groups, kind="stable")
-        begins = np.flatnonzero(np.diff(groups[order], prepend=-2))
-        totals = np.logaddexp.reduceat(scaled[:, order], begins, axis=1)
-        scaled[:, order] -= np.repeat(totals, np.diff(begins, append=len(order)), axis=1)
-        own = own + self.weight * (self.below @ scaled.T).T
+        if self.weight:
+            groups = self.tree.depth if self.against == "level" else self.tree.parent
+            order = np.argsort(groups, kind="stable")
+            begins = np.flatnonzero(np.diff(groups[order], prepend=-2))
+            totals = np.logaddexp.reduceat(scaled[:, order], begins, axis=1)
+            scaled[:, order] -= np.repeat(totals, np.diff(begins, append=len(order)), axis=1)
+            own = own + self.weight * (self.below @ scaled.T).T
         return own
 
     def score_blocks(self, products: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows of products and their (b, nodes) float64 scores: bounded whatever the number of products."""
         for here in blocks(len(rows), _SCORES // max(1, len(self.tree))):
-            scores = np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
-            if not np.isfinite(scores).all():
-                bad = int(rows[here][~np.isfinite(scores).all(axis=1)][0])
-                raise NumericalError(f"the scores of product row {bad} are not finite", "make the rows again")
-            yield rows[here], scores
-
-    def blocks(self, products: np.ndarray, rows: np.ndarray) -> Iterator[FilledBlock]:
-        """Yield suggestions for the products ``rows`` of (n, d) float32 ``products``, a block at a time."""
-        from scipy.special import softmax
-
-        for some, scores in self.score_blocks(products, rows):
-            shares = softmax(self.logits(scores), axis=1)
-            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
-            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
-            path = self.tree.lineage[self.candidates[best[:, 0]]]
-            confidence = np.where(path >= 0, np.take_along_axis(masses, np.maximum(path, 0), axis=1), 0.0)
-            kept = np.cumprod((confidence >= self.threshold) & (path >= 0), axis=1).sum(axis=1)
-            named = best[:, : self.alternatives]
-            share = np.take_along_axis(shares, named, axis=1)
-            yield FilledBlock(some, path, confidence, kept, self.candidates[named], share)
+            yield rows[here], np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
 
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
-    ) -> Iterator[tuple[Filled, Overlap | None]]:
-        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with its overlap.
+    ) -> Iterator[tuple[Filled, list[Names]]]:
+        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with the product's own paths.
 
         Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
         were made of, which are all the same.
         """
-        tree, code = self.tree, self.tree.codes.get
+        from scipy.special import softmax
+
+        tree = self.tree
         if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
             problem = f"{len(products):,} rows for {len(catalogue):,} products, of {len(catalogue.tree):,} categories"
             fix = "give rows of these products, and read them with the model's tree"
             raise MismatchError(f"{problem}, which are not the model's {len(tree):,}", fix)
-        for block in self.blocks(products, np.arange(len(catalogue))):
-            for product, path, confidence, kept, best, share in zip(*block, strict=True):
-                own, is_known = catalogue.places_of(product), known is None or bool(known[product])
-                path, kept = path[path >= 0] if is_known else path[:0], int(kept) if is_known else 0
-                overlap = _overlap(tree, path[:kept], own) if len(own) else None
+
+        def entry(key: str, text: str, name: str, value: float, node: int) -> dict[str, Any]:
+            return {key: text, name: round(float(value), 6), "code": tree.codes.get(tree.paths[node])}
+
+        for some, scores in self.score_blocks(products, np.arange(len(catalogue))):
+            shares = softmax(self.logits(scores), axis=1)
+            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
+            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
+            for row, at in enumerate(some.tolist()):
+                path = tree.ancestors(self.candidates[best[row, 0]]).tolist()
+                path = path if known is None or known[at] else []
+                sure, named = masses[row, path], best[row, : self.alternatives]
+                kept = int((sure >= self.threshold).sum())  # confidence falls along a path
                 levels = [
-                    {
-                        "name": tree.paths[node][-1],
-                        "confidence": round(value, 6),
-                        "code": code(tree.paths[node]),
-                    }
-                    for node, value in zip(path.tolist(), confidence.tolist(), strict=False)
+                    entry("name", tree.paths[node][-1], "confidence", value, node)
+                    for node, value in zip(path, sure, strict=True)
                 ]
                 others = [
-                    {"category": tree.text(node), "probability": round(p, 6), "code": code(tree.paths[node])}
-                    for node, p in zip(best.tolist(), share.tolist(), strict=True)
+                    entry("category", tree.text(node), "probability", value, node)
+                    for node, value in zip(self.candidates[named].tolist(), shares[row, named], strict=True)
                 ]
+                own: list[Names] = [tree.paths[node] for node in catalogue.places_of(at)]
                 last = levels[kept - 1] if kept else {"code": None, "confidence": 0.0}
                 filled = {
-                    "id": catalogue.ids[product],
-                    "title": catalogue.titles[product],
-                    "verdict": _verdict(len(path), kept, overlap),
-                    "own": [tree.text(node) for node in own.tolist()],
+                    "id": catalogue.ids[at],
+                    "title": catalogue.titles[at],
+                    "verdict": "",
+                    "own": [SEPARATOR.join(one) for one in own],
                     "path": list(tree.paths[path[kept - 1]]) if kept else [],
                     "code": last["code"],
                     "confidence": last["confidence"],
                     "levels": levels,
-                    "alternatives": others if is_known else [],
+                    "alternatives": others if path else [],
                 }
-                yield filled, overlap
+                yield filled | {"verdict": _verdict(filled, own)}, own
 
 
-def _verdict(levels: int, kept: int, overlap: Overlap | None) -> str:
-    if not kept:
-        return "uncertain" if levels else "nothing known"
-    if overlap is None:
-        return "whole" if kept == levels else "in part"
-    common, _, depth = overlap
+def _verdict(filled: Filled, own: Sequence[Names]) -> str:
+    if not filled["path"]:
+        return "uncertain" if filled["levels"] else "nothing known"
+    if not own:
+        return "whole" if len(filled["path"]) == len(filled["levels"]) else "in part"
+    common, kept, depth = overlap_of(filled["path"], own)
     return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
@@ -246,15 +205,17 @@ class Calibration:
     against: Against
     products: int
     loss: float  # their mean negative log-likelihood, nats
-    loss_at_one: float  # the same at temperature 1
     chance: float  # the same of a uniform guess
+
+    def of(self, filler: Filler) -> Filler:
+        return replace(filler, temperature=self.temperature, weight=self.weight, against=self.against)
 
 
 def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, seed: int = 0) -> Calibration:
     """Find temperature and weight of least negative log-likelihood on products whose category is known.
 
-    ``products`` are (n, d) float32 rows of ``catalogue``'s products, such as those for validation. Of very many some
-    are drawn, the same ones for the same seed and ids.
+    ``products`` are (n, d) float32 rows of ``catalogue``'s products, such as those for validation; of very many some
+    are drawn.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -266,9 +227,8 @@ def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, see
         problem = f"none of {len(catalogue):,} products has one of {len(filler.candidates):,} categories"
         fix = "give validation products with categories"
         raise DataError(f"{catalogue.name}: {problem}: nothing to calibrate on", fix)
-    most = max(1, _CALIBRATED // len(filler.tree))
-    draws = draw_uniform(seed, keys_of([catalogue.ids[row] for row in known.tolist()]))
-    known = known[np.sort(np.argsort(draws, kind="stable")[:most])]
+    if len(known) > (most := max(1, _CALIBRATED // len(filler.tree))):
+        known = np.sort(np.random.default_rng(seed).choice(known, most, replace=False))
     kept = np.isin(owner, known)
     right = np.zeros((len(known), len(filler.candidates)), dtype=bool)
     right[np.searchsorted(known, owner[kept]), np.searchsorted(filler.candidates, places[kept])] = True
@@ -283,63 +243,208 @@ def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, see
             total += float((logsumexp(logits, axis=1) - own).sum())
         return total / len(scores)
 
-    found: list[tuple[float, float, Filler]] = []
+    found: list[Calibration] = []
     bounds, options = tuple(np.log(_TEMPERATURES)), {"xatol": 1e-3}
-    for against, weight in [("level", 0.0), *itertools.product(get_args(Against), _WEIGHTS)]:
+    chance = float(-np.log(right.mean(axis=1)).mean())
+    for against, weight in [("level", 0.0), *product(get_args(Against), _WEIGHTS)]:
         tried = replace(filler, weight=weight, against=against)
         least = minimize_scalar(loss, args=(tried,), bounds=bounds, method="bounded", options=options)
-        found.append((float(least.fun), float(np.exp(least.x)), tried))
-    value, temperature, best = min(found, key=lambda one: one[0])
-    chance = float(-np.log(right.mean(axis=1)).mean())
-    return Calibration(temperature, best.weight, best.against, len(known), value, loss(0.0, best), chance)
+        value, temperature = float(least.fun), float(np.exp(least.x))
+        found.append(Calibration(temperature, weight, against, len(known), value, chance))
+    return min(found, key=lambda one: one.loss)
 
 
 def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -> dict[str, Any]:
     """Measure suggestions for products with a category, best of products that no training has seen; JSON-able.
 
     A level counts where the product's own path reaches it: of a product that is no further sorted than
-    "Men > Clothing" it is unknown what is right below. Of several own paths any counts; the ``whole`` path is right
+    "Men > Clothing" it is unknown what is right below. Of several own paths any counts; the whole path is right
     where it ends in a category of the product's. ``kept`` counts products with at least one level at the threshold.
     """
-    tree, rows = filler.tree, np.flatnonzero(catalogue.place >= 0)
-    deepest, kept = tree.lineage.shape[1], 0
-    seen: list[list[tuple[float, bool]]] = [[] for _ in range(deepest + 1)]  # by level, 0 for the whole path
-    overlaps = []
-    for block in filler.blocks(products, rows):
-        kept += int((block.kept > 0).sum())
-        for product, path, confidence in zip(*block[:3], strict=True):
-            own, path = catalogue.places_of(product), path[path >= 0]
-            for level, node in enumerate(path[: tree.depth[own].max()].tolist()):
-                seen[level + 1].append((confidence[level], bool((tree.lineage[own, level] == node).any())))
-            seen[0].append((confidence[len(path) - 1], bool((own == path[-1]).any())))
-            overlaps.append(_overlap(tree, path, own))
-    whole, *levels = (_level(level, *np.array(one).reshape(-1, 2).T) for level, one in enumerate(seen))
-    return {
-        "products": len(rows),
-        "levels": [one for one in levels if one["products"]],
-        "whole": whole,
-        "hierarchical": hierarchical_f1(overlaps),
-        "threshold": filler.threshold,
-        "kept": kept,
-    }
+    seen: dict[str, list[tuple[float, bool]]] = {}
+    overlaps, kept, rows = [], 0, np.flatnonzero(catalogue.place >= 0)
+    for filled, own in filler.fill(products[rows], catalogue.subset(rows)):
+        path = tuple(one["name"] for one in filled["levels"])
+        for depth, one in enumerate(filled["levels"][: max(map(len, own))], 1):
+            is_right = any(path[:depth] == tuple(names[:depth]) for names in own)
+            seen.setdefault(f"level {depth}", []).append((one["confidence"], is_right))
+        seen.setdefault("whole path", []).append((filled["levels"][-1]["confidence"], path in own))
+        overlaps.append(overlap_of(path, own))
+        kept += bool(filled["path"])
+    levels = []
+    for level in sorted(seen):
+        sure, right = np.array(seen[level]).T
+        shares = {"confidence": float(sure.mean()), "accuracy": float(right.mean())}
+        error = expected_calibration_error(sure, right)
+        levels.append({"level": level, "products": len(right), **shares, "error": error})
+    measured = {"products": len(rows), "levels": levels, "hierarchical": hierarchical_f1(overlaps)}
+    return measured | {"threshold": filler.threshold, "kept": kept}
 
 
-def _level(level: int, confidence: np.ndarray, right: np.ndarray) -> dict[str, Any]:
-    error, bins = expected_calibration_error(confidence, right)
-    n = max(1, len(right))
-    shares = {"confidence": float(confidence.sum() / n), "accuracy": float(right.sum() / n)}
-    return {"level": level, "products": len(right), **shares, "error": error, "bins": bins}
-
-
-def expected_calibration_error(
-    confidence: np.ndarray, right: np.ndarray, bins: int = BINS
-) -> tuple[float, tuple[tuple[int, float, float], ...]]:
-    """Return the mean over products of how far a bin's accuracy is from its mean confidence, and the bins.
+def expected_calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = _BINS) -> float:
+    """Return the mean over products of how far a bin's accuracy is from its mean confidence.
 
     Source: Naeini et al., Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015.
     """
     place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    many = np.bincount(place, minlength=bins)
-    mean, share = (np.bincount(place, of, bins) / np.maximum(many, 1) for of in (confidence, right))
-    error = float((many * np.abs(mean - share)).sum() / max(1, len(right)))
-    return error, tuple(zip(many.tolist(), mean.tolist(), share.tolist(), strict=True))
+    sums = [np.bincount(place, of, bins) for of in (confidence, right)]
+    return float(np.abs(sums[0] - sums[1]).sum() / len(right))
+
+
+class FillOptions(PartOptions):
+    """Options of the suggestions."""
+
+    out: Path | None = parameter(None, "Where to write: a .jsonl or .csv file.", "--out", "-o")
+    check: bool = parameter(False, "Also products whose own category is not the one suggested.")
+    threshold: float = parameter(0.5, "Confidence below which a path is cut.", ge=0, le=1)
+    alternatives: int = parameter(3, "Likeliest categories to name.", ge=0)
+    candidates: Candidates = parameter("specific", "specific: leaves, and categories that hold products.")
+    calibrate_on: str | None = parameter(None, "A split of the run's products.", default="validation")
+
+    @field_validator("out")
+    @classmethod
+    def _known_ending(cls, file: Path | None) -> Path | None:
+        if file is not None and file.suffix not in (".jsonl", ".csv"):
+            raise UsageError(f"{file} ends in {file.suffix or 'nothing'!r}", "use .jsonl or .csv")
+        return file
+
+
+def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> tuple[dict[str, Any], Path]:
+    """Suggest categories for the products without one, or with ``check`` for all; return the summary and the file."""
+    file = options.out or run.folder / ("checked.jsonl" if options.check else "filled.jsonl")
+    whole = data.of(run, own_tree=False)
+    own = whole if data.data is None else run.products()
+    known = options.calibrate_on or validation_split(own) or "val"
+    if known == "train" or known not in own.split_sizes:
+        problem = (
+            f"confidence cannot be calibrated on {known!r} products of the run, which has {own.split_sizes}"
+        )
+        raise UsageError(problem, "name a split that it was not trained on: --calibrate-on test")
+
+    def filler_of(shop: Catalogue) -> Filler:
+        nodes, rows = candidate_nodes(shop, options.candidates), run.category_rows(run.texts(shop.tree))
+        return Filler(shop.tree, nodes, rows, threshold=options.threshold, alternatives=options.alternatives)
+
+    filler, reliability = filler_of(own), None
+    with run.embeddings(own.split(known)) as embedded:
+        calibration = calibrate(filler, embedded.rows, own.split(known))
+    filler = calibration.of(filler)
+    if known != "test" and "test" in own.split_sizes and ((test := own.split("test")).place >= 0).any():
+        with run.embeddings(test) as embedded:
+            reliability = reliability_of(filler, embedded.rows, test)
+    if whole.tree.fingerprint != own.tree.fingerprint:  # the same confidence in scores
+        filler = calibration.of(filler_of(whole))
+    part = whole if options.split in (None, "all") else whole.split(options.split)
+    part = part.subset(np.flatnonzero((part.place < 0) | options.check))
+    metadata: dict[str, Any] = {
+        **data.use(run, options.split, part),
+        "candidates": {"kind": options.candidates, "categories": len(filler.candidates)},
+        "threshold": options.threshold,
+        "calibration": {**asdict(calibration), "split": known},
+        "reliability": reliability,
+        "notes": list(whole.notes),
+    }
+
+    def suggested() -> Iterator[tuple[Filled, list[Names]]]:
+        present = run.maker.products(part).present
+        is_known = np.logical_or.reduce([present[one] for one in run.options.modalities])
+        with run.embeddings(part) as embedded:
+            yield from filler.fill(embedded.rows, part, is_known)
+
+    leave_out = ("agrees",) if options.check else ()
+    return write_filled(suggested() if len(part) else (), file, metadata, leave_out), file
+
+
+def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
+    """Return tables and lines about suggestions and their worth."""
+    found, reliability, counts = summary["calibration"], summary["reliability"], summary["counts"]
+    shown: list[Table | str] = []
+    if reliability is not None:
+        rows = [
+            [Cell(head), count_cell(n), percent(sure), percent(right), Cell.number(error, 3)]
+            for head, n, sure, right, error in (one.values() for one in reliability["levels"])
+        ]
+        f1 = reliability["hierarchical"]["f1"]
+        after = f"{reliability['kept']:,} get at least one level at the threshold of {reliability['threshold']:g}; "
+        after += f"hierarchical F1 of whole paths {100 * f1:.1f} %; calibration error: mean distance of confidence "
+        caption = f"What confidence is worth on {reliability['products']:,} test products"
+        heads = ("", "products", "% confidence", "% right", "calibration error")
+        shown.append(Table(caption, heads, rows, after=f"{after}from accuracy over {_BINS} bins"))
+    if counts:
+        verdicts = [[Cell(one), count_cell(n), Cell(VERDICTS[one], words=True)] for one, n in counts.items()]
+        shown.append(Table("Suggestions", ("verdict", "products", "meaning"), verdicts))
+    shown.append(
+        f"temperature {found['temperature']:.4g}, levels of a path (against {found['against']}) with weight "
+        f"{found['weight']:g}, found on {found['products']:,} products of split {found['split']}: "
+        f"loss {found['loss']:.3f} nats, a uniform guess has {found['chance']:.3f}"
+    )
+    if reliability is None:
+        shown.append("what confidence is worth was not measured: no other products have a category")
+    if own := summary.get("hierarchical"):
+        line = f"hierarchical F1 of what is suggested for {own['products']:,} products with categories of their own"
+        shown.append(f"{line}: {100 * own['f1']:.1f} %")
+    if known := summary["trained_on"]:
+        line = f"the run was trained on {known:,} of these products and agrees with them too readily"
+        shown.append(f"{line}; --split test has others")
+    if not summary["products"]:
+        return [*shown, "all products have a category: nothing to fill"]
+    agreed = sum(counts.get(one, 0) for one in summary["left_out"])
+    left = f"; {agreed:,} that agree with their own category left out" if agreed else ""
+    review = f"{summary['review']:,} of them need a person, as in {file.with_suffix('.review.csv')}"
+    return [*shown, f"{summary['products'] - agreed:,} products in {file}{left}", review]
+
+
+COLUMNS = ["id", "title", "verdict", "category", "code", "confidence", "own"]
+COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
+
+
+def _row_of(one: Filled) -> list[str]:
+    """Return a suggestion as a row of a table, by COLUMNS."""
+    levels, others = one["levels"], one["alternatives"]
+    last = one["code"] or "", f"{one['confidence']:.6f}", "; ".join(one["own"])
+    whole = SEPARATOR.join(level["name"] for level in levels), (levels[-1]["code"] or "") if levels else ""
+    each = " ".join(f"{level['confidence']:.6f}" for level in levels)
+    named = "; ".join(f"{other['category']} ({other['probability']:.6f})" for other in others)
+    return [one["id"], one["title"], one["verdict"], SEPARATOR.join(one["path"]), *last, *whole, each, named]
+
+
+def write_filled(
+    filled: Iterable[tuple[Filled, Sequence[Names]]],
+    file: Path,
+    metadata: Mapping[str, Any],
+    leave_out: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write suggestions as they come, those that need a person as CSV, and a summary, which is returned."""
+    counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
+    how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": "replace", "newline": ""}
+    with (
+        atomic_path(file) as main,
+        atomic_path(file.with_suffix(".review.csv")) as other,
+        open(main, **how) as lines,
+        open(other, **how) as review,
+    ):
+        for table in [review, *([lines] if file.suffix == ".csv" else [])]:
+            write_rows(table, COLUMNS, ())
+        for one, own in filled:
+            counts[one["verdict"]] += 1
+            overlaps += [overlap_of(one["path"], own)] if own else []
+            tables = [review] if one["verdict"] in REVIEWED else []
+            if one["verdict"] not in leave_out and file.suffix == ".csv":
+                tables.append(lines)
+            elif one["verdict"] not in leave_out:
+                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
+            for table in tables:
+                write_rows(table, _row_of(one), ())
+        summary_file.unlink(missing_ok=True)  # killed from here on, no summary is of another file
+    summary: dict[str, Any] = {
+        "format": 2,
+        **metadata,
+        "products": sum(counts.values()),
+        "counts": {name: count for name, count in counts.items() if count},
+        "left_out": list(leave_out),
+        "review": sum(counts[verdict] for verdict in REVIEWED),
+    }
+    if overlaps:
+        summary["hierarchical"] = {"products": len(overlaps), **hierarchical_f1(overlaps)}
+    write_json(summary_file, summary)
+    return summary

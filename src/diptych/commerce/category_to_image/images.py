@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from pydantic import Field, field_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.context import track
-from diptych.core.errors import ImageError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.loading import NO_PICTURE, batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
-from diptych.encoders.family import rooted
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
-from diptych.encoders.targets import TargetModel
-from diptych.metrics.runs import blocks
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 logger = logging.getLogger(__name__)
 
-Missing = Literal["error", "none"]  # a product without an image that can be read: refused, or a row of zeros
-
 GRID_WIDTH = 8 * 8 * (3 + 8) + 4**3  # of 8 × 8 cells a colour and 8 orientations, and 4 shades per channel
 _WHITE = 240  # a pixel whose channels are all at least this is of the page
 _MAX_SIDE = 8192  # of a square page: an image of 100,000 × 10 pixels would need 30 GB of white around it
 _BATCH = 64
-_BLOCK = 8192
 
 
 def describe_grid(image: Image) -> np.ndarray:
@@ -53,9 +45,8 @@ def describe_grid(image: Image) -> np.ndarray:
     box = pillow.fromarray(np.asarray(image).min(axis=2) < _WHITE).getbbox()
     image = image if box is None else image.crop(box)
     if max(image.size) > _MAX_SIDE:
-        scale = _MAX_SIDE / max(image.size)
-        smaller = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        image = image.resize(smaller, pillow.Resampling.BILINEAR, reducing_gap=2.0)
+        width, height = (max(1, round(side * _MAX_SIDE / max(image.size))) for side in image.size)
+        image = image.resize((width, height), pillow.Resampling.BILINEAR, reducing_gap=2.0)
     side = max(image.size)
     page = pillow.new("RGB", (side, side), (255, 255, 255))
     page.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
@@ -88,192 +79,143 @@ def _histogram(pixels: np.ndarray) -> np.ndarray:
     return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
 
 
+class Grid:
+    """Colours and edges on an 8 × 8 grid: a stand-in without weights."""
+
+    takes, width, fingerprint = "pictures", GRID_WIDTH, fingerprint("grid", 1, GRID_WIDTH)
+
+    def prepared(self, item: Any, position: int | str) -> np.ndarray:
+        from diptych.encoders.inputs import as_picture
+
+        return describe_grid(as_picture(item, position))
+
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
+        return np.stack(prepared)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "grid", "model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
+
+
 class BackboneOptions(Preprocessing):
     """Options of a backbone; of its preprocessing those that are not given are as timm has them for the network."""
 
-    weights: str | None = None  # a safetensors file of its state dict; fetched by timm when not given
-    timm: dict[str, Any] = Field(default_factory=dict)  # for timm.create_model; each also as timm.KEY
-
-    @field_validator("mean", "std", mode="before")
-    @classmethod
-    def _numbers(cls, value: Any) -> Any:
-        return value.split(",") if isinstance(value, str) else value
+    weights: Path | None = None  # a safetensors file of its state dict; fetched by timm when not given
 
 
-@dataclass(frozen=True, eq=False)
-class ImageEncoder:
-    """A frozen encoder of images, and what opens it again."""
+class Backbone:
+    """The pooled features of a frozen timm network."""
 
-    kind: Literal["grid", "backbone", "rows", "dual"]
-    source: str
-    fingerprint: str
-    width: int
-    prepare: Callable[[Any, str], Any]  # from an item and its name to what is encoded; in threads
-    encode: Callable[[Sequence[Any], Sequence[str]], np.ndarray]  # a batch and its names to (n, width) rows
-    about: Mapping[str, Any]  # metadata, JSON-able
-    takes: str = "pictures"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    given: GivenRows | None = None  # embeddings made elsewhere, by image id
-    texts: TargetModel | None = None  # its text side, whose embeddings can be compared with those of images
+    takes = "pictures"
+
+    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+        import timm
+        from timm.data import resolve_data_config
+
+        from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+        from diptych.encoders.inputs import pick_device, weights_fingerprint
+
+        if not timm.is_model(name):
+            raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
+        pretrained = timm.get_pretrained_cfg(name)
+        own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
+        side = own["input_size"][1]
+        usual: dict[str, Any] = {key: own[key] for key in ("interpolation", "mean", "std")}
+        usual |= {"size": side, "resize": given.get("size", int(side / own["crop_pct"]))}
+        options = BackboneOptions.read(usual | dict(given), f"image options of backbone:{name}")
+        if options.resize < options.size:
+            problem = f"images resized to {options.resize} and cut to {options.size} pixels"
+            raise UsageError(problem, "give resize of at least size")
+        weights = None if options.weights is None else str(options.weights.expanduser().resolve())
+        preprocessing = Preprocessing(**options.model_dump(exclude={"weights"}))
+        config = ImageTowerConfig(
+            backbone=name, preprocessing=preprocessing, weights=weights, pretrained=weights is None
+        )
+        tower = ImageTower(config, 2)  # the width is of a head that is not used
+        self._device = pick_device(None)
+        self._tower = tower.eval().requires_grad_(False).to(self._device)
+        self.width, self.prepared = tower.feature_width, tower.prepare
+        made, seen = weights_fingerprint(tower.backbone.state_dict()), preprocessing.model_dump(mode="json")
+        self.fingerprint = fingerprint("backbone", made, name, {}, seen)
+        self.options = seen | ({} if weights is None else {"weights": weights})
+
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(prepared))
+            pixels = pixels.to(self._device, memory_format=torch.channels_last)
+            return unit_rows(self._tower.features(pixels).cpu().numpy(), "image", positions)
 
     def describe(self) -> dict[str, Any]:
-        """Return the metadata of numbers made of its embeddings, JSON-able."""
-        own = {"width": self.width, "fingerprint": self.fingerprint, **self.about}
-        return {"kind": self.kind, "source": self.source, **own}
+        return {"kind": "backbone", "weights": "timm's own", **self.options, **self._tower.describe()}
 
 
-def _grid_of(item: Any, name: str) -> np.ndarray:
-    from diptych.encoders.inputs import as_picture
-
-    return describe_grid(as_picture(item, name))
+ImageEncoder: TypeAlias = DualEncoder | Grid | Backbone
 
 
 def open_image_encoder(source: str, options: Mapping[str, Any] | None = None) -> ImageEncoder:
     """Open ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
     name, _, rest = source.partition(":")
     if name == "backbone":
-        return _open_backbone(source, rest, options or {})
+        return Backbone(rest, options or {})
     Options.read(dict(options or {}), f"image options of {source}")
-    if source == "grid":
-        about = {"model": "colours and edges on an 8 × 8 grid: a stand-in without weights"}
-        made = fingerprint("grid", 1, GRID_WIDTH)
-        return ImageEncoder(
-            "grid", source, made, GRID_WIDTH, _grid_of, lambda prepared, names: np.stack(prepared), about
-        )
-    from diptych.encoders.targets.kinds.dual import DualTexts
-
-    source = rooted(source)
-    encoder = DualEncoder.load(source)
-    own = (
-        source,
-        encoder.fingerprint,
-        encoder.width,
-        encoder.prepared,
-        encoder.encode_prepared,
-        encoder.describe(),
-    )
-    if isinstance(encoder, GivenRows):
-        return ImageEncoder("rows", *own, takes=encoder.takes, given=encoder)
-    return ImageEncoder("dual", *own, takes=encoder.takes, texts=DualTexts(encoder, source))
+    return Grid() if source == "grid" else DualEncoder.load(source)
 
 
-def _open_backbone(source: str, name: str, given: Mapping[str, Any]) -> ImageEncoder:
-    """Return the pooled features of a frozen timm network."""
-    import timm
-    import torch
-    from timm.data import resolve_data_config
-
-    from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-    from diptych.encoders.inputs import pick_device, weights_fingerprint
-
-    if not name:
-        raise UsageError("backbone without a name", "give backbone:NAME, a network of timm")
-    if not timm.is_model(name):
-        raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))
-    pretrained = timm.get_pretrained_cfg(name)
-    own = resolve_data_config({}, pretrained_cfg=pretrained.to_dict() if pretrained else {})
-    size = own["input_size"][1]
-    chosen: dict[str, Any] = {key: own[key] for key in ("interpolation", "mean", "std")}
-    chosen |= {"size": size, "resize": given.get("size", int(size / own["crop_pct"])), "timm": {}}
-    chosen |= {key: value for key, value in given.items() if not key.startswith("timm.")}
-    chosen["timm"] |= {key[5:]: value for key, value in given.items() if key.startswith("timm.")}
-    options = BackboneOptions.read(chosen, f"image options of {source}")
-    if options.resize < options.size:
-        problem = f"images resized to {options.resize} and cut to {options.size} pixels"
-        raise UsageError(problem, "give resize of at least size")
-    weights = None if options.weights is None else str(Path(options.weights).expanduser().resolve())
-    kept = options.model_dump(mode="json", exclude_none=True) | (
-        {} if weights is None else {"weights": weights}
-    )
-    preprocessing = Preprocessing(**options.model_dump(include=set(Preprocessing.model_fields)))
-    settings = {"backbone_options": options.timm, "weights": weights, "pretrained": weights is None}
-    device = pick_device(None)
-    try:  # the width is of a head that is not used
-        tower = ImageTower(ImageTowerConfig(backbone=name, preprocessing=preprocessing, **settings), 2)
-    except (MismatchError, StorageError) as error:
-        raise type(error)(error.message, "check the image options weights and timm") from error
-    tower.eval().requires_grad_(False).to(device)
-    made = weights_fingerprint(tower.backbone.state_dict())
-
-    def encode(prepared: Sequence[Any], names: Sequence[str]) -> np.ndarray:
-        with torch.inference_mode():
-            pixels = torch.from_numpy(np.stack(prepared)).to(device, memory_format=torch.channels_last)
-            return unit_rows(tower.features(pixels).cpu().numpy(), "image", names)
-
-    key = fingerprint("backbone", made, name, options.timm, preprocessing.model_dump(mode="json"))
-    about = {"weights": weights or "timm's own", **tower.describe(), "timm": options.timm}
-    parts = (key, tower.feature_width, tower.prepare, encode, about)
-    return ImageEncoder("backbone", source, *parts, options=kept)
-
-
-def image_rows(
-    encoder: ImageEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
-) -> tuple[np.ndarray, np.ndarray]:
+def image_rows(encoder: ImageEncoder, catalogue: Catalogue, root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return (n, width) float32 embeddings of products' images, memory-mapped, and (n,) which products have one.
 
     They are stored under the fingerprint of the image's bytes: another split, or a shop with new products, computes
-    what is new. Zeros stand for an image that is not there or cannot be read, unless ``missing`` is an error.
+    what is new. Zeros stand for an image that is not there or cannot be read.
     """
-    collection, n = catalogue.collection, len(catalogue)
+    collection, n, given = catalogue.collection, len(catalogue), isinstance(encoder, GivenRows)
     if encoder.takes != collection.holds:
         problem = f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}"
         raise MismatchError(problem, "choose another image encoder")
-    refusal = "leave them out, or let products have none (missing='none')"
-    if missing == "error" and not catalogue.pictured.all():
-        absent = np.flatnonzero(~catalogue.pictured)
-        problem = f"{len(absent):,} of the {n:,} products of {catalogue.name} have no picture"
-        raise ImageError(f"{problem}, {catalogue.ids[absent[0]]!r} the first", refusal)
     if not n:
         return np.empty((0, encoder.width), dtype=np.float32), np.empty(0, dtype=bool)
 
-    def content(product: int) -> str:
-        row = int(catalogue.picture_rows[product])
-        if row < 0:
-            return NO_PICTURE
-        if encoder.given is not None:
-            return collection.image_ids[row]
+    def attempt(read: Callable[[int], Any], product: int, otherwise: Any = None) -> Any:
         try:
-            return collection.source.content(int(collection.source_rows[row]))
+            row = int(catalogue.picture_rows[product])
+            return otherwise if row < 0 else read(row)
         except ImageError as error:
-            _warn(catalogue, product, error)
-            return NO_PICTURE
+            logger.warning(
+                "the picture of product %r cannot be read: %s", catalogue.ids[product], error.message
+            )
+            return otherwise
+
+    def content(row: int) -> str:
+        return (
+            collection.image_ids[row]
+            if given
+            else collection.source.content(int(collection.source_rows[row]))
+        )
 
     def prepared(product: int) -> Any:
-        try:
-            item = collection.item(int(catalogue.picture_rows[product]))
-            return encoder.prepare(item, catalogue.ids[product])
-        except ImageError as error:
-            return _warn(catalogue, product, error)
+        return attempt(lambda row: encoder.prepared(collection.item(row), catalogue.ids[product]), product)
 
     def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         absent = keys[places] == text_keys([NO_PICTURE])[0]
         yield np.flatnonzero(absent), np.zeros((int(absent.sum()), encoder.width), dtype=np.float32)
         there = np.flatnonzero(~absent)
-        if encoder.given is not None:
+        if isinstance(encoder, GivenRows):
             part = collection.subset(catalogue.picture_rows[places[there]])
-            yield there, next(encoder.given.blocks(part, "image", [range(len(there))]))
+            yield there, next(encoder.blocks(part, "image", [range(len(there))]))
             return
         ahead = read_ahead(prepared, places[there].tolist())
         for batch in batched(zip(there, ahead, strict=True), _BATCH):
             rows = np.zeros((len(batch), encoder.width), dtype=np.float32)
-            good = [at for at, (_, item) in enumerate(batch) if item is not None]
+            good = {at: item for at, (_, item) in enumerate(batch) if item is not None}
             if good:
                 names = [catalogue.ids[places[batch[at][0]]] for at in good]
-                rows[good] = encoder.encode([batch[at][1] for at in good], names)
+                rows[[*good]] = encoder.encode_prepared([*good.values()], names)
             yield np.array([number for number, _ in batch]), rows
 
-    keys = text_keys(track(read_ahead(content, range(n)), "reading images", n, "images"))
+    contents = read_ahead(lambda product: attempt(content, product, NO_PICTURE), range(n))
+    keys = text_keys(track(contents, "reading images", n, "images"))
     folder = root / encoder.fingerprint
     rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding images", unit="images")
-    has = np.empty(n, dtype=bool)
-    for here in blocks(n, _BLOCK):
-        has[here] = rows[here].any(axis=1)
-        release_pages(rows)
-    if missing == "error" and not has.all():
-        unreadable = catalogue.ids[int(np.flatnonzero(~has)[0])]
-        raise ImageError(f"the picture of product {unreadable!r} cannot be read", f"replace it; {refusal}")
+    has: np.ndarray = np.asarray(rows.any(axis=1))
+    release_pages(rows)
     return rows, has
-
-
-def _warn(catalogue: Catalogue, product: int, error: ImageError) -> None:
-    logger.warning("the picture of product %r cannot be read: %s", catalogue.ids[product], error.message)

@@ -59,8 +59,8 @@ class ProjectionHead(nn.Module):
         super().__init__()
 
         def activation() -> list[nn.Module]:
-            norm, gelu = nn.LayerNorm(hidden), nn.GELU()
-            return [*((norm, gelu) if normalise == "before" else (gelu, norm)), nn.Dropout(dropout)]
+            both = nn.LayerNorm(hidden), nn.GELU()
+            return [*(both if normalise == "before" else both[::-1]), nn.Dropout(dropout)]
 
         self.first = nn.Linear(inputs, hidden)
         second, output = nn.Linear(hidden, hidden), nn.Linear(hidden, width)
@@ -136,18 +136,12 @@ class CategoryProductModel(nn.Module):
 
 
 def pair_losses(
-    scores: Tensor,
+    scores: Tensor,  # (β, β) cosines of category j and product k; pairs are on the diagonal
     temperature: float | Tensor = 1.0,
-    same: Tensor | None = None,
-    margins: Tensor | None = None,
+    same: Tensor | None = None,  # (β, β) booleans: pairs of one category, masked out of each other's sums
+    margins: Tensor | None = None,  # (β, β) of tree_margins, added to the scores
 ) -> tuple[Tensor, Tensor]:
-    """Return (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
-
-    Args:
-        scores: (β, β) cosines of category j and product k; pairs are on the diagonal.
-        same: (β, β) booleans: pairs of one category, masked out of each other's sums; None: they are negatives.
-        margins: (β, β) of :func:`tree_margins`, added to the scores.
-    """
+    """Return (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7."""
     checked_temperature(temperature)
     if scores.dim() != 2 or scores.shape[0] != scores.shape[1]:
         raise UsageError(f"scores of shape {tuple(scores.shape)}", "give one row and one column per pair")
@@ -160,16 +154,11 @@ def pair_losses(
 
 
 def category_product_loss(
-    categories: Tensor,
-    products: Tensor,
-    temperature: float | Tensor = 1.0,
-    balance: float = 0.5,
-    same: Tensor | None = None,
-    margins: Tensor | None = None,
+    categories: Tensor, products: Tensor, temperature: float | Tensor = 1.0, balance: float = 0.5
 ) -> Tensor:
     """Return the loss L of Eq. 7.9 of (β, d) rows of pairs; ``balance`` is λ, the weight of product→category."""
     scores = normalize(categories, dim=1) @ normalize(products, dim=1).T
-    return CategoryProductLoss(temperature, balance=balance).forward(scores, same, margins)
+    return CategoryProductLoss(temperature, balance=balance).forward(scores)
 
 
 class CategoryProductLoss(Tempered):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
+from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
+from diptych.core.table import Table
+from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
@@ -60,36 +63,69 @@ class Picks:
         return np.where(self.catalogue.place[self.products] < 0, -1, found).astype(np.int8)
 
     def counts(self) -> dict[str, int]:
-        sizes = np.diff(self.start)
-        return {
+        sizes, right = np.diff(self.start), self.right
+        counts = {
             "categories": len(sizes),
             "pictures": len(self.products),
-            "distinct products": len(np.unique(self.products)),
-            "categories below k": int((sizes < self.k).sum()),
-            "categories without a picture": int((sizes == 0).sum()),
-            "of the category": int((self.right == 1).sum()),
-            "of another category": int((self.right == 0).sum()),
-            "of a product without a category": int((self.right == -1).sum()),
-            "products without a picture": int((~self.catalogue.pictured).sum()),
+            "categories without a picture": (sizes == 0).sum(),
+            "of the category": (right == 1).sum(),
+            "of another category": (right == 0).sum(),
+            "of a product without a category": (right == -1).sum(),
         }
+        return {name: int(count) for name, count in counts.items()}
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        shop, tree = self.catalogue, self.catalogue.tree
-        path_of = getattr(shop.collection.source, "path", None)
+        """Yield each category with its query and its products, JSON-able."""
+        shop, tree, right = self.catalogue, self.catalogue.tree, self.right.tolist()
         for node, path in enumerate(tree.paths):
             products = []
             for at in range(self.start[node], self.start[node + 1]):
                 product = int(self.products[at])
                 image, own = int(shop.picture_rows[product]), shop.places_of(product).tolist()
-                one: dict[str, Any] = {"id": shop.ids[product], "score": float(self.scores[at])}
-                one |= {"title": shop.titles[product], "item": shop.collection.image_ids[image]}
-                one["file"] = path_of and str(path_of(int(shop.collection.source_rows[image])))
+                one = {
+                    "id": shop.ids[product],
+                    "score": float(self.scores[at]),
+                    "title": shop.titles[product],
+                }
+                one |= {"item": shop.collection.image_ids[image], "file": image_path(shop.collection, image)}
                 one["categories"] = [list(tree.paths[place]) for place in own]
-                one["of_the_category"] = bool(self.right[at]) if self.right[at] >= 0 else None
-                products.append(one)
+                products.append(one | {"of_the_category": None if right[at] < 0 else bool(right[at])})
             names = {"path": list(path), "category": tree.text(node), "code": tree.codes.get(path)}
             counts = {"query": self.texts[node], "pictured_products": int(self.there[node])}
             yield {**names, **counts, "products": products}
+
+    def warnings(self) -> list[str]:
+        """Return what should be known of picks before they are looked at."""
+        setting, trained = self.about.get("ranker", {}).get("options", {}).get("setting", "all"), "trained_on"
+        found = []
+        if self.among == "all" and setting != "all":
+            found.append(
+                f"the run was trained on {setting} categories only; --setting all is for every level"
+            )
+        if self.among == "all" and self.about.get(trained):
+            known = f"the run was trained on {self.about[trained]:,} of these products"
+            found.append(f"{known}: its share of right ones is too high; --split test has others")
+        return found
+
+    def tables(self) -> list[Table]:
+        """Return what was picked, by level of the tree."""
+        depth, found, k, rows = self.catalogue.tree.depth, np.diff(self.start), self.k, []
+        owner, shares = np.repeat(depth, found), ["% found"] if self.among == "all" else []
+        for level in range(1, int(depth.max(initial=0)) + 1):
+            right, there = self.right[owner == level], self.there[depth == level]
+            could = int(np.minimum(there, k).sum())
+            share = [percent(int((right == 1).sum()) / could if could else None) for _ in shares]
+            counts = map(count_cell, (level, len(there), len(right), (there < k).sum()))
+            rows.append([*counts, *share, count_cell((found[depth == level] == 0).sum())])
+        split = self.about.get("split")
+        caption = f"Images of {len(self.catalogue):,} products{f' of split {split}' if split else ''}"
+        after = "Level 1 is the most general."
+        if shares:  # among members everything is found that can be
+            after += (
+                f" % found: of the products sorted into a category or below it that could be among its {k}."
+            )
+        heads = ["level", "categories", "images", f"below {k} products", *shares, "without an image"]
+        return [Table(caption, heads, rows, after=after)]
 
     def save(self, folder: Path | str) -> Path:
         shop, file = self.catalogue, Path(folder) / PICKS
@@ -140,23 +176,28 @@ def pick(
     shapes = (categories.shape[0], products.shape[0], categories.shape[1])
     if shapes != (len(catalogue.tree), len(catalogue), products.shape[1]):
         problem = f"rows of categories {categories.shape} and of products {products.shape}"
-        fix = "make both of this catalogue, with one ranker"
-        raise MismatchError(
-            f"{problem} for {len(catalogue.tree):,} categories, {len(catalogue):,} products", fix
-        )
+        sizes = f"for {len(catalogue.tree):,} categories, {len(catalogue):,} products"
+        raise MismatchError(f"{problem} {sizes}", "make both of this catalogue, with one ranker")
     if not catalogue.pictured.any():
         problem = f"none of {len(catalogue):,} products has an image, so there is nothing to pick"
         raise DataError(f"{catalogue.name}: {problem}", "fetch the images, or name their folder")
     start, members = members_of(catalogue)
     most = np.full(len(catalogue.tree), k) if beyond or not len(members) else np.minimum(k, np.diff(start))
-    groups = [
-        (np.flatnonzero(most), np.flatnonzero(catalogue.pictured))
-    ]  # categories, and what they may show
+    # Categories, and the products that they may show.
+    groups = [(np.flatnonzero(most), np.flatnonzero(catalogue.pictured))]
     if among == "members":
         some = np.flatnonzero(np.diff(start))
         groups = [(np.array([node]), members[start[node] : start[node + 1]]) for node in some]
     find: Any = top_k if isinstance(products, np.ndarray) else sparse_top_k
-    keys_of, found = _identity(catalogue, distinct), [(members[:0], np.empty(0))] * len(most)
+    content, found = cache(catalogue.collection.source.content), [(members[:0], np.empty(0))] * len(most)
+
+    def identity(product: int) -> set[object]:
+        """Return what no other pick of a category may share with a product."""
+        image = int(catalogue.collection.source_rows[catalogue.picture_rows[product]])
+        title = catalogue.titles[product].casefold() if "title" in distinct else ""
+        by_content = [("content", content(image))] if "content" in distinct else []
+        return {image, *([title] if title else []), *by_content}
+
     for left, shown in groups:
         gallery, depth = products if len(shown) == len(catalogue) else products[shown], k
         while len(left):  # deeper for those that show too much twice
@@ -165,15 +206,18 @@ def pick(
                 rows, scores = find(categories[left[here]], gallery, depth)
                 for node, mine, own in zip(left[here].tolist(), rows, scores, strict=True):
                     matched = (mine >= 0) & (own != 0 if unmatched == "unranked" else True)
-                    ranked = shown[mine[matched]]
-                    kept = _distinct(ranked.tolist(), keys_of, int(most[node]))
+                    ranked, kept, seen = shown[mine[matched]], list[int](), set[object]()
+                    for place, product in enumerate(ranked.tolist()):
+                        if len(kept) < most[node] and seen.isdisjoint(keys := identity(product)):
+                            seen |= keys
+                            kept.append(place)
                     found[node] = ranked[kept], own[matched][kept]
-                    if len(found[node][0]) < most[node] and mine[-1] >= 0 and depth < len(shown):
+                    if len(kept) < most[node] and mine[-1] >= 0 and depth < len(shown):
                         unsatisfied.append(node)
             left, depth = np.array(unsatisfied, dtype=np.int64), len(shown) if depth >= _DEEP else 4 * depth
     return Picks(
-        catalogue=catalogue,
-        texts=texts,
+        catalogue,
+        texts,
         start=starts(np.array([len(mine) for mine, _ in found])),
         products=np.concatenate([members[:0], *(mine for mine, _ in found)]),
         scores=np.concatenate([np.empty(0), *(scores for _, scores in found)]),
@@ -182,33 +226,3 @@ def pick(
         distinct=tuple(distinct),
         about=about or {},
     )
-
-
-def _identity(catalogue: Catalogue, by: Sequence[Distinct]) -> Callable[[int], list[object]]:
-    """Return a function from a product to what no other pick of a category may share with it."""
-    collection = catalogue.collection
-    content = cache(collection.source.content)
-
-    def keys(product: int) -> list[object]:
-        image = int(collection.source_rows[catalogue.picture_rows[product]])
-        title = catalogue.titles[product].casefold() if "title" in by else ""
-        return [
-            image,
-            *([title] if title else []),
-            *([("content", content(image))] if "content" in by else []),
-        ]
-
-    return keys
-
-
-def _distinct(products: Sequence[int], keys_of: Callable[[int], list[object]], k: int) -> list[int]:
-    """Return the places of the first ``k`` products that show something else each."""
-    kept: list[int] = []
-    seen: set[object] = set()
-    for place, product in enumerate(products):
-        if len(kept) == k:
-            break
-        if seen.isdisjoint(keys := keys_of(product)):
-            seen.update(keys)
-            kept.append(place)
-    return kept

@@ -1,38 +1,53 @@
-"""Rankers: models that order products for a category, as embeddings whose inner products are the scores."""
+"""Rankers: models that order products for a category, as embeddings whose inner products are the scores.
+
+Their measures, with categories as queries for products and products as queries for their category; and Mixed, the
+trained model and the zero-shot text encoder, weighted by how often training saw a category's text.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.core.context import track
+from diptych.commerce.catalogue.catalogue import Catalogue, Judged, judge, targets_of
+from diptych.commerce.catalogue.making import assign_splits
+from diptych.commerce.category_to_image.features import (
+    CategoryFeatures,
+    ProductFeatures,
+    TrainOptions,
+    encoders_of,
+)
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.data.title_words import folded_by
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.row_store import RowPlan, RowStore
+from diptych.evaluation.evaluate import evaluate, rows_source
+from diptych.evaluation.result import Reranking, Result
+from diptych.metrics.ground_truth import Direction, GroundTruth
+from diptych.metrics.measures import discounts
+from diptych.metrics.measuring import AnyMeasure, Measure
+from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
+from diptych.metrics.runs import starts
+from diptych.metrics.sparse_products import sparse_top_k
+from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_BLOCK = 16_384
 _K1, _B = 1.5, 0.75  # of BM25
+
+Features = ProductFeatures | CategoryFeatures
 
 
 class Ranker(ABC):
-    """A ready model, trained or not.
-
-    Where ``unmatched`` is ``unranked``, a score of exactly 0 means that product and category have nothing in common, no
-    word or no embedding, and the product is not retrieved.
-    """
+    """A ready model, trained or not; where ``unmatched`` is ``unranked``, products that score 0 are not retrieved."""
 
     name: str
     unmatched: Literal["ranked", "unranked"] = "ranked"
@@ -55,12 +70,22 @@ class Ranker(ABC):
         """Return (q, d) float32 embeddings of categories, of the same type."""
 
 
+def check_encoders(model: str, expected: Mapping[str, str], features: Features, *sides: str) -> None:
+    """Refuse embeddings of other encoders than those that a model was made for."""
+    for side, found in encoders_of(features.about, *sides).items():
+        if found != expected.get(side):
+            problem = (
+                f"{model} was made for rows of {side} encoder {expected.get(side)}, these are of {found}"
+            )
+            raise MismatchError(problem, "make the features of both with one FeatureMaker, a run's its own")
+
+
 class BM25(Ranker):
     """BM25 over the titles of the products that are ranked, as sparse rows whose inner product is the score.
 
     A product's row holds, for each word of its title, idf · tf / (tf + k1 (1 − b + b · length / mean length)) with
-    idf = ln(1 + (N − df + ½) / (df + ½)) as in Lucene; a category's row counts its words. A score of 0 means no word
-    in common. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+    idf = ln(1 + (N − df + ½) / (df + ½)) as in Lucene; a category's row counts its words. Source: Robertson and
+    Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
 
     name = "bm25"
@@ -68,45 +93,29 @@ class BM25(Ranker):
 
     def __init__(self, products: ProductFeatures) -> None:
         text = require("sklearn.feature_extraction.text", "commerce", "BM25")
-        words = folded_by("plural")
+        words, self._titles = folded_by("plural"), products.titles
         if not any(words(title) for title in products.titles):
             raise DataError(f"no word in the titles of {len(products):,} products", "BM25 needs titles")
         self._counter = text.CountVectorizer(analyzer=words, dtype=np.float32)
-        rows: csr_array = self._counter.fit_transform(products.titles).astype(np.float64)
-        n, length = rows.shape[0], np.asarray(rows.sum(axis=1)).ravel()
-        seen = np.bincount(rows.indices, minlength=rows.shape[1])
-        idf = np.log1p((n - seen + 0.5) / (seen + 0.5))
-        norm = _K1 * (1 - _B + _B * length / length.mean())
-        rows.data *= idf[rows.indices] / (rows.data + np.repeat(norm, np.diff(rows.indptr)))
-        self._rows = rows.astype(np.float32)
-        self._place = {pair: row for row, pair in enumerate(zip(products.ids, products.titles, strict=True))}
+        counts: csr_array = self._counter.fit_transform(products.titles)
+        seen = np.bincount(counts.indices, minlength=counts.shape[1])
+        self._idf = np.log1p((len(products) - seen + 0.5) / (seen + 0.5))
+        self._length = counts.sum(dtype=np.float64) / len(products)
 
     @cached_property
     def fingerprint(self) -> str:
-        ids, titles = zip(*self._place, strict=True)
-        return fingerprint(self.name, fingerprint(iter(ids), iter(titles)), _K1, _B)
+        return fingerprint(self.name, fingerprint(iter(self._titles)), _K1, _B)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "k1": _K1,
-            "b": _B,
-            "idf": "lucene: ln(1 + (N - df + 0.5) / (df + 0.5))",
-            "words": "lower case, hyphens and apostrophes closed, plurals folded, no word dropped",
-            "statistics": f"of the titles of the {len(self._place):,} products that are ordered",
-            "vocabulary": self._rows.shape[1],
-            "fingerprint": self.fingerprint,
-        }
+        counts = {"products": len(self._titles), "vocabulary": len(self._idf)}
+        own = {"name": self.name, "fingerprint": self.fingerprint, "k1": _K1, "b": _B}
+        return own | counts | {"idf": "lucene: ln(1 + (N - df + 0.5) / (df + 0.5))"}
 
     def product_rows(self, products: ProductFeatures) -> csr_array:
-        places = [self._place.get(one, -1) for one in zip(products.ids, products.titles, strict=True)]
-        if -1 in places:
-            odd = f"{products.ids[places.index(-1)]!r} with this title is none of them"
-            problem = f"BM25 was made for {len(self._place):,} products, {odd}"
-            raise MismatchError(
-                problem, "make it for the products that are ordered: its statistics are theirs"
-            )
-        return self._rows[places]
+        rows: csr_array = self._counter.transform(products.titles).astype(np.float64)
+        norm = _K1 * (1 - _B + _B * np.asarray(rows.sum(axis=1)).ravel() / self._length)
+        rows.data *= self._idf[rows.indices] / (rows.data + np.repeat(norm, np.diff(rows.indptr)))
+        return rows.astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> csr_array:
         counts: csr_array = self._counter.transform(categories.texts)
@@ -114,13 +123,23 @@ class BM25(Ranker):
 
 
 class ZeroShot(Ranker):
-    """The cosine of a product and a category by one frozen encoder; what has no embedding is not ranked."""
+    """The cosine of a product and a category by one frozen encoder; what has no embedding is not ranked.
+
+    ``clip``: an image and a category by both sides of a dual encoder (Radford et al., CLIP, ICML 2021); ``sentence``: a
+    title and a category by a text encoder; the thesis takes MPNet (Song et al., NeurIPS 2020).
+    """
 
     unmatched: Literal["ranked", "unranked"] = "unranked"
-    side: ClassVar[Literal["image", "text"]]  # the encoder in the features' ``about``
 
-    def __init__(self, products: ProductFeatures) -> None:
-        self._encoder: Mapping[str, Any] = products.about.get(self.side) or {}
+    def __init__(self, name: str, side: Literal["image", "text"], products: ProductFeatures) -> None:
+        self.name, self._side = name, side
+        self._encoder: Mapping[str, Any] = products.about.get(side) or {}
+        if side == "image" and self._encoder.get("kind") != "dual":
+            source = self._encoder.get("source", "none")
+            problem = f"{name} needs a dual encoder, and pictures were encoded by {source}"
+            raise UsageError(
+                problem, f"give one as image encoder (CLIP, a run of yours), or leave {name} out"
+            )
 
     @property
     def fingerprint(self) -> str:
@@ -130,70 +149,248 @@ class ZeroShot(Ranker):
         return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        return self._rows(products, products.image if self.side == "image" else products.title, "products")
+        return self._checked(products, products.image if self._side == "image" else products.title)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        rows = categories.dual if self.side == "image" else categories.text
-        return self._rows(categories, rows, "categories")
+        return self._checked(categories, categories.dual if self._side == "image" else categories.text)
 
-    def _rows(
-        self, features: ProductFeatures | CategoryFeatures, rows: np.ndarray | None, what: str
-    ) -> np.ndarray:
-        found, own = (features.about.get(self.side) or {}).get("fingerprint"), self._encoder["fingerprint"]
-        if rows is None or found != own:
-            problem = f"{self.name} was made for rows of {own}, those of the {what} are of {found}"
-            raise MismatchError(problem, "make the features of both with the same FeatureMaker")
-        return rows
-
-
-class ClipRanker(ZeroShot):
-    """An image and a category by both sides of a dual encoder (Radford et al., CLIP, ICML 2021)."""
-
-    name, side = "clip", "image"
-
-    def __init__(self, products: ProductFeatures) -> None:
-        super().__init__(products)
-        if self._encoder.get("kind") != "dual":
-            source = self._encoder.get("source", "none")
-            problem = f"clip needs a dual encoder, and pictures were encoded by {source}"
-            raise UsageError(
-                problem, "give one as image encoder (CLIP, or one that was trained), or leave clip out"
-            )
-
-
-class SentenceRanker(ZeroShot):
-    """A title and a category by a text encoder; the thesis takes MPNet (Song et al., NeurIPS 2020)."""
-
-    name, side = "sentence", "text"
+    def _checked(self, features: Features, rows: Any) -> np.ndarray:
+        check_encoders(self.name, {self._side: self._encoder["fingerprint"]}, features, self._side)
+        found: np.ndarray = rows
+        return found
 
 
 RANKERS: dict[str, Callable[[ProductFeatures], Ranker]] = {
     "bm25": BM25,
-    "clip": ClipRanker,
-    "sentence": SentenceRanker,
+    "clip": partial(ZeroShot, "clip", "image"),
+    "sentence": partial(ZeroShot, "sentence", "text"),
 }
 """Rankers that need no training, by name: made from the products that are ranked."""
 
 
-def product_embeddings(
-    ranker: Ranker, features: ProductFeatures, folder: Path | str, *, data: str, about: dict[str, Any]
-) -> Embeddings:
-    """Write (n, d) float32 embeddings of all products to ``folder`` block by block, and open them."""
-    n = len(features)
+CATEGORY_MEASURES = ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision", "mAP-hits@5", "mAP-hits@10")
+"""The thesis's measures of category queries. mAP@k divides by min(k, relevant products); mAP-hits@k by the relevant
+ones among the first k, with which the published numbers agree better."""
 
-    def rows_of(begin: int) -> np.ndarray | csr_array:
-        rows = np.arange(begin, min(begin + _BLOCK, n))
-        return ranker.product_rows(features if n <= _BLOCK else features.part(rows))
+LEADERBOARD = ("mAP", "P@10", "MRR", "nDCG@10")
+"""Measures of category queries that Marqo's e-commerce leaderboards print."""
 
-    blocks = map(rows_of, track(range(0, n, _BLOCK), "products", unit="blocks"))
-    first = next(blocks, None)
-    if not isinstance(first, np.ndarray):
-        problem = f"{ranker.name} has no dense rows of {n:,} products"
-        raise UsageError(problem, "take a ranker that embeds, such as clip")
-    maker, metadata = ranker.fingerprint, {"ranker": ranker.describe(), **about}
-    with RowStore.begin(
-        Path(folder), RowPlan({"encoder": maker, "data": data}, n, (first.shape[1],), _BLOCK)
-    ) as store:
-        for number, rows in enumerate(chain([first], blocks)):
-            store.write(number, np.asarray(rows))
-    return store.finish(lambda rows: Embeddings(features.ids, rows, maker, data, "product", metadata))
+PRODUCT_MEASURES = ("R@1",)
+"""Measures of product queries: the share of products that would be put in the right place."""
+
+_APART = -2.0  # what a row of zeros scores, below every cosine
+
+
+def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
+    """Return (n_queries,) nDCG@k with gain 1 for a relevant item, expected over the orders of ties."""
+    assert cutoff is not None
+    gains = np.concatenate([[0.0], np.cumsum(discounts(cutoff))])
+    begin, end = np.minimum(groups.before, cutoff), np.minimum(groups.before + groups.size, cutoff)
+    found = (gains[end] - gains[begin]) * groups.positives / groups.size
+    total = np.bincount(groups.query, weights=found, minlength=groups.n_queries)
+    values: np.ndarray = total / gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
+    return values
+
+
+NDCG = Measure(
+    name="nDCG@10",
+    description="nDCG@10 with a gain of 1 for each relevant product; products that are not retrieved have none",
+    citation="Järvelin and Kekäläinen, ACM TOIS 2002",
+    positives="all",
+    per_query=_binary_ndcg,
+    cutoff=10,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The embeddings whose inner products are scores; in place of a score source, what is retrieved by them."""
+
+    products: Any  # (n, d) of judged.products, dense or sparse
+    categories: Any  # (q, d) of judged.nodes
+    unranked: bool  # products that score 0, or whose row or query is zeros, are not retrieved
+    truth: GroundTruth
+    similarity = "dot"
+    usual_ties = "expected"
+    protocol: Reranking | None = None
+
+    @classmethod
+    def of(
+        cls, ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
+    ) -> Scored:
+        rows, queries = ranker.product_rows(products)[judged.products], ranker.category_rows(categories)
+        unranked = ranker.unmatched == "unranked"
+        if unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
+            empty, none = (_APART * ~side.any(axis=1) for side in (rows, queries))
+            rows = np.column_stack([rows, empty, np.ones(len(rows))]).astype(np.float32)
+            queries = np.column_stack([queries, np.ones(len(queries)), none]).astype(np.float32)
+        return cls(rows, queries, unranked, judged.truth)
+
+    def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
+        """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
+        source, found = rows_source(self.products, self.categories, "dot"), dict[Direction, Ranks]()
+        for way, one in ranks_of(source, self.truth, every=every).items():
+            keep = self._retrieved(one.scores)
+            start = starts(np.bincount(one.queries[keep], minlength=one.n_queries)).astype(np.int64)
+            kept = {name: getattr(one, name)[keep] for name in ("above", "tied", "later", "group", "scores")}
+            found[way] = replace(one, start=start, **kept)
+        return found
+
+    def first(self, k: int, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
+        """Return rows of the first k, -1 where less is retrieved, and scores; of equal ones the lower row is first."""
+        sides = (self.categories, self.products)
+        queries, gallery = sides if side == "t2i" else sides[::-1]
+        if not isinstance(gallery, np.ndarray):
+            return sparse_top_k(queries, gallery, k)
+        rows, scores = top_k(queries, gallery, k)
+        lost = self.unranked & ~self._retrieved(scores)
+        return np.where(lost, -1, rows), np.where(lost, 0.0, scores)
+
+    def _retrieved(self, scores: np.ndarray) -> np.ndarray:
+        found: np.ndarray = (scores != 0) & (scores > _APART)
+        return found
+
+
+def measure_ranker(
+    ranker: Ranker,
+    products: ProductFeatures,
+    categories: CategoryFeatures,
+    judged: Judged,
+    *,
+    measures: Sequence[str | AnyMeasure] = (*CATEGORY_MEASURES, *PRODUCT_MEASURES, "mAP", "MRR", NDCG),
+    about: Mapping[str, Any] | None = None,
+    scored: Scored | None = None,
+) -> Result:
+    """Measure a ranker on judged products.
+
+    ``t2i`` of the result is a category that is a query for products, ``i2t`` a product for its category. Where the
+    ranker's score of 0 is no ranking, such pairs give no hit at any cut-off.
+    """
+    data = f"judged {judged.setting} by {judged.relevance}, seed {judged.seed}"
+    metadata = {"model": ranker.name, "setting": judged.setting, "relevance": judged.relevance, "data": data}
+    rows = scored or Scored.of(ranker, products, categories, judged)
+    metadata |= dict(about or {})
+    if rows.unranked:
+        metadata["retrieved"] = "pairs of score 0 are not retrieved"
+        return evaluate(rows, None, judged.truth, measures, about=metadata)
+    return evaluate(rows.products, rows.categories, judged.truth, measures, similarity="dot", about=metadata)
+
+
+MIXED = "mixed"
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the trained scores
+OFTEN = 10  # training products from which on a category was seen often
+_CHOOSES = "mAP@10"
+_ENOUGH = 30  # validation categories from which on rarely seen ones have a weight of their own
+_HELD_OUT = 0.2  # share of categories, and of the other products
+
+Scale = tuple[float, float]  # mean and deviation of scores
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed(Ranker):
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
+
+    A product without a title has an average zero-shot score; a text without an embedding has trained scores.
+    """
+
+    trained: Ranker
+    frozen: Ranker
+    counts: Mapping[str, int]  # training products by category text
+    weights: tuple[float, ...] = (0.0, 1.0, 1.0)  # w of categories never seen, seen rarely, seen often
+    scales: tuple[Scale, Scale] = ((0, 1), (0, 1))  # of the trained and of the zero-shot scores
+    about: Mapping[str, Any] = field(default_factory=dict)
+    name = MIXED
+
+    @property
+    def fingerprint(self) -> str:
+        parts = self.trained.fingerprint, self.frozen.fingerprint
+        return fingerprint(self.name, *parts, *self.weights, *self.scales)
+
+    def describe(self) -> dict[str, Any]:
+        weights = dict(zip(("never seen", "rarely seen", "often seen"), self.weights, strict=True))
+        parts = {"trained": self.trained.describe(), "zero-shot": self.frozen.describe()}
+        return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
+
+    def product_rows(self, products: ProductFeatures) -> np.ndarray:
+        rows: list[Any] = [one.product_rows(products) for one in (self.trained, self.frozen)]
+        return np.column_stack([*rows, np.ones(len(products)), products.present["title"]]).astype(np.float32)
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
+        trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
+        share = np.array(self.weights)[_groups(self.counts, categories)]
+        share[~frozen.any(axis=1)] = 1.0
+        (mean, sd), (zero_mean, zero_sd) = self.scales
+        mine, theirs = share / sd, (1 - share) / zero_sd
+        parts = mine[:, None] * trained, theirs[:, None] * frozen, -mean * mine, -zero_mean * theirs
+        return np.column_stack(parts).astype(np.float32)
+
+
+def _groups(counts: Mapping[str, int], categories: CategoryFeatures) -> np.ndarray:
+    """Return (q,) 0 for a category that training never saw, 1 for one that it saw rarely, 2 for often."""
+    seen = np.array([counts.get(text, 0) for text in categories.texts])
+    return (seen > 0) + (seen >= OFTEN).astype(np.int64)
+
+
+def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
+    epochs = range(options.epochs) if options.resample else (None,)
+    drawn = np.concatenate([targets_of(catalogue, options.setting, options.seed, epoch) for epoch in epochs])
+    counts = Counter(categories.texts[node] for node in drawn[drawn >= 0].tolist())
+    return {text: math.ceil(count / len(epochs)) for text, count in counts.items()}
+
+
+def learn_mixed(
+    train: Catalogue,
+    features: ProductFeatures,
+    categories: CategoryFeatures,  # of all nodes of the tree
+    options: TrainOptions,
+    *,
+    validation: tuple[Catalogue, ProductFeatures] | None = None,
+) -> Mixed:
+    """Train the model, and learn on held-out categories how to mix it with the zero-shot text encoder."""
+    from diptych.commerce.category_to_image.training import train as fit
+
+    def learned_from(part: Catalogue, rows: ProductFeatures, frozen: Ranker) -> Mixed:
+        model = fit(part, rows, categories, options, validation=validation)
+        return Mixed(model, frozen, _counts(part, categories, options))
+
+    final = learned_from(train, features, RANKERS["sentence"](features))
+    try:
+        shares, seed = {"train": 1 - _HELD_OUT, "test": _HELD_OUT}, options.seed
+        parted = assign_splits(train, "product", shares=shares, seed=seed)
+        held_out = {"setting": options.setting, "held_out": _HELD_OUT}
+        is_learned = np.array(assign_splits(parted, "category", seed=seed, **held_out).splits) == "train"
+        rest, left = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
+        trial = learned_from(train.subset(rest), features.part(rest), final.frozen)
+        judged = judge(train.subset(left), options.setting, "label", seed)
+    except DataError as error:
+        return replace(final, about={"rule": f"not learned: {error.message}"})
+    given, queries = features.part(left), categories.part(judged.nodes)
+    scales = _scale(trial.trained, given, queries), _scale(trial.frozen, given, queries)
+    trial = replace(trial, scales=scales)
+    mixed = [replace(trial, weights=(w, w, w)) for w in WEIGHTS]
+    measured = [measure_ranker(one, given, queries, judged, measures=[_CHOOSES]) for one in mixed]
+    per_category = np.array([one.per_query["t2i"][_CHOOSES] for one in measured])
+    group = _groups(trial.counts, queries)
+    seen = _weight(per_category[:, group > 0], 1.0)
+    rarely, often = (_weight(per_category[:, group == one], seen, _ENOUGH) for one in (1, 2))
+    never = per_category[-1, group == 0].sum() > per_category[0, group == 0].sum()  # of few, no mixture holds
+    sizes = np.bincount(group, minlength=3).tolist()
+    about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
+    return replace(final, weights=(float(never), rarely, often), scales=scales, about=about)
+
+
+def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
+    q = values.shape[1]
+    if q < least:
+        return default
+    means = values.mean(axis=1)
+    end, best = 0 if means[0] >= means[-1] else len(WEIGHTS) - 1, int(means.argmax())
+    gain = values[best] - values[end]
+    is_better = q > 1 and gain.mean() > 2 * gain.std() / np.sqrt(q - 1)
+    return WEIGHTS[best if is_better else end]
+
+
+def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> Scale:
+    rows: Any = ranker.product_rows(products)
+    scores = rows[rows.any(axis=1)] @ ranker.category_rows(queries).T
+    return (float(scores.mean()), float(scores.std()) or 1.0) if scores.size else (0.0, 1.0)

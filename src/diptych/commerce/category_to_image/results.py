@@ -1,38 +1,20 @@
-"""ModelsEvaluation: the numbers of an evaluation, computed once from its units, and the units themselves.
-
-::
-
-    EVALUATION/
-      category_evaluation.json   what was evaluated and how, except for models, settings and seeds
-      units/SETTING-MODEL-….npz  values per query and first products of every model and seed
-      results.json               tables, groups, errors, examples; written last
-"""
+"""The numbers of an evaluation, computed once from its units, and their tables and charts (thesis 7.4 to 7.6)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from diptych.commerce.catalogue import Catalogue, CategoryText, Judged, Relevance
-from diptych.commerce.category_to_image.errors import (
-    KINSHIPS,
-    choose_examples,
-    confused_siblings,
-    count_errors,
-    kinship,
-)
-from diptych.commerce.category_to_image.features import MODALITIES, Modality
-from diptych.commerce.category_to_image.measuring import CATEGORY_MEASURES, LEADERBOARD, PRODUCT_MEASURES
+from diptych.commerce.catalogue import Catalogue, Judged
+from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, LEADERBOARD, PRODUCT_MEASURES
+from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
-from diptych.core.chart import Chart
-from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell as TableCell
 from diptych.core.table import Table
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
@@ -40,60 +22,23 @@ from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.paired import correction_text, paired
 
-RESULTS = "results.json"
-_RECREATE = "diptych categories evaluate DATA --out EVALUATION"
-_SIBLINGS, _EXAMPLES = 20, 6  # how many are kept
-
-TRAINED: tuple[str, ...] = tuple(
-    "clip-" + "".join(one[0] for one in chosen)
-    for size in range(1, len(MODALITIES) + 1)
-    for chosen in combinations(MODALITIES, size)
-)
-"""``clip-i`` … ``clip-ita``: every subset of modalities, fewest first."""
-
+_SIBLINGS, _EXAMPLES = 10, 6  # how many are kept
 _LABELS = {"sentence": "sentence encoder", "mixed": "mixed"}  # of others their name in capitals
+_MARKS = {"better": " ▲", "worse": " ▼"}
+_ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
+_ERRORS |= {"same_tree": "same tree", "other_tree": "other tree"}
+_KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "same tree": "else"}
+_OFFSETS = {
+    "depths": ("depth of wrong ones in the same tree", "depth found − depth of the query"),
+    "distances": ("distance of all wrong ones", "edges between found and query"),
+}
 
-
-def modalities_of(model: str) -> tuple[Modality, ...] | None:
-    """Return what a trained model represents a product by; None for a name of none."""
-    letters = model.removeprefix("clip-")
-    return tuple(one for one in MODALITIES if one[0] in letters) if model in TRAINED else None
-
-
-@dataclass(frozen=True)
-class EvaluationProtocol(Artifact, kind="category_evaluation", version=2, recreate=_RECREATE):
-    """Everything that numbers depend on besides models, settings and seeds, by which an evaluation may grow."""
-
-    train: str  # fingerprints of the catalogues; empty where there is none
-    validation: str
-    test: str
-    encoders: str  # fingerprint of what made the features
-    relevance: Relevance
-    query: CategoryText  # a category's text
-    published: bool  # trained as in the thesis
-    options: dict[str, Any]  # of training; modalities, setting and seed are each unit's own
-    judged_seed: int  # of the draws that judge the test products
-    given: str = ""  # the model that was trained before; nothing is fitted then
-    pictures: str = ""  # which products stand without one; empty where all have one
-
-    @property
-    def key(self) -> str:
-        return fingerprint(asdict(self))
-
-    def line(self, seeds: Sequence[int] = ()) -> str:
-        way = "as the chapter says (compat published)" if self.published else "by our defaults"
-        trained = f"trained {way}, seeds {', '.join(map(str, seeds))}"
-        query = self.query.replace("unique", "name, or its path where names repeat")
-        return (
-            f"relevance by {self.relevance}; a category's text is its {query}; "
-            f"{f'{self.given}, nothing fitted' if self.given else trained}; judged with seed {self.judged_seed}; "
-            "P@k over k, mAP@k over min(k, relevant products), mAP-hits@k over those found (compat), R-precision "
-            "over relevant products; ties expected"
-        )
+Numbers = Mapping[str, Any]
+Values = Mapping[str, Mapping[str, Sequence[np.ndarray]]]  # (q,) per model, measure and seed
 
 
 @dataclass(frozen=True, eq=False)
-class Cell(Artifact, kind="category_cell", version=2, recreate=_RECREATE):
+class Cell(Artifact, kind="category_cell", version=2, recreate="diptych categories evaluate DATA"):
     """One model in one setting, of one seed."""
 
     result: Result  # ``t2i``: categories as queries, ``i2t``: products
@@ -107,7 +52,9 @@ class Cell(Artifact, kind="category_cell", version=2, recreate=_RECREATE):
     about: dict[str, Any]  # the model, seconds
 
 
-Values = Mapping[str, Mapping[str, Sequence[np.ndarray]]]  # (q,) per model, measure and seed
+def baseline_of(models: Sequence[str]) -> str:
+    """Return the model that others are compared with: CLIP-ITA as in the thesis, or the last that there is."""
+    return "clip-ita" if "clip-ita" in models else models[-1]
 
 
 def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Difference]:
@@ -121,24 +68,13 @@ def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Differ
         [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
     ]
     tests = paired(gaps, [np.arange(len(gap)) for (gap,) in gaps], how=how, correction="holm")
-    found = []
-    for (model, name), test in zip(pairs, tests, strict=True):
-        numbers = (test.difference, test.low, test.high, test.p, test.p_t, test.corrected)
-        better = None if test.difference == 0 else test.difference > 0
-        found.append(Difference(model, "t2i", name, *numbers, better=better))
-    return found
-
-
-def _comparison_line(baseline: str, tested: int, how: Bootstrap) -> str:
-    resamples = f"from {how.samples:,} resamples of categories, seed {how.seed}"
-    intervals = f"{100 * how.confidence:g} % intervals {resamples}; " if how.samples else ""
-    swaps = "p of 10,000 random swaps per category, two-sided"
-    return f"differences to {baseline}; {intervals}{swaps}; {correction_text('holm', tested)}"
-
-
-def baseline_of(models: Sequence[str]) -> str:
-    """Return the model that others are compared with: CLIP-ITA as in the thesis, or the last that there is."""
-    return "clip-ita" if "clip-ita" in models else models[-1]
+    return [
+        Difference(
+            *(model, "t2i", name, one.difference, one.low, one.high, one.p, one.p_t, one.corrected),
+            better=None if one.difference == 0 else one.difference > 0,
+        )
+        for (model, name), one in zip(pairs, tests, strict=True)
+    ]
 
 
 def setting_numbers(
@@ -152,35 +88,43 @@ def setting_numbers(
         for model, of in cells.items()
     }
     differences = compare_models(values, base, how)
+    intervals = f"{100 * how.confidence:g} % intervals from {how.samples:,} resamples of categories; "
+    swaps = f"p of 10,000 random swaps per category, {correction_text('holm', len(differences))}"
+    comparison = f"differences to {base}; {intervals if how.samples else ''}{swaps}, seed {how.seed}"
     line = f"{len(judged.nodes):,} categories ask {len(judged.products):,} products, "
     line += f"{int(relevant.min()):,}–{int(relevant.max()):,} relevant ones each"
     if judged.without_category:
         line += f"; {judged.without_category:,} products without a category are no candidates"
-    depth, seen = tree.depth[judged.nodes], {}
-    for model, of in cells.items():
-        seen[model] = [one.seen for one in of if one.seen is not None]
+    depth = tree.depth[judged.nodes]
+    seen = {model: [one.seen for one in of if one.seen is not None] for model, of in cells.items()}
     known = [mask for masks in seen.values() for mask in masks]
-    means = {model: np.mean(values[model]["mAP@10"], axis=0) for model in cells}
+    unseen = np.flatnonzero(~np.any(known, axis=0)).tolist() if known else []  # by no training of any seed
+    means = {model: np.mean(of["mAP@10"], axis=0) for model, of in values.items()}
     return {
         "line": line,
         "categories": len(judged.nodes),
         "products": len(judged.products),
         "table": [_row(model, of, values[model], how) for model, of in cells.items()],
         "baseline": base if differences else None,
-        "comparison": _comparison_line(base, len(differences), how) if differences else None,
+        "comparison": comparison if differences else None,
         "differences": [{**asdict(one), "verdict": one.verdict} for one in differences],
         "levels": {model: _groups(values[model], [depth] * len(of)) for model, of in cells.items()},
         "seen": {model: _groups(values[model], masks) for model, masks in seen.items()},
-        "errors": {model: _errors(test, of) for model, of in cells.items()},
-        "siblings": {model: _siblings(test, judged, of) for model, of in cells.items()},
+        "errors": {model: _errors(tree, of) for model, of in cells.items()},
+        "siblings": {
+            model: confused_siblings(
+                tree, np.tile(judged.labels, len(of)), np.concatenate([one.guess for one in of])
+            )
+            for model, of in cells.items()
+        },
         "examples": {model: _examples(test, of[0], relevant) for model, of in cells.items()},
-        "unseen": [  # the query categories that no training of any seed saw
+        "unseen": [
             {
-                "category": list(tree.paths[int(judged.nodes[row])]),
+                "category": list(tree.paths[judged.nodes[row]]),
                 "relevant": int(relevant[row]),
                 "mAP@10": {model: float(mean[row]) for model, mean in means.items()},
             }
-            for row in (np.flatnonzero(~np.any(known, axis=0)).tolist() if known else ())
+            for row in unseen
         ],
     }
 
@@ -188,27 +132,24 @@ def setting_numbers(
 def _row(
     model: str, cells: Sequence[Cell], values: Mapping[str, Sequence[np.ndarray]], how: Bootstrap
 ) -> dict[str, Any]:
-    table = np.stack([np.mean(values[name], axis=0) for name in CATEGORY_MEASURES], axis=1)
-    ends = dict(zip(CATEGORY_MEASURES, (resampled_sums(table, how) / len(table)).T, strict=True))
+    table = np.stack([np.mean(of, axis=0) for of in values.values()], axis=1)
+    ends = dict(zip(values, (resampled_sums(table, how) / len(table)).T, strict=True))
 
-    def numbers(name: str, way: Direction, with_interval: bool = False) -> dict[str, Any]:
+    def numbers(name: str, way: Direction = "t2i") -> dict[str, Any]:
         scores = [one.result.score(name, way) for one in cells]
         spread = Spread(tuple(one.value for one in scores))
-        low, high = (interval(ends[name], how.confidence) if with_interval else None) or (None, None)
+        low, high = (interval(ends[name], how.confidence) if way == "t2i" else None) or (None, None)
         entry = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
         return entry | {"chance": scores[0].chance, "low": low, "high": high}
 
-    return {
-        "model": model,
-        "label": _LABELS.get(model, model.upper()),
-        "trained": cells[0].about["trained"],
-        "values": {name: numbers(name, "t2i", True) for name in CATEGORY_MEASURES},
-        "products": {name: numbers(name, "i2t") for name in PRODUCT_MEASURES},
-        "leaderboard": {name: numbers(name, "t2i") for name in LEADERBOARD},
+    each = {name: numbers(name) for name in values} | {
+        name: numbers(name, "i2t") for name in PRODUCT_MEASURES
     }
+    return {"model": model, "label": _LABELS.get(model, model.upper()), "values": each}
 
 
 def _groups(values: Mapping[str, Sequence[np.ndarray]], groups: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    """Return the measures of each group of categories; ``groups`` are (q,) per seed."""
     found = []
     for group in np.unique(groups).tolist() if groups else ():
         masks = [one == group for one in groups]
@@ -217,114 +158,275 @@ def _groups(values: Mapping[str, Sequence[np.ndarray]], groups: Sequence[np.ndar
             parts = [of[mask] for of, mask in zip(values[name], masks, strict=True) if mask.any()]
             spread = Spread(tuple(float(part.mean()) for part in parts))
             measures[name] = {"mean": spread.mean, "sd": spread.sd}
-        sizes = [int(mask.sum()) for mask in masks]
-        found.append({"group": int(group), "categories": float(np.mean(sizes)), "values": measures})
+        sizes = float(np.mean([mask.sum() for mask in masks]))
+        found.append({"group": int(group), "categories": sizes, "values": measures})
     return found
 
 
-def _errors(test: Catalogue, cells: Sequence[Cell]) -> dict[str, Any]:
+Kinship = Literal["same", "ancestor", "descendant", "sibling", "same tree", "other tree"]
+KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)
+"""Relations of the category that was found to the query; ``same tree`` is any further kin. Roots are no siblings."""
+
+
+def kinship(tree: CategoryTree, queries: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return (n,) int64 numbers of :data:`KINSHIPS`: the relation of ``found`` to ``queries``, both (n,) nodes."""
+    shared = tree.common(queries, found)
+    conditions = {
+        "same": queries == found,
+        "other tree": shared == 0,
+        "ancestor": shared == tree.depth[found],
+        "descendant": shared == tree.depth[queries],
+        "sibling": (tree.parent[queries] == tree.parent[found]) & (tree.parent[queries] >= 0),
+    }
+    numbers = [KINSHIPS.index(name) for name in conditions]
+    return np.select([*conditions.values()], numbers, KINSHIPS.index("same tree")).astype(np.int64)
+
+
+def count_errors(
+    tree: CategoryTree, queries: np.ndarray, found: np.ndarray, right: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Count how the first products of query categories go wrong (thesis Table 7.2, Figure 7.2).
+
+    ``found`` is the node c_p of each query's first product, -1 for none. Without ``right`` a product is right where c_p
+    is the query c, as in the thesis; by paths it may be although its own category is another. ``kinds`` counts by
+    kinship, ``depths``, in the same tree, by depth(c_p) - depth(c), ``distances`` by edges, roots joined.
+    """
+    is_right = queries == found if right is None else right
+    wrong = ~is_right & (found >= 0)
+    c, c_p = queries[wrong], found[wrong]
+    same = tree.root[c] == tree.root[c_p]
+    depths, distances, kinds = (
+        dict(sorted(Counter(values.tolist()).items()))
+        for values in ((tree.depth[c_p] - tree.depth[c])[same], tree.distance(c, c_p), kinship(tree, c, c_p))
+    )
+    return {
+        "asked": len(queries),
+        "right": int(is_right.sum()),
+        "nothing": int((found < 0).sum()),
+        "wrong": len(c),
+        "same_tree": int(same.sum()),
+        "other_tree": int((~same).sum()),
+        "same_tree_share": float(same.mean()) if len(c) else None,
+        "depths": depths,
+        "distances": distances,
+        "kinds": {KINSHIPS[kind]: count for kind, count in kinds.items()},
+    }
+
+
+def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
     """Return counts of first products of another category, summed over seeds."""
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
-    counts: dict[str, Any] = {"runs": len(cells), "seen": None, "unseen": None}
-    counts["all"] = count_errors(test.tree, nodes, found, right)
-    if known := [one.seen for one in cells if one.seen is not None]:
-        for name, rows in {"seen": np.concatenate(known), "unseen": ~np.concatenate(known)}.items():
-            counts[name] = count_errors(test.tree, nodes[rows], found[rows], right[rows])
-    return counts
+    errors: dict[str, Any] = {"runs": len(cells), "all": count_errors(tree, nodes, found, right)}
+    for name, is_seen in (("seen", True), ("unseen", False)):
+        masks = [one.seen == is_seen for one in cells if one.seen is not None]
+        of = np.concatenate(masks) if masks else None
+        errors[name] = None if of is None else count_errors(tree, nodes[of], found[of], right[of])
+    return errors
 
 
-def _siblings(test: Catalogue, judged: Judged, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    truth, guess = np.tile(judged.labels, len(cells)), np.concatenate([one.guess for one in cells])
-    pairs = confused_siblings(test.tree, truth, guess, _SIBLINGS)
-    return [one | {side: list(test.tree.paths[one[side]]) for side in ("left", "right")} for one in pairs]
+def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
+    """Return pairs of siblings that products are taken for each other's, those most confused first.
+
+    ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
+    """
+    size, parent = np.bincount(truth, minlength=len(tree)), tree.parent
+    kin = (guess >= 0) & (truth != guess) & (parent[truth] == parent[guess]) & (parent[truth] >= 0)
+    counts = Counter(zip(truth[kin].tolist(), guess[kin].tolist(), strict=True))
+    found: list[dict[str, Any]] = []
+    for left, right in sorted({(min(pair), max(pair)) for pair in counts}):
+        there, back = counts[left, right], counts[right, left]
+        one: dict[str, Any] = {"left": list(tree.paths[left]), "right": list(tree.paths[right])}
+        one |= {"left_as_right": there, "right_as_left": back, "confused": there + back}
+        found.append(one | {"products": int(size[left] + size[right])})
+    return sorted(found, key=lambda one: (-one["confused"], one["products"]))[:_SIBLINGS]
+
+
+def choose_examples(
+    tree: CategoryTree, queries: np.ndarray, found: np.ndarray, right: np.ndarray, score: np.ndarray
+) -> dict[bool, np.ndarray]:
+    """Return queries whose first product is right, and is not; the surest first, nothing random.
+
+    Right ones come one per tree in turn, wrong ones one per kind of error, so that no rare kind is hidden; another
+    tree is the last kind of a turn.
+    """
+    chosen = {}
+    for is_right in (True, False):
+        rows = np.flatnonzero((found >= 0) & (right == is_right))
+        rows = rows[np.argsort(-score[rows], kind="stable")]
+        groups = tree.root[queries[rows]] if is_right else kinship(tree, queries[rows], found[rows])
+        turns = np.array([int((groups[:place] == group).sum()) for place, group in enumerate(groups)])
+        is_last = (groups == KINSHIPS.index("other tree")) & (not is_right)
+        chosen[is_right] = rows[np.lexsort((is_last, turns))]
+    return chosen
 
 
 def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
-    """Return first products of the first seed: right ones, then wrong ones of every kind."""
-    paths, first = test.tree.paths, (cell.nodes, cell.found, cell.right, cell.score, _EXAMPLES)
-    kinds = kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
+    paths, kinds = test.tree.paths, kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
+    chosen = choose_examples(test.tree, cell.nodes, cell.found, cell.right, cell.score)
+    examples = []
+    for is_right, row in ((is_right, row) for is_right, rows in chosen.items() for row in rows[:_EXAMPLES]):
+        product = int(cell.first[row])
+        one = {"right": is_right, "row": product, "product": test.ids[product], "title": test.titles[product]}
+        one |= {"category": list(paths[cell.nodes[row]]), "found": list(paths[cell.found[row]])}
+        one |= {"kind": KINSHIPS[kinds[row]], "score": float(cell.score[row]), "relevant": int(relevant[row])}
+        examples.append(one)
+    return examples
+
+
+def setting_name(setting: str) -> str:
+    """Return a setting's name as thesis Table 7.1 heads its parts."""
+    return "All categories" if setting == "all" else f"{setting.replace('-', ' ').capitalize()} category"
+
+
+def short_path(path: Sequence[str]) -> str:
+    """Return the most general category and the two most specific ones."""
+    return " › ".join(path if len(path) <= 3 else [path[0], "…", *path[-2:]])
+
+
+def percent(share: float | None, note: str = "", shade: float = 0.0, colour: str = "blue") -> TableCell:
+    """Return a share as a cell, in per cent."""
+    text = "–" if share is None else f"{100 * share:.1f}"
+    return TableCell(text, note, shade, colour, value=share)
+
+
+def count_cell(value: float) -> TableCell:
+    return TableCell.number(value, 0 if value == int(value) else 1)
+
+
+def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
+    """Return thesis Table 7.1, intervals of all its measures, and the measures of Marqo's e-commerce leaderboards."""
+    names, name = [one for one in CATEGORY_MEASURES if "hits" not in one], setting_name(setting)
+    after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
+    if numbers["comparison"]:
+        after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
+    rest = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
+    marqo = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
+    caption = f"{name}: all measures with 95 % intervals over categories"
     return [
-        {
-            "category": list(paths[cell.nodes[row]]),
-            "found": list(paths[cell.found[row]]),
-            "kind": KINSHIPS[kinds[row]],
-            "right": not wrong,
-            "product": str(test.ids[cell.first[row]]),
-            "row": int(cell.first[row]),
-            "title": str(test.titles[cell.first[row]]),
-            "score": float(cell.score[row]),
-            "relevant": int(relevant[row]),
-        }
-        for wrong in (False, True)
-        for row in choose_examples(test.tree, *first, wrong=wrong).tolist()
+        _scores(
+            name, numbers, [*names, *PRODUCT_MEASURES], after=f"{after}; R@1: the right category of a product"
+        ),
+        _scores(caption, numbers, CATEGORY_MEASURES, intervals=True, after=rest, folded=True),
+        _scores(f"{name}: leaderboard measures", numbers, LEADERBOARD, after=marqo),
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class ModelsEvaluation:
-    """A finished evaluation of models of categories and products."""
+def _scores(
+    caption: str, numbers: Numbers, columns: Sequence[str], intervals: bool = False, **more: Any
+) -> Table:
+    """Return a row per model and one of chance, with spreads over seeds or intervals; the best is marked."""
+    verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
+    lines = [[TableCell(row["label"])] for row in numbers["table"]]
+    chance = [TableCell("chance")]
+    for name in columns:
+        values = [row["values"][name] for row in numbers["table"]]
+        best = max(one["mean"] for one in values)
+        chance.append(percent(values[0]["chance"]))
+        for cells, row, one in zip(lines, numbers["table"], values, strict=True):
+            strong, mark = one["mean"] == best > 0, _MARKS.get(verdicts.get((row["model"], name), ""), "")
+            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
+            if intervals:
+                note = "" if one["low"] is None else f"{100 * one['low']:.1f}–{100 * one['high']:.1f}"
+            text = f"{100 * one['mean']:.1f}{' *' if strong else ''}{mark}"
+            cells.append(TableCell(text, note, strong=strong, value=one["mean"]))
+    return Table(caption, ("Model", *columns), [*lines, chance], **more)
 
-    folder: Path
-    protocol: EvaluationProtocol
-    numbers: Mapping[str, Any]  # everything that is printed, as in ``results.json``
 
-    @classmethod
-    def open(cls, folder: Path | str) -> Self:
-        """Open what :func:`~.evaluation.evaluate_models` has written."""
-        folder = Path(folder)
-        protocol, again = EvaluationProtocol.open(folder), "the command that began it resumes"
-        if not (folder / RESULTS).is_file():
-            raise StorageError(f"{folder} is not finished: it has no {RESULTS}", again)
-        numbers = read_json(folder / RESULTS)
-        if numbers.get("key") != protocol.key:
-            raise StorageError(f"{folder / RESULTS} is of another evaluation", again)
-        return cls(folder, protocol, numbers)
+def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> list[tuple[str, TableCell, Numbers]]:
+    """Return each model in each setting with the head of its row."""
+    labels = {row["model"]: row["label"] for one in settings.values() for row in one["table"]}
+    each = [(model, setting) for model in models for setting in settings]
+    return [
+        (model, TableCell(labels[model], setting_name(setting)), settings[setting]) for model, setting in each
+    ]
 
-    @property
-    def about(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.numbers["about"]
-        return found
 
-    @property
-    def settings(self) -> tuple[str, ...]:
-        return tuple(self.numbers["settings"])
+def group_table(
+    part: str, caption: str, settings: Mapping[str, Numbers], models: Sequence[str], folded: bool
+) -> Table:
+    """Return the measures by level of the tree, or of categories that training saw and others (Table 7.3)."""
+    rows = []
+    for model, head, numbers in _each(settings, models):
+        for one in numbers[part][model]:
+            values = (percent(one["values"][name]["mean"]) for name in CATEGORY_MEASURES)
+            name = f"level {one['group']}" if part == "levels" else ("unseen", "seen")[one["group"]]
+            text = f"{head.text}, {name}"
+            rows.append([TableCell(text, head.note), count_cell(round(one["categories"])), *values])
+    heads = ("Model", "categories", *CATEGORY_MEASURES)
+    return Table(caption, heads, rows, after="Per cent; means over seeds of training.", folded=folded)
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(row["model"] for row in next(iter(self.numbers["settings"].values()))["table"])
 
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(self.about["seeds"])
+def unseen_table(setting: str, numbers: Numbers) -> Table:
+    """Return the query categories that training never saw."""
+    rows = []
+    for one in numbers["unseen"]:
+        values = map(percent, one["mAP@10"].values())
+        head = TableCell(short_path(one["category"]), words=True)
+        rows.append([head, count_cell(one["relevant"]), *values])
+    heads = ("category", "products", *(row["label"] for row in numbers["table"]))
+    after = "mAP@10 in per cent, the mean over seeds; no training of any seed saw these categories."
+    return Table(f"Unseen categories: {setting_name(setting).lower()}", heads, rows, after=after, folded=True)
 
-    @property
-    def baseline(self) -> str:
-        return baseline_of(self.models)
 
-    def cells(self, setting: str, model: str) -> list[Cell]:
-        """Return one unit per seed, or the one of a model that is not trained."""
-        for what, name, known in (("setting", setting, self.settings), ("model", model, self.models)):
-            if name not in known:
-                raise UnknownNameError(what, name, known)
-        keys = [key for key, unit in self.about["units"].items() if unit[:2] == [setting, model]]
-        return [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
+def error_table(settings: Mapping[str, Numbers], models: Sequence[str], folded: bool = False) -> Table:
+    """Return thesis Table 7.2, with the relation of the first product's category to the query."""
+    rows = []
+    for model, head, numbers in _each(settings, models):
+        counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
+        values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
+        rows.append([head, *(count_cell(value / runs) for value in values)])
+    heads = ("Model", *_ERRORS.values(), *_KINDS.values())
+    groups = (("", 4), ("wrong", 2), ("in the same tree: found is", 4))
+    after = "Query categories by their first product; means over seeds of training."
+    caption = "First products of another category"
+    return Table(caption, heads, rows, groups=groups, after=after, folded=folded)
 
-    def value(self, setting: str, model: str, measure: str, direction: str = "t2i") -> Spread:
-        """Return one number over seeds, a share in [0, 1]; ``i2t`` is a product as the query."""
-        return Spread(tuple(one.result.value(measure, direction) for one in self.cells(setting, model)))
 
-    def sections(self) -> dict[str, list[Table | Chart]]:
-        from diptych.commerce.category_to_image.tables import evaluation_sections
+def sibling_table(setting: str, numbers: Numbers, model: str) -> Table:
+    """Return the siblings that products are taken for each other's, those most confused first."""
+    runs, rows = numbers["errors"][model]["runs"], []
+    for one in numbers["siblings"][model]:
+        share = one["confused"] / one["products"]
+        counts = (count_cell(one[name] / runs) for name in ("left_as_right", "right_as_left", "products"))
+        head = TableCell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
+        rows.append([head, *counts, percent(share, "", share, "orange")])
+    heads = ("A / B", "A taken for B", "B taken for A", "products", "% confused")
+    after = "Each test product is a query for its category among the query categories; means over seeds of training."
+    caption = f"Siblings taken for each other by {model}: {setting_name(setting).lower()}"
+    return Table(caption, heads, rows, after=after)
 
-        return evaluation_sections(self.numbers["settings"], self.baseline, self.models)
 
-    def tables(self) -> list[Table]:
-        return [one for part in self.sections().values() for one in part if isinstance(one, Table)]
+def error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Chart:
+    """Return how far off the errors of a model are (thesis Figure 7.2)."""
+    (title, x), lines = _OFFSETS[name], []
+    for setting, numbers in settings.items():
+        errors = numbers["errors"][model]
+        if found := {int(key): value for key, value in errors["all"][name].items()}:
+            whole, span = sum(found.values()), range(min(found), max(found) + 1)
+            label = f"{setting_name(setting)} ({whole / errors['runs']:,.3g})"
+            lines.append(Series(label, [100 * found.get(key, 0) / whole for key in span], [*span]))
+    after = "Different trees are joined above their roots. In brackets: errors per seed of training."
+    return Chart(f"{model.upper()}: {title}", lines, x, "% of errors", after=after)
 
-    def charts(self) -> list[Chart]:
-        return [one for part in self.sections().values() for one in part if isinstance(one, Chart)]
 
-    def line(self) -> str:
-        return str(self.numbers["line"])
+def evaluation_sections(
+    settings: Mapping[str, Numbers], base: str, models: Sequence[str]
+) -> dict[str, list[Table | Chart]]:
+    """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
+    each, rest = settings.items(), [model for model in models if model != base]
+    parts = [([base], False), *([(rest, True)] if rest else [])]
+    groups = {
+        part: [table for of in parts if (table := group_table(part, caption, settings, *of)).rows]
+        for part, caption in {"levels": "Levels of the tree", "seen": "Categories that training saw"}.items()
+    }
+    charts = [chart for name in _OFFSETS if (chart := error_chart(settings, base, name)).series]
+    return {
+        "Which model finds products": [table for one in each for table in measure_tables(*one)],
+        "Levels of the tree": [*groups["levels"]],
+        "Seen and unseen categories": [*groups["seen"]],
+        "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
+        "Errors of the first product": [*(error_table(settings, *of) for of in parts), *charts],
+        "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
+    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -13,41 +14,137 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import judge, nodes_on_paths, targets_of
-from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.model import CategoryProductLoss, greatest_distance, tree_margins
-from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.trained import (
-    ProductBatch,
-    ProductInputs,
-    TrainedModel,
-    check_encoders,
+from diptych.commerce.catalogue.catalogue import Catalogue, judge, nodes_on_paths, targets_of
+from diptych.commerce.category_to_image.features import (
+    CategoryFeatures,
+    Modality,
+    ProductFeatures,
+    TrainOptions,
     encoders_of,
-    tensor_of,
-    untrained_model,
 )
+from diptych.commerce.category_to_image.model import (
+    Bags,
+    CategoryProductLoss,
+    CategoryProductModel,
+    greatest_distance,
+    tree_margins,
+)
+from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError
-from diptych.core.fingerprint import fingerprint_arrays, fingerprint_lists
-from diptych.encoders.embeddings import Embeddings
-from diptych.evaluation import evaluate
+from diptych.core.errors import DataError, MismatchError, NumericalError
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
+from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
 from diptych.training.run import TrainingFolder
-from diptych.training.trainer import (
-    MicroBatch,
-    Saving,
-    StepResult,
-    Trainer,
-    TrainingTask,
-    single_device,
-)
+from diptych.training.trainer import MicroBatch, Saving, StepResult, Trainer, TrainingTask, single_device
 
 CHOOSES = "mAP@10"
 """The measure by which the best epoch is chosen: category→product, divided by min(10, relevant products)."""
 
-_MEASURES = (CHOOSES, "P@10")
 _ORDER, _HIDDEN = (int(number) for number in keys_of(["order of products", "hidden modality"]))
+_BLOCK = 2048
+
+Validation = tuple[Catalogue, ProductFeatures] | None
+ProductBatch = tuple[dict[Modality, Tensor | Bags], dict[Modality, Tensor]]
+"""What the model takes of some products: rows, and (n,) booleans of the modalities that some of them lack."""
+
+
+def _tensor_of(rows: np.ndarray) -> Tensor:
+    """Return float32 rows in memory of PyTorch's own, whose alignment the order of its sums depends on."""
+    return torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).clone()
+
+
+def product_batch(
+    features: ProductFeatures, options: TrainOptions, rows: np.ndarray, hidden: np.ndarray | None = None
+) -> ProductBatch:
+    """Return the products ``rows``; ``hidden`` numbers a modality each that counts as missing, -1 for none."""
+    present = {one: features.present[one][rows] for one in options.modalities}
+    if hidden is not None:
+        spare = sum(there.astype(np.int64) for there in present.values()) > 1
+        present = {one: of & ~((hidden == place) & spare) for place, (one, of) in enumerate(present.items())}
+    given: dict[Modality, Tensor | Bags] = {}
+    for one in options.modalities:
+        if one != "attributes":
+            given[one] = _tensor_of(getattr(features, one)[rows])
+        elif options.attributes == "mean":
+            given[one] = _tensor_of(features.attributes[rows] @ features.attribute_rows)
+        else:
+            bags = features.attributes[rows]
+            start = torch.from_numpy(bags.indptr.astype(np.int64))
+            given[one] = Bags(_tensor_of(features.attribute_rows[bags.indices]), start)
+    return given, {one: torch.from_numpy(there) for one, there in present.items() if not there.all()}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel(Ranker):
+    """A trained :class:`~.model.CategoryProductModel`; its rows are unit rows, so inner products are cosines.
+
+    With a share z of zero-shot (``options.share_of_zero_shot``), embeddings of titles and category texts stand behind
+    the trained rows, √z and √(1 − z) times: inner products are 1 − z times the trained cosine and z times the text
+    encoder's own. Of a product without a title there is the trained row, of unit length.
+    """
+
+    model: CategoryProductModel
+    options: TrainOptions  # how it was trained
+    encoders: Mapping[str, str]  # fingerprints of the encoders whose embeddings it takes
+    about: Mapping[str, Any] = field(default_factory=dict)  # on what it was trained, how far; JSON-able
+
+    @classmethod
+    def untrained(
+        cls, options: TrainOptions, image: int, text: int, encoders: Mapping[str, str]
+    ) -> TrainedModel:
+        """Return the model that options describe, for embeddings of these widths, with the weights of its seed."""
+        widths = {one: image if one == "image" else text for one in options.modalities}
+        shape = options.model_dump(include={"hidden", "width", "normalise", "attributes", "dropout"})
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            return cls(CategoryProductModel(widths, text, **shape), options, encoders)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.options.model
+
+    @cached_property
+    def fingerprint(self) -> str:
+        share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
+        weights = weights_fingerprint(self.model.state_dict())
+        return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
+
+    def describe(self) -> dict[str, Any]:
+        own = {"name": self.name, "fingerprint": self.fingerprint, "encoders": dict(self.encoders)}
+        return {**own, "options": self.options.model_dump(mode="json"), **self.about}
+
+    def product_rows(self, products: ProductFeatures) -> np.ndarray:
+        check_encoders(self.name, self.encoders, products, *self.options.sides)
+
+        def encode(rows: np.ndarray) -> Tensor:
+            return self.model.products(*product_batch(products, self.options, rows))
+
+        return self._rows(encode, products.title, products.present["title"])
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
+        check_encoders(self.name, self.encoders, categories, "text")
+        text = categories.text
+        there = np.ones(len(text), dtype=bool)
+        return self._rows(lambda rows: self.model.categories(_tensor_of(text[rows])), text, there)
+
+    def _rows(
+        self, encode: Callable[[np.ndarray], Tensor], frozen: np.ndarray, there: np.ndarray
+    ) -> np.ndarray:
+        n, share = len(there), self.options.share_of_zero_shot
+        made = np.empty((n, self.model.width), dtype=np.float32)
+        self.model.eval()
+        with torch.inference_mode():
+            for begin in range(0, n, _BLOCK):
+                rows = np.arange(begin, min(begin + _BLOCK, n))
+                made[rows] = encode(rows).numpy()
+        if not np.isfinite(made.sum()):
+            fix = "make the features again; if it stays, train it again"
+            raise NumericalError(f"{self.name} ({self.fingerprint}) gives rows that are not finite", fix)
+        if not share:
+            return made
+        left = np.where(there, np.sqrt(1 - share), 1).astype(np.float32)
+        return np.concatenate([left[:, None] * made, np.float32(np.sqrt(share)) * frozen], axis=1)
 
 
 def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> np.ndarray:
@@ -60,9 +157,8 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
     words = {texts[node] for node in np.unique(labels[products]).tolist()}
     if len(words) < 2 and not options.resample:
         problem = f"all {len(products):,} products ask with the words {words.pop()!r}"
-        raise DataError(
-            problem, "a contrastive loss needs two categories: choose another setting, or query=path"
-        )
+        fix = "a contrastive loss needs two categories: choose another setting, or query=path"
+        raise DataError(problem, fix)
     return products
 
 
@@ -73,9 +169,7 @@ def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
     """
     order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
     ends = list(range(size, n, size))
-    if ends and n - ends[-1] == 1:
-        ends.pop()
-    return np.split(order, ends)
+    return np.split(order, ends[:-1] if ends and n - ends[-1] == 1 else ends)
 
 
 class PairBatch(NamedTuple):
@@ -97,11 +191,11 @@ class ProductTask(TrainingTask):
         catalogue: Catalogue,
         features: ProductFeatures,
         categories: CategoryFeatures,
-        validation: tuple[Catalogue, ProductFeatures] | None,
+        validation: Validation,
     ) -> None:
-        self.folder, self.begun, self.model, self.options = folder, begun, begun.model, begun.options
-        self.catalogue, self.categories, self.validation = catalogue, categories, validation
         options = begun.options
+        self.folder, self.begun, self.options, self.validation = folder, begun, options, validation
+        self.catalogue, self.features, self.categories = catalogue, features, categories
         if validation is not None:  # judged once, measured after every epoch
             self._judged = judge(validation[0], options.setting, "label", options.seed)
         self.products = trained_products(catalogue, categories.texts, options)
@@ -110,21 +204,19 @@ class ProductTask(TrainingTask):
         self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
         nodes = nodes_on_paths(catalogue)[1] if options.resample else self.labels(0)
         self._greatest = greatest_distance(catalogue.tree, nodes)
-        self.inputs = ProductInputs(features, options)
         self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
         self.epochs, self.seed = options.epochs, options.seed
         self.steps_per_epoch = len(self.batches(0))
-        self._sum = 0.0
-        self._best: dict[str, Tensor] = {}
+        self._sum, self._best = 0.0, dict[str, Tensor]()
 
     def labels(self, epoch: int) -> np.ndarray:
         """(products,) int64: the category of each pair in this epoch."""
-        options = self.options
-        drawn = epoch if options.resample else None
-        labels: np.ndarray = targets_of(self.catalogue, options.setting, options.seed, drawn)[self.products]
-        return labels
+        drawn = epoch if self.options.resample else None
+        labels = targets_of(self.catalogue, self.options.setting, self.options.seed, drawn)
+        chosen: np.ndarray = labels[self.products]
+        return chosen
 
     def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
         labels = self.labels(epoch)
@@ -140,8 +232,8 @@ class ProductTask(TrainingTask):
             hidden = np.where(draws < share, (draws / share * n).astype(np.int64), -1)
         # A category that several pairs share goes through its head once; the loss sees a row per pair all the same.
         queries, query = np.unique(self.query_of[nodes], return_inverse=True)
-        rows = tensor_of(self.categories.text[queries])
-        return PairBatch(self.inputs.batch(products, hidden), rows, torch.from_numpy(query), nodes)
+        rows = product_batch(self.features, self.options, products, hidden)
+        return PairBatch(rows, _tensor_of(self.categories.text[queries]), torch.from_numpy(query), nodes)
 
     def optimizer(self, epoch: int) -> torch.optim.Optimizer:
         """Return AdamW; a decay of log(1/τ) would pull τ to 1, so it has none."""
@@ -153,14 +245,13 @@ class ProductTask(TrainingTask):
 
     def losses(self, batch: MicroBatch) -> tuple[Tensor]:
         given: PairBatch = batch.data
-        p, c = self.model.products(*given.products), self.model.categories(given.categories)
-        scores = (c @ p.T).index_select(0, given.query)
+        p, margins, strength = self.begun.model.products(*given.products), None, self.options.tree_distance
+        scores = (self.begun.model.categories(given.categories) @ p.T).index_select(0, given.query)
         is_masked = self.options.duplicates == "masked"
         same = given.query[:, None] == given.query[None, :] if is_masked else None
-        margins, strength = None, self.options.tree_distance
         if strength:
-            tree = self.catalogue.tree
-            margins = torch.from_numpy(tree_margins(tree, given.nodes, strength, self._greatest))
+            far = tree_margins(self.catalogue.tree, given.nodes, strength, self._greatest)
+            margins = torch.from_numpy(far)
         return (self.loss(scores, same, margins),)
 
     def after_step(self, place: Place, result: StepResult) -> None:
@@ -171,31 +262,26 @@ class ProductTask(TrainingTask):
         values: dict[str, float] = {"loss": self._sum / len(self.products), **self.loss.logged()}
         self._sum = 0.0
         if self.validation is not None:
-            values |= self._measured(self.validation[1])
+            judged, measures = self._judged, (CHOOSES, "P@10")
+            queries = self.categories.part(judged.nodes)
+            found = measure_ranker(self.begun, self.validation[1], queries, judged, measures=measures)
+            values |= {name: found.value(name, "t2i") for name in measures}
             if place.judge(values[CHOOSES], self.options.patience):
-                self._best = {name: value.clone() for name, value in self.model.state_dict().items()}
+                state = self.begun.model.state_dict()
+                self._best = {name: value.clone() for name, value in state.items()}
             place.stopped |= place.best >= 1
         self.folder.log(epoch=place.epoch, step=place.step, **values)
-
-    def _measured(self, features: ProductFeatures) -> dict[str, float]:
-        products = self.begun.product_rows(features)[self._judged.products]
-        queries = self.begun.category_rows(self.categories.part(self._judged.nodes))
-        result = evaluate(products, queries, self._judged.truth, _MEASURES)
-        return {name: float(result.value(name, "t2i")) for name in _MEASURES}
 
     def state(self) -> Mapping[str, Tensor]:
         return {"sum": torch.tensor(self._sum, dtype=torch.float64), **self._best}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._sum = float(state.pop("sum"))
-        self._best = state
+        self._sum, self._best = float(state.pop("sum")), state
 
     def trained(self, place: Place) -> TrainedModel:
         if self._best:
-            self.model.load_state_dict(self._best)
-        metrics = [
-            {key: value for key, value in line.items() if key != "step"} for line in self.folder.metrics()
-        ]
+            self.begun.model.load_state_dict(self._best)
+        lines = [{key: line[key] for key in line if key != "step"} for line in self.folder.metrics()]
         taken = place.best_epoch or place.epoch
         about = {
             "products": len(self.products),
@@ -203,8 +289,8 @@ class ProductTask(TrainingTask):
             "epochs": place.epoch,
             "best_epoch": taken,
             "chosen_by": None if self.validation is None else CHOOSES,
-            "temperature": metrics[taken - 1].get("temperature", self.options.temperature),
-            "metrics": metrics,
+            "temperature": lines[taken - 1].get("temperature", self.options.temperature),
+            "metrics": lines,
         }
         return replace(self.begun, about=about)
 
@@ -216,76 +302,52 @@ def train(
     options: TrainOptions,
     out: Path | str | None = None,
     *,
-    validation: tuple[Catalogue, ProductFeatures] | None = None,
+    validation: Validation = None,
 ) -> TrainedModel:
     """Train the heads of one model on stored embeddings.
 
     The same catalogue, embeddings, options and versions give the same bits on one thread of a CPU, stopped and resumed
     or not. Products without a category are left out; ``about`` of the result counts them. ``features`` are of the
     catalogue's products, ``categories`` of all nodes of its tree; with ``validation`` the best epoch by mAP@10 is kept,
-    else the last. A training that was stopped in the folder ``out`` resumes; nothing is kept without it.
+    else the last. With a folder ``out`` the same call resumes, and :meth:`CategoryRun.finish` makes a run of it.
     """
-    _check(catalogue, features, categories, options, validation)
-    encoders = encoders_of(features.about, options.modalities)
-    request: dict[str, Any] = {
-        **options.model_dump(mode="json"),
-        "encoders": encoders,
-        "products": catalogue.fingerprint,
-        "query texts": fingerprint_lists(categories.texts),
-        "validation": None if validation is None else validation[0].fingerprint,
-    }
-    missing = missing_pictures([features.pictured, *([] if validation is None else [validation[1].pictured])])
-    if missing and "image" in options.modalities:
-        request["products without a picture"] = missing
-    with TemporaryDirectory() if out is None else nullcontext(out) as place_of_training:
-        folder = TrainingFolder(place_of_training)
-        folder.check(request, beside=())
-        with folder.held():
-            if folder.finished:
-                return TrainedModel.open(folder.folder / "model")
-            widths = {one: features.width(one) for one in options.modalities}
-            model = untrained_model(options, widths, int(categories.text.shape[1]))
-            begun = TrainedModel(model, options, encoders)
-            task = ProductTask(folder, begun, catalogue, features, categories, validation)
-            folder.begin(request)
-            resume = None if out is None else "the same call resumes"
-            saving, fabric = Saving(epochs=out is not None), single_device(torch.device("cpu"))
-            trained = task.trained(Trainer(task, folder, fabric, saving, resume).train())
-            if out is not None:
-                trained.save(folder.folder / "model")
-                folder.finish()
-            return trained
-
-
-def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
-    """Return which products stand without an image, in words that change with them: fingerprints cover no images."""
-    masks = {str(part): mask for part, mask in enumerate(pictured)}
-    missing = sum(int((~mask).sum()) for mask in masks.values())
-    return f"{missing:,} missing ({fingerprint_arrays(masks)})" if missing else ""
-
-
-def _check(
-    catalogue: Catalogue,
-    features: ProductFeatures,
-    categories: CategoryFeatures,
-    options: TrainOptions,
-    validation: tuple[Catalogue, ProductFeatures] | None,
-) -> None:
-    for products, rows in ((catalogue, features), *([] if validation is None else [validation])):
+    parts = [(catalogue, features), *([] if validation is None else [validation])]
+    for products, rows in parts:
         if list(rows.ids) != list(products.ids):
             problem = f"features of {len(rows):,} products, {len(products):,} in the catalogue"
             raise MismatchError(f"{problem}, or in another order", "make the features of this very catalogue")
-        if len(categories) != len(products.tree) or products.tree.fingerprint != catalogue.tree.fingerprint:
-            problem = f"rows of {len(categories):,} categories, the tree has {len(products.tree):,}"
+        if len(categories.texts) != len(products.tree):
+            problem = f"rows of {len(categories.texts):,} categories, the tree has {len(products.tree):,}"
             raise MismatchError(problem, "split one catalogue, and give the rows of all nodes, in node order")
-    check_encoders(encoders_of(features.about, ("title",)), categories.about, ("title",))
     for one in options.modalities:
-        if not np.any(features.present(one)):
+        if not features.present[one].any():
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
-    parts = {"title": features.title, "attribute": features.attribute_rows, "category": categories.text}
-    if "image" in options.modalities and features.image is not None:
-        parts["image"] = features.image
-    for kind, found in parts.items():
-        known = {"image": features.ids, "title": features.ids, "category": categories.texts}
-        names = known.get(kind, list(map(str, range(len(found)))))
-        Embeddings(names, found, "", "", kind, {}).check_finite()
+    encoders = encoders_of(features.about, *options.sides)
+    check_encoders(options.model, encoders, categories, "text")
+    request: dict[str, Any] = {
+        **options.model_dump(mode="json"),
+        "encoders": encoders,
+        "products": [products.fingerprint for products, _ in parts],
+        "query texts": fingerprint_lists(categories.texts),
+        "pictures": pictured(*(rows.pictured for _, rows in parts)) if "image" in options.sides else "",
+    }
+    with TemporaryDirectory() if out is None else nullcontext(out) as place:
+        folder = TrainingFolder(place)
+        folder.check(request, beside=())
+        with folder.held():
+            if folder.finished:
+                from diptych.commerce.category_to_image.run import CategoryRun
+
+                return CategoryRun.open(place).model
+            folder.begin(request)
+            image = 0 if features.image is None else features.image.shape[1]
+            begun = TrainedModel.untrained(options, image, categories.text.shape[1], encoders)
+            task = ProductTask(folder, begun, catalogue, features, categories, validation)
+            resume = None if out is None else "the same call resumes"
+            saving, fabric = Saving(epochs=out is not None), single_device(torch.device("cpu"))
+            return task.trained(Trainer(task, folder, fabric, saving, resume).train())
+
+
+def pictured(*masks: np.ndarray) -> str:
+    """Return a fingerprint of which products have an image, by parts; fingerprints of catalogues read none."""
+    return fingerprint_arrays({str(number): mask for number, mask in enumerate(masks)})

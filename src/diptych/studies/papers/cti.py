@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.commerce.category_to_image.results import ModelsEvaluation
-from diptych.commerce.category_to_image.tables import percent, setting_name
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.category_to_image.results import percent, setting_name
 from diptych.core.chart import Chart
 from diptych.core.errors import StorageError
 from diptych.core.table import Cell, Table
