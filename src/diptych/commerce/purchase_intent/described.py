@@ -103,17 +103,11 @@ class Description(
 
     def charts(self, name: str) -> list[Chart]:
         """Return the charts of one statistic."""
-        rows = _largest_first(self.rows(name))
-        match name:
-            case "session-length":
-                return _lengths(rows)
-            case "week-days":
-                return _over_time("Week day of the start", rows, [day[:3] for day in WEEK_DAYS])
-            case "hours":
-                return _over_time("Hour of the start", rows)
-            case "channels" | "devices" if rows:
-                return _rates(name, rows[:_MOST_GROUPS], self.totals().get("purchase rate"))
-        return []
+        rows = self.rows(name)
+        if name == "session-length":
+            return _lengths(_largest_first(rows))
+        level = self.totals().get("purchase rate")
+        return [one for given in STATISTICS.get(name).charts for one in _chart(given, rows, level)]
 
     def line(self) -> str:
         """Everything the numbers depend on, in one line."""
@@ -190,7 +184,7 @@ def _notes(tables: SessionTables) -> list[str]:
 
 def tables_of(description: Description, name: str) -> list[Table]:
     """Return the tables of one statistic."""
-    rows, statistic = _largest_first(description.rows(name)), STATISTICS.get(name)
+    rows, statistic = description.rows(name), STATISTICS.get(name)
     if not rows:
         return []
     if name == "overview":
@@ -214,12 +208,15 @@ def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
 def _table(statistic: Statistic, rows: Sequence[Row], ddof: int) -> Table:
     """Return a line per group, and columns for either class where rows are of one."""
     of_class = next((one for one in ("purchase", "purchaser") if one in rows[0]), "")
+    rows = rows if of_class else _largest_first(rows)
     key = next(one for one in rows[0] if one != of_class)
     columns = [
         one for one in (Column(**given) for given in statistic.shown) if any(one.key in r for r in rows)
     ]
     found = {(row[key], row.get(of_class)): row for row in rows}
     names, classes = list(dict.fromkeys(row[key] for row in rows)), CLASSES if of_class else (None,)
+    if of_class and key == "device":
+        names.sort(key=lambda name: (name != ALL, name))
     lines = [
         [
             Cell(_head(key, name)),
@@ -289,16 +286,6 @@ def _further(n: int, what: str) -> str:
     return f"{n:,} further {what} are in the CSV file." if n > 0 else ""
 
 
-def _scaled(rows: Sequence[Row], name: str) -> list[float | None]:
-    return [None if row.get(name) is None else 100 * row[name] for row in rows]
-
-
-def _ends(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the ends of a series' intervals, where any is shown."""
-    ends = {name: _scaled(rows, name) for name in ("low", "high")}
-    return ends if any(value is not None for value in ends["low"]) else {}
-
-
 def _lengths(rows: Sequence[Row]) -> list[Chart]:
     """Thesis Figure 6.2: a chart per device, those with most sessions."""
     curves: dict[str, dict[bool, dict[int, float]]] = {}
@@ -326,43 +313,35 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
     return charts
 
 
-def _over_time(title: str, rows: Sequence[Row], categories: Sequence[str] = ()) -> list[Chart]:
-    """Thesis Figures 6.3 and 6.4."""
-    lines = []
-    for buys in CLASSES:
-        mine = [row for row in rows if row["purchase"] == buys]
-        y = _scaled(mine, "share")
-        if any(value is not None for value in y):
-            more: dict[str, Any] = {"mark": "bar"} if categories else {"x": range(len(mine))}
-            lines.append(Series(_NAMES[buys], y, **_LOOKS[buys], **more, **_ends(mine)))
-    lines += [Series("all alike", [100 / len(lines[0].y)], mark="level")] if lines else []
-    x = "" if categories else "hour"
-    return [Chart(title, lines, x, "% of the class's sessions", categories)] if lines else []
-
-
-def _rates(what: str, rows: Sequence[Row], of_all: float | None) -> list[Chart]:
-    """Return shares of both classes by group, and conversion rates or, where those are hidden, standardised ones."""
-    names = [_name(next(iter(row.values()))) for row in rows]
-    bars = [
-        Series(
-            _NAMES[buys],
-            _scaled(rows, column),
-            mark="bar",
-            texts=[percent(row[column]) for row in rows],
-            **_LOOKS[buys],
-        )
-        for buys, column in ((True, "purchase_share"), (False, "other_share"))
+def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Return a chart as ``statistics.toml`` declares it; none where none of its values is disclosed."""
+    lines, across = [], "of_class" not in given
+    rows = _largest_first(rows)[:_MOST_GROUPS] if across else rows
+    classes = [
+        {"name": _NAMES[one], "key": "share", "of": one, "ends": True, **_LOOKS[one]} for one in CLASSES
     ]
-    if "rate" in rows[0]:
-        title, x, values = "Conversion rate", "% of the group's sessions", _scaled(rows, "rate")
-        texts = [number(value, 1) for value in values]
-        points = [Series("conversion rate", values, mark="point", texts=texts, **_ends(rows))]
-        points += [] if of_all is None else [Series("of all", [100 * of_all], mark="level")]
-    else:
-        title, x = "Standardised conversion rate", "deviations from the mean rate"
-        values = [row["standardised"] for row in rows]
-        points = [Series("", values, mark="bar", texts=[signed(value) for value in values])]
-    both = f"{what.capitalize()} of both classes"
-    charts = [Chart(both, bars, "% of the class's sessions", "", names, across=True)]
-    charts += [Chart(title, points, x, "", names, across=True)] if any(v is not None for v in values) else []
-    return charts
+    for one in given.get("series", classes):
+        mine = [row for row in rows if row.get("purchase") == one.get("of")]
+        scale, ends = one.get("scale", 100), ("low", "high") if one.get("ends") else ()
+        y, *bounds = (_scaled(mine, key, scale) for key in (one["key"], *ends))
+        more: dict[str, Any] = {"colour": one.get("colour", ""), "mark": given["mark"]}
+        if across:
+            write = signed if "sign" in one else number
+            more["texts"] = [write(value, one.get("decimals", 1)) for value in y]
+        elif "categories" not in given:
+            more["x"] = range(len(y))
+        if any(bounds and bounds[0]):
+            more |= dict(zip(ends, bounds, strict=True))
+        if any(value is not None for value in y):
+            lines.append(Series(one["name"], y, **more))
+    if not lines or (rows and given.get("unless") in rows[0]):
+        return []
+    level = 100 * of_all if across and of_all is not None else 100 / len(lines[0].y)
+    if "level" in given and not (across and of_all is None):
+        lines.append(Series(given["level"], [level], mark="level"))
+    names = [_name(next(iter(row.values()))) for row in rows] if across else given.get("categories", ())
+    return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, across=across)]
+
+
+def _scaled(rows: Sequence[Row], key: str, scale: float) -> list[float | None]:
+    return [None if row.get(key) is None else scale * row[key] for row in rows]

@@ -174,6 +174,7 @@ class Statistic:
     whole: str = ""
     title: str = ""
     shown: Sequence[Mapping[str, Any]] = ()  # columns of its table
+    charts: Sequence[Mapping[str, Any]] = ()
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
