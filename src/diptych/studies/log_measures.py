@@ -240,18 +240,13 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
     """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
-    tables, charts = description.tables(shown), description.charts(shown)
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
-    return [_plain(table, note) for table in tables if name not in _NOT_LISTED], charts
-
-
-def _plain(table: Table, note: str) -> Table:
-    """Return a table of text, without groups and folds."""
-    over = [text for text, span in table.groups for _ in range(span)] or [""] * len(table.columns)
-    header = [": ".join(filter(None, heads)) for heads in zip(over, table.columns, strict=True)]
-    rows = [[cell.line for cell in row] for row in table.rows]
-    return Table.of(f"{table.caption}: all that the log has", f"{note}{table.after}".strip(), header, rows)
+    tables = [] if name in _NOT_LISTED else description.tables(shown)
+    named = ((one, f"{one.caption}: all that the log has", f"{note}{one.after}".strip()) for one in tables)
+    return [replace(one, caption=caption, after=after) for one, caption, after in named], description.charts(
+        shown
+    )
 
 
 def _by_step(study: Study, evidence: Evidence, declared: Sequence[Mapping[str, Any]]) -> list[Table]:

@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import Column, Row, interval, number, percent, signed
+from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, interval, number, percent, signed
 from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
@@ -109,16 +109,16 @@ class Description(
         level = self.totals().get("purchase rate")
         return [one for given in STATISTICS.get(name).charts for one in _chart(given, rows, level)]
 
+    def facts(self) -> dict[str, str]:
+        """Return what the numbers depend on."""
+        how, of = self.options, SessionOptions(**self.about["session_options"])
+        words: dict[str, Any] = {"name": _name(self.name), "about": self.about, "sessions": of.words}
+        words |= {"confidence": 100 * how.confidence, "ddof": how.ddof, "journey": how.journey}
+        return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
+
     def line(self) -> str:
-        """Everything the numbers depend on, in one line."""
-        about = self.about
-        how, sessions = about["options"], SessionOptions(**about["session_options"])
-        return (
-            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
-            f"{sessions.words}; hours and days of {about['zone']}; "
-            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
-            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
-        )
+        """Return everything the numbers depend on, in one line."""
+        return "; ".join(f"{name}: {text}" for name, text in self.facts().items())
 
     def write_files(self, folder: Path) -> None:
         """Write the statistics for spreadsheets, as far as they may be shown."""
@@ -336,8 +336,8 @@ def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) 
             lines.append(Series(one["name"], y, **more))
     if not lines or (rows and given.get("unless") in rows[0]):
         return []
-    level = 100 * of_all if across and of_all is not None else 100 / len(lines[0].y)
-    if "level" in given and not (across and of_all is None):
+    levels = {"all alike": 100 / len(lines[0].y), "of all": None if of_all is None else 100 * of_all}
+    if (level := levels.get(given.get("level", ""))) is not None:
         lines.append(Series(given["level"], [level], mark="level"))
     names = [_name(next(iter(row.values()))) for row in rows] if across else given.get("categories", ())
     return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, across=across)]
