@@ -251,18 +251,8 @@ class LogFormat(Options):
         return next(filter(None, (one.fitted(file) for one in self.layouts)), None)
 
 
-_OWN = {one: one for one in TARGETS}
-_PUBLISHED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
-LOG_FORMATS = (
-    *map(LogFormat.model_validate, _PUBLISHED),
-    LogFormat(
-        name="columns",
-        description="your own CSV, TSV, JSON lines or Parquet: name its columns with --column or --mapping",
-        layouts=tuple(
-            Layout(columns=_OWN, optional=tuple({*TARGETS} - {"time", one})) for one in ("client", "visitor")
-        ),
-    ),
-)
+_DECLARED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
+LOG_FORMATS = tuple(map(LogFormat.model_validate, _DECLARED))
 
 
 # Which format it is.
