@@ -26,7 +26,7 @@ from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.chart import Chart
 from diptych.core.extras import require
 from diptych.core.options import command_line
-from diptych.core.table import Table
+from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import FOREST, LogRow
@@ -242,11 +242,17 @@ def _described(name: str, description: Description) -> tuple[list[Table], list[C
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
-    tables = [] if name in _NOT_LISTED else description.tables(shown)
-    named = ((one, f"{one.caption}: all that the log has", f"{note}{one.after}".strip()) for one in tables)
-    return [replace(one, caption=caption, after=after) for one, caption, after in named], description.charts(
-        shown
-    )
+    tables = [
+        replace(
+            one,
+            caption=f"{one.caption}: all that the log has",
+            rows=[[Cell(cell.line) for cell in row] for row in one.rows],
+            after=f"{note}{one.after}".strip(),
+        )
+        for one in description.tables(shown)
+        if name not in _NOT_LISTED
+    ]
+    return tables, description.charts(shown)
 
 
 def _by_step(study: Study, evidence: Evidence, declared: Sequence[Mapping[str, Any]]) -> list[Table]:

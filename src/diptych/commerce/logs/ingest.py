@@ -114,8 +114,8 @@ class _Import:
             raise UsageError(f"times have no such format: {error.message}", "see --time-format") from None
         self.database, self.folder, self.zone, self.buckets = database, folder, zone, buckets
         self.files, self.work = chosen.files, folder / "work"
-        ends = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
-        self.rules = rules_of(cleaning, *ends, database)
+        since, until = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
+        self.rules = rules_of(cleaning, since, until, database)
         self.read = self.rejected = 0  # rows, and of them lines that never became any
         self.counts = dict.fromkeys((*MARKS, "clients", "shared", "busiest"), 0)
         database.rows("CREATE TEMP TABLE dropped (event_id BIGINT, rule INTEGER, named VARCHAR)")
