@@ -234,7 +234,9 @@ def _rows_sql(file: SourceFile, taken: Mapping[str, str], is_bare: bool, first_n
                 THEN json_extract_string(line, [{pointers}]) END"""
             places = {column: 1 + number for number, column in enumerate(taken)}
         else:
-            fields, steps = _fields_sql(file.delimiter), ["trimmed", "unquoted", "trimmed"]
+            other = file.delimiter.replace("|", r"\|").replace("\t", r"\t")
+            fields = f"fields_of(line, {literals([file.delimiter, other])})"
+            steps = ["trimmed", "unquoted", "trimmed"]
             places = {column: int(column) if is_bare else 1 + file.names.index(column) for column in taken}
         rows = _template(
             "lines",
@@ -251,20 +253,3 @@ def _rows_sql(file: SourceFile, taken: Mapping[str, str], is_bare: bool, first_n
         texts = ", ".join(f"{step}({alias}) AS {alias}" for alias in taken.values())
         rows = f"SELECT event_id, readable, {texts} FROM ({rows})"
     return rows
-
-
-def _fields_sql(delimiter: str) -> str:
-    """Return SQL of the fields of ``line``, NULL where a quotation mark is where none may be."""
-    apart, other = literal(delimiter), delimiter.replace("|", r"\|").replace("\t", r"\t")
-
-    def pattern(inside: str) -> str:
-        field = f'(?: *"(?:{inside}|"")*" *| *[^" {other}][^{other}]*| *)'
-        return literal(f"{field}(?:{other}{field})*")
-
-    # Cut at quotation marks, every second piece was inside: only outside of it a delimiter divides.
-    divided = f"""array_to_string(list_transform(string_split(line, '"'),
-        lambda piece, place: CASE WHEN place % 2 = 1 THEN replace(piece, {apart}, chr(0)) ELSE piece END), '"')"""
-    simple, general = pattern(f'[^"{delimiter}]'), pattern('[^"]')
-    return f"""CASE
-        WHEN NOT contains(line, '"') OR regexp_full_match(line, {simple}) THEN string_split(line, {apart})
-        WHEN regexp_full_match(line, {general}) THEN string_split({divided}, chr(0)) END"""

@@ -117,7 +117,7 @@ class _Import:
         since, until = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
         self.rules = rules_of(cleaning, since, until, database)
         self.read = self.rejected = 0  # rows, and of them lines that never became any
-        self.counts = dict.fromkeys((*MARKS, "clients", "shared", "busiest"), 0)
+        self.counts = dict.fromkeys(MARKS, 0)
         database.rows("CREATE TEMP TABLE dropped (event_id BIGINT, rule INTEGER, named VARCHAR)")
 
     def stage(self) -> None:
@@ -161,20 +161,13 @@ class _Import:
             if rule.of_client:
                 found = f"SELECT event_id, {place}, named FROM ({rule.drops}) AS found (event_id, named)"
                 self.database.rows(f"INSERT INTO dropped {found}")
-        people = """SELECT count(*) AS n, min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several
-            FROM events GROUP BY client_id"""
-        sums = "count(*), count(*) FILTER (several), coalesce(max(n), 0)"
-        clients, shared, busiest = self.database.rows(f"SELECT {sums} FROM ({people})")[0]
-        self.counts["clients"] += clients
-        self.counts["shared"] += shared
-        self.counts["busiest"] = max(self.counts["busiest"], busiest)
-        if clients:
-            columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
-            wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
-            rows = f"SELECT *, {'t_us' if self.zone == 'UTC' else wall} AS local_us FROM events"
-            ordered = f"SELECT {columns} FROM ({rows}) ORDER BY client_id, t_us, event_id"
-            target.parent.mkdir(parents=True)
-            self.database.rows(f"COPY ({ordered}) TO {literal(target)} ({_PARQUET})")
+        columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
+        wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
+        rows = f"SELECT *, {'t_us' if self.zone == 'UTC' else wall} AS local_us FROM events"
+        ordered = f"SELECT {columns} FROM ({rows}) ORDER BY client_id, t_us, event_id"
+        target.parent.mkdir(parents=True)
+        if not self.database.rows(f"COPY ({ordered}) TO {literal(target)} ({_PARQUET})")[0][0]:
+            shutil.rmtree(target.parent)
         for file in staged:
             file.unlink()
 
@@ -198,6 +191,11 @@ class _Import:
     def summary(self, files: Sequence[Path]) -> dict[str, Any]:
         """Return what a log says of its events, of which there is at least one."""
         table, epoch = _table(files), date(1970, 1, 1)
+        several = "min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several"
+        each = f"SELECT count(*) AS n, {several} FROM {table} GROUP BY client_id"
+        sums = "count(*), count(*) FILTER (several), max(n)"
+        people = self.database.rows(f"SELECT {sums} FROM ({each})")[0]
+        self.counts |= dict(zip(("clients", "shared", "busiest"), people, strict=True))
         by_day, by_action, devices, channels = (
             dict(self.database.rows(f"SELECT {one}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC, 1"))
             for one in ("local_day", "action", "device", "channel")
