@@ -149,12 +149,10 @@ class _Import:
         digits = max(2, len(str(self.buckets - 1)))
         for number in track(range(self.buckets), "sorting", unit="buckets"):
             if staged := sorted(self.work.glob(f"*/bucket={number}/*.parquet")):
-                self._write_bucket(
-                    staged, self.folder / EVENTS / f"bucket={number:0{digits}d}" / "part.parquet"
-                )
+                self._write_bucket(staged, self.folder / EVENTS / f"bucket={number:0{digits}d}")
         return sorted((self.folder / EVENTS).glob("*/*.parquet"))
 
-    def _write_bucket(self, staged: Sequence[Path], target: Path) -> None:
+    def _write_bucket(self, staged: Sequence[Path], folder: Path) -> None:
         left = f"FROM {_table(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
         self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {', '.join(_KEPT)} {left}")
         for place, rule in enumerate(self.rules, 1):
@@ -165,9 +163,10 @@ class _Import:
         wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
         rows = f"SELECT *, {'t_us' if self.zone == 'UTC' else wall} AS local_us FROM events"
         ordered = f"SELECT {columns} FROM ({rows}) ORDER BY client_id, t_us, event_id"
-        target.parent.mkdir(parents=True)
-        if not self.database.rows(f"COPY ({ordered}) TO {literal(target)} ({_PARQUET})")[0][0]:
-            shutil.rmtree(target.parent)
+        folder.mkdir(parents=True)
+        copy = f"COPY ({ordered}) TO {literal(folder / 'part.parquet')} ({_PARQUET})"
+        if not self.database.rows(copy)[0][0]:
+            shutil.rmtree(folder)
         for file in staged:
             file.unlink()
 
@@ -176,16 +175,19 @@ class _Import:
         lost = "SELECT rule, named FROM dropped"
         if staged := sorted(self.work.glob(f"*/bucket={self.buckets}/*.parquet")):
             lost += f" UNION ALL SELECT rule, named FROM {_table(staged)}"
-        counted = self.database.rows(
-            f"SELECT rule, named, count(*) FROM ({lost}) GROUP BY ALL ORDER BY 3 DESC, 2"
-        )
-        found: list[dict[str, Any]] = []
-        for number, rule in enumerate(self.rules, 1):
-            mine = [(name, n) for one, name, n in counted if one == number]
-            named = {name: n for name, n in mine if name is not None}
-            dropped = sum(n for _, n in mine) + (self.rejected if number == 1 else 0)
-            found.append({"rule": rule.name, "description": rule.description, "dropped": dropped})
-            found[-1] |= {"named": dict(list(named.items())[:_NAMED])} if named else {}
+        counted = f"""
+            SELECT rule, named, n, sum(n) OVER (PARTITION BY rule)::BIGINT
+            FROM (SELECT rule, named, count(*) AS n FROM ({lost}) GROUP BY rule, named)
+            QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
+            ORDER BY n DESC, named"""
+        found: list[dict[str, Any]] = [
+            {"rule": rule.name, "description": rule.description, "dropped": 0} for rule in self.rules
+        ]
+        for number, name, n, total in self.database.rows(counted):
+            found[number - 1]["dropped"] = total
+            if name is not None:
+                found[number - 1].setdefault("named", {})[name] = n
+        found[0]["dropped"] += self.rejected
         return found
 
     def summary(self, files: Sequence[Path]) -> dict[str, Any]:
