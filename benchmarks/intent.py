@@ -103,8 +103,8 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
             features, made, made_wall = _timed(
                 lambda: make_features(tables, engine=engine, folder=Path(work) / "features")
             )
-        totals = {row["what"]: row["total"] for row in description.tables["overview"]}
-        lengths = description.tables["session-length"]
+        totals = {row["what"]: row["total"] for row in description.unprotected["overview"]}
+        lengths = description.unprotected["session-length"]
         found = {
             "sessions": totals["sessions"],
             "purchases": totals["purchase sessions"],
@@ -112,7 +112,7 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
             "pages": sum(pq.read_metadata(file).num_rows for file in tables.files("pages")),
             "queries": totals["queries"],
             "distinct queries": totals["distinct queries"],
-            "transitions": sum(row["transitions"] for row in description.tables["device-transitions"]),
+            "transitions": sum(row["transitions"] for row in description.unprotected["device-transitions"]),
             "visitors": totals["identified visitors"],
         }
         return {

@@ -230,7 +230,8 @@ def open_shop(
     beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any], how: LogOptions
 ) -> ShopLog:
     """Return a log, or a table of whole sessions; raw events are imported, or generated, once."""
-    path, reader, options = ((given or {}).get(key) for key in ("path", "reader", "options"))
+    path, reader = ((given or {}).get(key) for key in ("path", "reader"))
+    options: dict[str, Any] = {"name": "scenes"} if path is None else dict((given or {}).get("options") or {})
 
     def folder(name: str, *depends_on: Any) -> Path:
         return beside / f"{safe_name(name)}-{fingerprint(*depends_on)[:_KEY]}"
@@ -243,24 +244,20 @@ def open_shop(
         ingest(raw, target, format=reader, **options)
 
     if path is None:
-        target, options = folder("scenes", dict(generated)), {"name": "scenes"}
+        target = folder("scenes", dict(generated))
     elif Log.is_at(path := Path(path)):
         log = Log.open(path)
         return ShopLog(folder(log.name, log.fingerprint), log, how)
     elif not path.exists():
-        raise DataError(
-            f"{path} is not there", "give a folder that diptych intent ingest wrote, or raw events"
-        )
+        fix = "give a folder that diptych intent ingest wrote, or raw events"
+        raise DataError(f"{path} is not there", fix)
     elif path.is_file() and is_session_table(path):
-        target, whole = (
-            folder(path.name.partition(".")[0], fingerprint_file(path)),
-            partial(make_whole_features, path),
-        )
-        return ShopSessions(
-            target, cached(target / "features", open_features, lambda at: whole(folder=at)), how
-        )
+        target = folder(path.name.partition(".")[0], fingerprint_file(path))
+        write = partial(make_whole_features, path)
+        table = cached(target / "features", open_features, lambda inside: write(folder=inside))
+        return ShopSessions(target, table, how)
     else:
-        options = ImportOptions.read(options or {}, "an import").model_dump(exclude_unset=True)
+        options = ImportOptions.read(options, "an import").model_dump(exclude_unset=True)
         # Files that have changed, or are read otherwise, are another log.
         files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
         found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]

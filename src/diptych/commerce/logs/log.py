@@ -98,7 +98,10 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         days = Counter(f"{date.fromisoformat(day):%A}" for day in self.about.get("events_by_day") or {})
         if not days or (len(days) == 7 and len({*days.values()}) == 1):
             return self.dropped()
-        return [*self.dropped(), Table.of("Week days in the log", "", [*days], [map(str, days.values())])]
+        return [
+            *self.dropped(),
+            Table.of("Week days in the log", "", [*days], [[f"{n}" for n in days.values()]]),
+        ]
 
     def charts(self) -> list[Chart]:
         """Return events by local day."""
