@@ -98,7 +98,7 @@ def test_tables_lines_and_what_to_do_next(log: Log, tmp_path: Path, diptych: Com
     (row,) = [line for line in lines if line.lstrip().startswith("purchase sessions ")]
     assert row.split() == ["purchase", "sessions", "<", "5"]
     assert any(line.lstrip().startswith("[bold]<b>x") for line in lines)
-    (protocol,) = [line for line in lines if line.startswith("log (")]
+    (protocol,) = [line for line in lines if line.startswith("log: log, ")]
     assert "12 sessions by client, ended by more than 30 minutes" in protocol
     assert lines[-1].startswith(f"next: diptych intent features {log.folder} --out ")
     assert Description.open(out).about["options"]["ddof"] == 0
@@ -116,7 +116,7 @@ def test_some_statistics_and_other_sessions(log: Log, tmp_path: Path, diptych: C
     assert sorted(said["tables"]) == ["device-transitions", "devices"]
     assert said["about"]["session_options"]["gap_minutes"] == 0.05
     assert said["about"]["options"] == said["about"]["options"] | {"ddof": 1, "journey": "journey"}
-    done.shows("20 sessions by visitor", "transitions by journey")
+    done.shows("20 sessions by visitor", "transitions: by journey")
     assert "queries" not in [line.split()[0] for line in done.out.splitlines() if line.strip()]
 
 

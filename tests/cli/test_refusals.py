@@ -180,7 +180,7 @@ study run intent.table-6.1 --data a --data b => is of one log
 study run intent.table-6.1 --data a --images b => --images: intent.table-6.1 is of a shop's log
 study run intent.table-6.1 --data a --skip-bad-images => leave --skip-bad-images out
 study run intent.table-6.1 --data nowhere =1> nowhere is not there
-study run intent.table-6.1 --data . --reader-option colour=red => unknown option of an import 'colour'
+study run intent.table-6.1 --data . --reader-option colour=red => an import: unknown key 'colour'
 study run intent.table-6.1 --quick --regions a.npy => --regions
 study run intent.table-6.1 --quick --set model.width=3 => about a training
 categories pick {category_run} --among some => 'some' is not one of 'all', 'members'

@@ -114,9 +114,8 @@ def test_a_description_has_every_number() -> None:
 def test_names_of_a_log_stay_words() -> None:
     counts = {(HOSTILE if one == "pc" else one, buys): of for (one, buys), of in LENGTHS.items()}
     tables = described(counts)
-    tables["channels"] = groups(
-        "channel", {HOSTILE: (500, 50), "]]>&amp;": (500, 5), "電話 📱\ud800": (90, 9)}
-    )
+    tables["channels"] = groups("channel", {HOSTILE: (500, 50), "]]>&amp;": (500, 5), "電話 📱": (90, 9)})
+    tables["channels"][-1]["channel"] += "\ud800"
     tables["device-transitions"] = transitions(
         {(HOSTILE, HOSTILE): (9, "self"), (HOSTILE, "tv"): (9, "weak")}
     )

@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 from events import write_log
 from feature_tables import small_features
-from hypothesis import given
-from hypothesis import strategies as st
 from intent_rows import described, groups, times
 from study_runs import run_study
 from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
-from diptych.commerce.purchase_intent.statistics import STATISTICS, mean_between
+from diptych.commerce.purchase_intent.statistics import STATISTICS
 from diptych.core.errors import DataError, UsageError
 from diptych.studies import STUDIES, Choices, Evidence, Figure, compare, judge
 from diptych.studies.log_measures import Statistics, Values, importances
@@ -233,15 +231,6 @@ def test_numbers_of_a_statistic(name: str, rows: Any, row: str, expected: dict[s
     found = measured.get(row, {})
     assert bool(found) is bool(expected)
     assert {one: found[one] for one in expected} == pytest.approx(expected, rel=1e-4)
-
-
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=40))
-def test_the_middle_is_that_of_repeated_sessions(given_lengths: list[int]) -> None:
-    """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
-    repeated = sorted(length for length in given_lengths for _ in range(10))
-    inside = repeated[len(repeated) // 2 : len(repeated) * 9 // 10]
-    counts = {one: repeated.count(one) for one in repeated}
-    assert mean_between(counts, 0.5, 0.9) == pytest.approx(sum(inside) / len(inside))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
+
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.result import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid
 from diptych.commerce.purchase_intent.options import DescribeOptions
-from diptych.commerce.purchase_intent.statistics import STATISTICS, wilson
+from diptych.commerce.purchase_intent.statistics import STATISTICS
 
 Row = dict[str, Any]
 
@@ -28,10 +30,10 @@ TOTALS = {
 }
 
 
-def finished(name: str, columns: str, *counted: Sequence[Any]) -> list[Row]:
+def finished(name: str, columns: str, *counted: Sequence[Any], **options: Any) -> list[Row]:
     """Rows of a statistic from counted ones."""
     rows = [dict(zip(columns.split(), one, strict=True)) for one in counted]
-    return STATISTICS.get(name).finish(rows, DescribeOptions())
+    return STATISTICS.get(name).finish(pa.Table.from_pylist(rows), DescribeOptions(**options))
 
 
 def lengths(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> tuple[list[Row], list[Row]]:
@@ -43,32 +45,27 @@ def lengths(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> t
     )
 
 
-def groups(key: str, counts: Mapping[str, tuple[int, int]]) -> list[Row]:
+def groups(key: str, counts: Mapping[str, tuple[int, int]], **options: Any) -> list[Row]:
     """Rows of ``channels`` or ``devices`` from name → (sessions, purchase sessions)."""
     counted = [
         (name, is_so, n)
         for name, (of, buy) in counts.items()
         for is_so, n in ((True, buy), (False, of - buy))
     ]
-    return finished(f"{key}s", f"{key} purchase sessions", *counted)
+    return finished(f"{key}s", "name purchase sessions", *counted, **options)
 
 
 def times(key: str, buy: Sequence[int], other: Sequence[int]) -> list[Row]:
     """Rows of ``week-days`` or ``hours`` from counts per place."""
-    name, column = {"week_day": ("week-days", "start_dow"), "hour": ("hours", "start_hour")}[key]
     counted = [(is_so, place, n) for is_so, of in ((True, buy), (False, other)) for place, n in enumerate(of)]
-    return finished(name, f"purchase {column} sessions", *counted)
+    return finished({"week_day": "week-days", "hour": "hours"}[key], "purchase place sessions", *counted)
 
 
 def transitions(counts: Mapping[tuple[str, str], tuple[int, str]]) -> list[Row]:
     """Rows of ``device-transitions`` from (from, to) → (transitions, link)."""
-    found = []
-    for (one, other), (count, link) in sorted(counts.items()):
-        total = sum(n for (start, _), (n, _) in counts.items() if start == one)
-        low, high = wilson(count, total, 0.95)
-        row = {"from_device": one, "to_device": other, "transitions": count, "share": count / total}
-        found.append({**row, "low": low, "high": high, "link": link})
-    return found
+    counted = [(*pair, n) for pair, (n, _) in counts.items()]
+    rows = finished("device-transitions", "from_device to_device transitions", *counted)
+    return [{**row, "link": counts[row["from_device"], row["to_device"]][1]} for row in rows]
 
 
 def described(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) -> dict[str, list[Row]]:
@@ -98,7 +95,7 @@ def described(counts: Mapping[tuple[str, bool], Mapping[int, int]] = LENGTHS) ->
         "session-length": rows,
         "session-length-quantiles": quantiles,
         "week-days": times("week_day", *week),
-        "weekend": finished("weekend", "purchase weekend sessions", *weekend),
+        "weekend": finished("weekend", "purchase place sessions", *weekend),
         "hours": times("hour", [4] * 6 + [8] * 12 + [16] * 5 + [0], [60] * 6 + [150] * 12 + [160] * 5 + [40]),
         "channels": groups("channel", {"direct": (2000, 90), "paid": (900, 80), "organic": (300, 30)}),
         "devices": groups("device", devices),

@@ -87,7 +87,7 @@ def description_page(description: Description, log: Log | None = None) -> Page:
         summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
         headlines=_totals(description.totals()),
         sections=sections,
-        protocol=_facts(description),
+        protocol=description.facts(),
         notes=[*_sentences(description.notes), *DisclosureControl.current().lines()],
         commands=[_describe_command(description)],
     )
@@ -104,14 +104,6 @@ def _totals(totals: Mapping[str, Any]) -> list[Headline]:
             note = f"{count[f'{name} sessions']} sessions"
             found.append(Headline(title, f"{percent(share, decimals)} %", note))
     return [*found, Headline("visitors are known", count["identified visitors"])]
-
-
-def _facts(description: Description) -> dict[str, str]:
-    about, options = description.about, description.options
-    words: dict[str, Any] = {"name": shorten(description.name, 80), "about": about}
-    words |= {"sessions": SessionOptions(**about["session_options"]).words}
-    words |= {"confidence": 100 * options.confidence, "ddof": options.ddof}
-    return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
 
 
 def _describe_command(description: Description) -> str:

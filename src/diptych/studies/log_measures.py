@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from diptych.commerce.logs import Log
-from diptych.commerce.logs.schema import THESIS_DEVICES
-from diptych.commerce.purchase_intent.described import WEEK_DAYS, Description
+from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
@@ -24,48 +22,40 @@ from diptych.commerce.purchase_intent.evaluation.shown import (
 from diptych.commerce.purchase_intent.features import FEATURES
 from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
 from diptych.commerce.purchase_intent.options import SessionOptions
-from diptych.commerce.purchase_intent.statistics import STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.chart import Chart
+from diptych.core.extras import require
 from diptych.core.options import command_line
-from diptych.core.table import Table
+from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
 from diptych.studies.evidence import HIGH, LOW, Evidence
 from diptych.studies.logs import FOREST, LogRow
 from diptych.studies.results import Measured, Measurement, Measuring, Results
 from diptych.studies.sources import Subject
-from diptych.studies.study import PUBLISHED, Study
+from diptych.studies.study import Study
 
 Values = dict[str, dict[str, float]]  # row → column → number
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows by its name
 Made = TypeVar("Made", Description, Evaluation)
 
-_DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
-_WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
-_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing
 _NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
 _MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
+_TEXTS = ("what", "device", "channel", "devices", "from_device", "to_device", "link")  # columns of statistics
+_FLAGS = ("purchase", "purchaser", "weekend")
 
 
 def numbers(column: str, *values: Any, scale: float = 100.0) -> dict[str, float]:
     """Return a number and the two ends of its interval, as far as they are there and disclosed."""
     names = (column, column + LOW, column + HIGH)
-    given = zip(names, values, strict=False)
-    return {name: scale * value for name, value in given if isinstance(value, int | float)}
-
-
-def _total(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    """Return the sum of counts; None where one is suppressed."""
-    counts = [row[name] for row in rows]
-    return float(sum(counts)) if counts and all(isinstance(count, int) for count in counts) else None
+    return {name: scale * value for name, value in zip(names, values, strict=False) if value is not None}
 
 
 @dataclass(frozen=True)
 class Counted(Measuring):
-    """Rows and columns of a log's statistic, by templates."""
+    """Rows and columns of a log's statistics, by SQL over their rows."""
 
     statistic: str
-    row: str  # what a row of the study is called
-    columns: Mapping[str, str]  # what a column is called → the statistic's column
+    sql: str  # to name, title and value, or also low and high; see intent.toml
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Count one row; nothing where the log has nothing of it, or cannot tell."""
@@ -82,87 +72,26 @@ class Counted(Measuring):
         return row.measured(values, description, command, split="all", **on)
 
     def counted(self, of: Statistics, ddof: int = 0) -> Values:
-        """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
-        values: Values = {}
-        rows = [row for row in self._rows(of(self.statistic)) if row.get("to_device", "tv") in THESIS_DEVICES]
-        for row in rows:
-            columns = values.setdefault(row["row"], {})
-            with_ends = next((one for one in _WITH_ENDS if one in row), None)
-            for column, key in self.columns.items():
-                ends = (row.get("low"), row.get("high")) if key == with_ends else ()
-                scale = 100.0 if key.endswith(("share", "rate")) else 1.0
-                columns |= numbers(column.format(**row), row.get(key), *ends, scale=scale)
-        self._derive(values, rows, of, ddof)
-        for columns in values.values():
-            if min(columns.get("sessions", _FEWEST), columns.get("transitions", _FEWEST)) < _FEWEST:
-                columns.clear()
-        return {name: columns for name, columns in values.items() if columns}
-
-    def _rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return a statistic's rows with what templates may name of them, and the study's row that each is of."""
-        found: list[Mapping[str, Any]] = []
-        for row in rows:
-            buys = bool(row.get("purchase", row.get("purchaser")))
-            names = {
-                **row,
-                "non": "" if buys else "non-",
-                "kind": "purchase" if buys else "other",
-                "any": "any" if row.get("device") == "all" else row.get("device"),
-                "count": _DEVICES.get(row.get("devices", "")),
-                "time": WEEK_DAYS[row["week_day"]] if "week_day" in row else f"{row.get('hour')} h",
-            }
-            found.append({**names, "row": self.row.format(**names).replace(" ", "-")})
-        return found
-
-    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics, ddof: int) -> None:
-        """Add what follows from several rows, as far as all of them are disclosed."""
-        match self.statistic:
-            case "overview":  # of what a log does not record it has none
-                for name in [name for name, columns in values.items() if not columns.get("total")]:
-                    del values[name]
-                if "identified-sessions" not in values:
-                    values.pop("anonymous-sessions", None)
-            case "week-days" | "hours":
-                times = dict.fromkeys(row["time"] for row in rows)
-                sums = {one: _total([row for row in rows if row["time"] == one], "sessions") for one in times}
-                known = [n for n in sums.values() if n is not None]
-                total = math.fsum(known)
-                if len(known) == len(sums) and total:
-                    values["either"] = {one: 100 * n / total for one, n in zip(sums, known, strict=True)}
-                if self.statistic == "week-days":
-                    self._derive_days(values, of)
-            case "queries":
-                if not any(row["queries"] for row in rows):
-                    values.clear()
-            case "channels":  # the thesis divides by n − 1
-                by = 1.0 if ddof or not rows else math.sqrt((len(rows) - 1) / len(rows))
-                for row in rows:
-                    columns = values[row["row"]]
-                    if "standardised" in columns:
-                        columns[f"standardised{PUBLISHED}"] = columns["standardised"] * by
-            case "device-transitions":
-                for name, columns in values.items():
-                    to = {row["to_device"]: row["transitions"] for row in rows if row["row"] == name}
-                    columns |= {f"to {device}": 0.0 for device in THESIS_DEVICES if device not in to}
-                    columns["transitions"] = float(sum(n for n in to.values() if isinstance(n, int)))
-            case "unique-queries":  # totals of the thesis are sums, which count some queries twice
-                for non in ("", "non-"):
-                    of_kind = [row for row in rows if row["non"] == non and row["device"] != "all"]
-                    if of_kind:
-                        values["all"][f"{non}purchase %"] = 100.0
-                        values["all"] |= numbers(
-                            f"{non}purchase count{PUBLISHED}", _total(of_kind, "unique"), scale=1.0
-                        )
-
-    def _derive_days(self, values: Values, of: Statistics) -> None:
-        for row in self._rows(of("weekend")):
-            column = f"day of {'the weekend' if row['weekend'] else 'the week'}"
-            values.setdefault(row["row"], {}).update(numbers(column, row["per_day"]))
-        for shares in values.values():
-            days = sorted((shares[day] for day in WEEK_DAYS if day in shares), reverse=True)
-            if len(days) == len(WEEK_DAYS):
-                most, least = sum(days[:3]), sum(days[3:])
-                shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
+        """Return all numbers, shares in per cent; of what is suppressed there is none."""
+        pa, values = require("pyarrow", "commerce", "counting a log"), Values()
+        with require("duckdb", "commerce", "counting a log").connect() as database:
+            database.execute("SET VARIABLE ddof = ?", [ddof])
+            for name in (one for one in ORDER if one in self.sql):
+                kinds = dict.fromkeys(STATISTICS.get(name).columns.split(), pa.float64())
+                kinds |= {one: pa.string() for one in _TEXTS if one in kinds}
+                kinds |= {one: pa.bool_() for one in _FLAGS if one in kinds}
+                rows = [
+                    {
+                        key: None if isinstance(row.get(key), str) and key not in _TEXTS else row.get(key)
+                        for key in kinds
+                    }
+                    for row in of(name)
+                ]
+                database.register(name, pa.Table.from_pylist(rows, pa.schema(kinds)))
+            for name, title, *ends in database.execute(self.sql).fetchall():
+                if name is not None and (found := numbers(title, *ends, scale=1.0)):
+                    values.setdefault(name.replace(" ", "-"), {}).update(found)
+        return values
 
     def withhold(self, results: Results) -> Results:
         """Return the numbers of a stored study as far as the control in force discloses them."""
@@ -311,18 +240,19 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
     """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
-    tables, charts = description.tables(shown), description.charts(shown)
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
-    return [_plain(table, note) for table in tables if name not in _NOT_LISTED], charts
-
-
-def _plain(table: Table, note: str) -> Table:
-    """Return a table of text, without groups and folds."""
-    over = [text for text, span in table.groups for _ in range(span)] or [""] * len(table.columns)
-    header = [": ".join(filter(None, heads)) for heads in zip(over, table.columns, strict=True)]
-    rows = [[cell.line for cell in row] for row in table.rows]
-    return Table.of(f"{table.caption}: all that the log has", f"{note}{table.after}".strip(), header, rows)
+    tables = [
+        replace(
+            one,
+            caption=f"{one.caption}: all that the log has",
+            rows=[[Cell(cell.line) for cell in row] for row in one.rows],
+            after=f"{note}{one.after}".strip(),
+        )
+        for one in description.tables(shown)
+        if name not in _NOT_LISTED
+    ]
+    return tables, description.charts(shown)
 
 
 def _by_step(study: Study, evidence: Evidence, declared: Sequence[Mapping[str, Any]]) -> list[Table]:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.logs import Log, ingest
+from diptych.commerce.logs.ingest import ImportOptions
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
@@ -34,7 +35,7 @@ from diptych.commerce.purchase_intent.features.whole import (
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS
 from diptych.commerce.scenes.shop_log import make_shop_log
-from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder, safe_name
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.locking import cached, taking_turns
@@ -52,7 +53,6 @@ _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else g
 _KEY = 8  # characters of a fingerprint that tell folders apart
 _NO_CHANNEL = "no channel is known"
 _MISLEADING = {"zone", "days"}  # without them what is counted would be of something else
-_IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
 
 
 class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateOptions):
@@ -229,36 +229,12 @@ class ShopSessions(ShopLog):
 def open_shop(
     beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any], how: LogOptions
 ) -> ShopLog:
-    """Return a log, or a table of whole sessions, with the folder for what is made of it."""
-    path = Path((given or {}).get("path") or "")
-    if given is not None and path.is_file() and is_session_table(path):
-        folder = beside / f"{safe_name(path.name.partition('.')[0])}-{fingerprint_file(path)[:_KEY]}"
-        make = partial(make_whole_features, path)
-        table = cached(folder / "features", open_features, lambda target: make(folder=target))
-        return ShopSessions(folder, table, how)
-    return ShopLog(*open_log(beside, given, generated), how)
+    """Return a log, or a table of whole sessions; raw events are imported, or generated, once."""
+    path, reader = ((given or {}).get(key) for key in ("path", "reader"))
+    options: dict[str, Any] = {"name": "scenes"} if path is None else dict((given or {}).get("options") or {})
 
-
-def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
-    """Return the folder for what is made of a log, and the log: raw events are imported, or generated, once."""
-    path, reader, options = ((given or {}).get(key) for key in ("path", "reader", "options"))
-    if path is None:
-        name, key, options = "scenes", fingerprint(dict(generated)), {"name": "scenes"}
-    elif Log.is_at(path := Path(path)):
-        log = Log.open(path)
-        return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:_KEY]}", log
-    else:
-        if not path.exists():
-            fix = "give a folder that diptych intent ingest wrote, or raw events"
-            raise DataError(f"{path} is not there", fix)
-        options = dict(options or {})
-        for option in options:
-            if option not in _IMPORTS:
-                raise UnknownNameError("option of an import", option, _IMPORTS)
-        # Files that have changed, or are read otherwise, are another log.
-        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
-        found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        name, key = safe_name(path.name.partition(".")[0]), fingerprint(found, reader, options)
+    def folder(name: str, *depends_on: Any) -> Path:
+        return beside / f"{safe_name(name)}-{fingerprint(*depends_on)[:_KEY]}"
 
     def make(target: Path) -> None:
         if path is None:
@@ -267,8 +243,26 @@ def open_log(beside: Path, given: Mapping[str, Any] | None, generated: Mapping[s
         logger.info(f"{options.get('name', raw.name)}: importing events")
         ingest(raw, target, format=reader, **options)
 
-    folder = beside / f"{name}-{key[:_KEY]}"
-    return folder, cached(folder / "log", Log.open, make)
+    if path is None:
+        target = folder("scenes", dict(generated))
+    elif Log.is_at(path := Path(path)):
+        log = Log.open(path)
+        return ShopLog(folder(log.name, log.fingerprint), log, how)
+    elif not path.exists():
+        fix = "give a folder that diptych intent ingest wrote, or raw events"
+        raise DataError(f"{path} is not there", fix)
+    elif path.is_file() and is_session_table(path):
+        target = folder(path.name.partition(".")[0], fingerprint_file(path))
+        write = partial(make_whole_features, path)
+        table = cached(target / "features", open_features, lambda inside: write(folder=inside))
+        return ShopSessions(target, table, how)
+    else:
+        options = ImportOptions.read(options, "an import").model_dump(exclude_unset=True)
+        # Files that have changed, or are read otherwise, are another log.
+        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
+        found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        target = folder(path.name.partition(".")[0], found, reader, options)
+    return ShopLog(target, cached(target / "log", Log.open, make), how)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import scipy.stats
 from events import write_log
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from intent_rows import finished, groups
 
 from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, link, standardise, wilson
+from diptych.commerce.purchase_intent.statistics import ORDER
 from diptych.core.errors import UnknownNameError, UsageError
 
 
@@ -90,32 +91,42 @@ def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
             describe(tables, engine=engine, names=names)
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 10**9), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
-def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float) -> None:
+def test_intervals_are_the_usual_ones(of: int, data: st.DataObject, confidence: float) -> None:
     part = data.draw(st.integers(0, of))
-    low, high = wilson(part, of, confidence)
+    counted = ("pc", True, part), ("pc", False, of - part)
+    (row,) = finished("devices", "name purchase sessions", *counted, confidence=confidence)
     usual = scipy.stats.binomtest(part, of).proportion_ci(confidence, method="wilson")
-    assert low == pytest.approx(usual.low, rel=1e-9, abs=1e-15)
-    assert high == pytest.approx(usual.high, rel=1e-9)
-    assert 0 <= low <= part / of <= high <= 1
+    assert row["low"] == pytest.approx(usual.low, rel=1e-9, abs=1e-15)
+    assert row["high"] == pytest.approx(usual.high, rel=1e-9)
+    assert 0 <= row["low"] <= part / of == row["rate"] <= row["high"] <= 1
 
 
-def test_kinds() -> None:
+def test_kinds_of_links() -> None:
     low, high = {"likely": 0.01, "near_zero": 0.01}, {"likely": 0.05, "near_zero": 0.02}
     for there, back, limits, kind in (
-        (0.20, 0.02, low, "strong"),  # tablet to PC and back
-        (0.4375, 0.0001, low, "one-sided"),  # TV to PC
-        (0.0001, 0.0625, low, "one-sided"),  # tablet to TV
-        (0.009, 0.0, low, "weak"),
-        (0.01, 0.01, low, "strong"),
-        (0.5, None, low, "none"),
-        (0.3, 0.03, high, "none"),
-        (0.03, 0.03, high, "none"),
-        (0.3, 0.01, high, "one-sided"),
-        (0.3, 0.05, high, "strong"),
+        (2000, 200, low, "strong"),  # tablet to PC and back
+        (4375, 1, low, "one-sided"),  # TV to PC
+        (1, 625, low, "one-sided"),  # tablet to TV
+        (90, 0, low, "weak"),
+        (100, 100, low, "strong"),
+        (5000, None, low, "none"),
+        (3000, 300, high, "none"),
+        (300, 300, high, "none"),
+        (3000, 100, high, "one-sided"),
+        (3000, 500, high, "strong"),
     ):
-        assert link(there, back, **limits) == kind
-        assert back is None or link(back, there, **limits) == kind
+        counted = [("a", "b", there), ("a", "a", 10_000 - there)]
+        counted += [] if back is None else [("b", "a", back)] * (back > 0) + [("b", "b", 10_000 - back)]
+        rows = finished("device-transitions", "from_device to_device transitions", *counted, **limits)
+        found = {(row["from_device"], row["to_device"]): row["link"] for row in rows}
+        assert found == dict.fromkeys(found, kind) | {pair: "self" for pair in found if pair[0] == pair[1]}
+
+
+def standardised(rates: list[float], ddof: int = 0) -> list[float | None]:
+    counts = {f"{place}": (100_000, round(rate * 100_000)) for place, rate in enumerate(rates)}
+    return [row["standardised"] for row in groups("device", counts, ddof=ddof)]
 
 
 def test_table_6_4_is_divided_by_n() -> None:
@@ -123,16 +134,23 @@ def test_table_6_4_is_divided_by_n() -> None:
     ratios = [1 - 0.1910, 1.3070, 1.0712, 1 - 0.1547, 1 - 0.3401]  # smartphone, pc, tablet, console, tv
     rates = [ratio * 0.03 / (1 + ratio * 0.03) for ratio in ratios]
     printed = [-0.56, 1.61, 0.61, -0.40, -1.25]
-    assert standardise(rates) == pytest.approx(printed, abs=0.03)
-    assert standardise(rates, ddof=1) != pytest.approx(printed, abs=0.1)
+    assert standardised(rates) == pytest.approx(printed, abs=0.03)
+    assert standardised(rates, ddof=1) != pytest.approx(printed, abs=0.1)
+    assert standardised([0.5, 0.2, 0.3]) == pytest.approx([1.3363, -1.0690, -0.2673], abs=1e-4)  # its example
 
 
 def test_where_nothing_differs_there_is_no_deviation() -> None:
-    for rates in ([], [0.3], [0.1, 0.1, 0.1], [None, None], [0.2, None]):
+    for rates in ([0.3], [0.1, 0.1, 0.1]):
         for ddof in (0, 1):
-            assert standardise(rates, ddof) == [None] * len(rates)
+            assert standardised(rates, ddof) == [None] * len(rates)
 
 
-def test_a_group_without_a_rate_plays_no_part() -> None:
-    # The thesis's worked example.
-    assert standardise([0.5, None, 0.2, 0.3]) == pytest.approx([1.3363, None, -1.0690, -0.2673], abs=1e-4)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40))
+@settings(max_examples=30)
+def test_the_middle_is_that_of_repeated_sessions(lengths: list[int]) -> None:
+    """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
+    repeated = sorted(length for length in lengths for _ in range(10))
+    inside = repeated[len(repeated) // 2 : len(repeated) * 9 // 10]
+    counted = [("pc", True, one, repeated.count(one)) for one in set(repeated)]
+    (row, _) = finished("session-length-quantiles", "device purchase length sessions", *counted)
+    assert row["middle"] == pytest.approx(sum(inside) / len(inside))

@@ -175,7 +175,7 @@ def test_a_larger_log_begins_with_the_visitors(tmp_path: Path, monkeypatch: pyte
 def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_shop_log(tmp_path / "whole", visitors=50, seed=3, dirt=0.05, format="parquet")
     monkeypatch.setattr(ShopLog, "block", 7)
-    monkeypatch.setattr(events, "_ROWS", 100)
+    monkeypatch.setattr(events, "_TABLES", 2)
     parts = make_shop_log(tmp_path / "parts", visitors=50, seed=3, dirt=0.05, format="parquet")
     assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
     assert len(list((parts / "events").iterdir())) > 3

@@ -7,14 +7,15 @@ events that were kept and what all rules dropped together.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationInfo, field_validator
 
-from diptych.commerce.logs.database import literal, literals
+from diptych.commerce.logs.database import Database
 from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, UNKNOWN
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, parameter
@@ -63,96 +64,86 @@ class Rule(NamedTuple):
     name: str
     description: str
     drops: str
-    names: str = ""
-    needs: str = ""
+    names: str = "NULL"
+    needs: tuple[str, ...] = ()
     of_client: bool = False  # whether it looks at all events of a client
 
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
 STAGED = tuple(name for name in COLUMNS if not name.startswith("local_"))
+MARKS: Mapping[str, str] = _DECLARED["marks"]
+"""What is counted of all rows besides: among which of them."""
 
 
-def rules_of(cleaning: Cleaning, since_us: int | None, until_us: int | None) -> list[Rule]:
-    """Return the rules that are on, in their order: those of rows first."""
+def rules_of(
+    cleaning: Cleaning, since_us: int | None, until_us: int | None, database: Database
+) -> list[Rule]:
+    """Return the rules that are on, in their order, and set the variables of their SQL."""
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise UsageError("the period is empty: it ends before it begins", "check --since and --until")
     given = {
-        "period": (since_us, until_us) != (None, None),
-        "since": "NULL" if since_us is None else since_us,
-        "until": "NULL" if until_us is None else until_us,
-        "countries": literals(cleaning.countries),
-        "drop_missing": not cleaning.keep_missing_country,
-        "devices": literals(cleaning.devices),
-        "no_bots": not cleaning.bots,
-        "bots": literal("|".join(BOT_WORDS)),
-        "no_duplicates": not cleaning.duplicates,
-        "columns": ", ".join(STAGED[1:]),
+        "since": since_us,
+        "until": until_us,
+        "countries": list(cleaning.countries) or None,
+        "keep_missing": cleaning.keep_missing_country,
+        "devices": list(cleaning.devices) or None,
+        "no_bots": not cleaning.bots or None,
+        "bots": "|".join(BOT_WORDS),
+        "no_duplicates": not cleaning.duplicates or None,
         "most_events": cleaning.most_events,
     }
-    rules = (Rule(**one) for one in _DECLARED["rule"] if given.get(one.get("needs"), True))
-    return [
-        one._replace(drops=one.drops.format_map(given), names=one.names.format_map(given)) for one in rules
-    ]
+    for name, value in given.items():
+        database.rows(f"SET VARIABLE {name} = ?", [value])
+    rules = (Rule(**one) for one in _DECLARED["rule"])
+    on = (one for one in rules if not one.needs or any(given[name] is not None for name in one.needs))
+    return [one._replace(drops=one.drops.replace("{same}", ", ".join(STAGED[1:]))) for one in on]
 
-
-MARKS: Mapping[str, Mapping[str, str]] = _DECLARED["mark"]
-"""What is counted besides: among which rows, and what a note says."""
 
 _RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
 _FAR, _FEW = 7, 0.05  # days without events, after which a small share of events is far from the others
-_BUSY, _BUSY_EVENTS = 0.01, 1000  # share of all events, and events, of one client
 
 
 def notes_of(
-    about: Mapping[str, Any], marks: Mapping[str, int], shared: int, busiest: int, hours: bool
-) -> Iterator[str]:
-    """Yield what is odd in a log, in a fixed order."""
-    events, days = (
-        about["events"],
-        [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()],
-    )
-    empty = [str(day) for day, n in days if not n]
-    unknown, share, year = about["devices"].get(UNKNOWN, 0), busiest / events, days[0][0].year
-    if empty:
-        shown = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
-        yield f"{len(empty):,} of {len(days):,} days have no event: {shown}"
-    for end, odd in (("first", _edge(days, events)), ("last", _edge(days[::-1], events)[::-1])):
-        if odd:
-            begin, close, few = odd[0][0], odd[-1][0], sum(n for _, n in odd)
-            fix = f"--since {close + timedelta(days=1)}" if end == "first" else f"--until {begin}"
-            span = f"{begin}" if len(odd) == 1 else f"{begin} to {close}"
-            yield f"the {end} days ({span}) hold only {few:,} of {events:,} events: wrong clocks? {fix}"
-    if year < 1990:
-        yield f"events lie in {year}: check the format of times (--time-format)"
-    yield from (f"{n:,} {MARKS[name]['note']}" for name, n in marks.items() if n)
-    is_busy = busiest >= _BUSY_EVENTS and share >= _BUSY and about["clients"] > 1
-    notes = {
-        "the shop's zone is not known: days and hours are those of UTC (--zone)": not hours,
-        f"{shared:,} of {about['clients']:,} clients have several visitors: shared browsers?": shared,
-        f"one client has {busiest:,} events, {share:.1%} of all: a bot? --most-events drops such clients": is_busy,
-        "no visitor is known: every session will be anonymous": not about["visitors"],
-        "no device is known: statistics of devices will have one group, and features of devices say nothing": (
-            unknown == events
-        ),
-        f"the device of {unknown:,} events ({unknown / events:.1%}) is unknown": 0 < unknown < events,
-        "no channel is known": about["channels"].get(UNKNOWN, 0) == events,
-        "a log without a purchase: statistics of classes will be empty; nothing can be trained": (
-            not about["purchases"]
-        ),
+    about: Mapping[str, Any], counts: Mapping[str, int], hours: bool, database: Database
+) -> list[str]:
+    """Return what is odd in a log, in a fixed order."""
+    events = about["events"]
+    days = [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()]
+    empty = [f"{day}" for day, n in days if not n]
+    no_device = about["devices"].get(UNKNOWN, 0)
+    facts = {
+        **counts,
+        **{name: about[name] for name in ("events", "clients", "visitors", "purchases")},
+        "n_days": len(days),
+        "n_empty": len(empty),
+        "empty": ", ".join(empty[:5]) + (", …" if len(empty) > 5 else ""),
+        "first_odd": _edge(days, events),
+        "last_odd": _edge(days[::-1], events),
+        "year": days[0][0].year,
+        "hours": hours,
+        "busy": counts["busiest"] / events,
+        "no_device": no_device,
+        "without": no_device / events,
+        "no_channel": about["channels"].get(UNKNOWN, 0),
     }
-    yield from (note for note, holds in notes.items() if holds)
+    notes, given = _DECLARED["note"], ", ".join(f"? AS {name}" for name in facts)
+    whens = ", ".join(f"({note['when']})" for note in notes)
+    (holds,) = database.rows(f"SELECT {whens} FROM (SELECT {given})", list(facts.values()))
+    return [note["text"].format(**facts) for note, is_so in zip(notes, holds, strict=True) if is_so]
 
 
-def _edge(days: list[tuple[date, int]], total: int) -> list[tuple[date, int]]:
-    """Return the days at one end that hold next to nothing, or little and far from the others."""
-    odd, seen, gap = 0, 0, 0
-    for place, (_, events) in enumerate(days):
-        if events and place and gap >= _FAR and seen <= _FEW * total:
-            odd = place
-        gap = 0 if events else gap + 1
-        seen += events
-        if seen < _RARE_DAY * total:
-            odd = place + 1
-        elif seen > _FEW * total:
-            break
-    return [one for one in days[:odd] if one[1]]
+def _edge(days: list[tuple[date, int]], total: int) -> str:
+    """Describe the days at one end that hold next to nothing, or little and far from the others; nothing of none."""
+    busy = [one for one in days if one[1]]
+    seen = list(accumulate(n for _, n in busy))
+    odd = [
+        place
+        for place, (n, (one, _), (after, _)) in enumerate(zip(seen, busy, busy[1:], strict=False), 1)
+        if n < _RARE_DAY * total or (n <= _FEW * total and abs(after - one).days > _FAR)
+    ]
+    if not odd:
+        return ""
+    begin, *_, close = sorted(2 * [day for day, _ in busy[: odd[-1]]])
+    fix = f"--since {close + timedelta(days=1)}" if days[0] < days[-1] else f"--until {begin}"
+    span = f"{begin}" if begin == close else f"{begin} to {close}"
+    return f"({span}) hold only {seen[odd[-1] - 1]:,} of {total:,} events: wrong clocks? {fix}"

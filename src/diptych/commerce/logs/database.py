@@ -26,25 +26,17 @@ from diptych.core.extras import require
 DEFAULT_MEMORY = "2GB"  # enough for a bucket; one with a very busy client is spilled
 
 
-def identifier(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + _checked(name).replace('"', '""') + '"'
+QUOTE = '"'  # of names
 
 
-def literal(text: object) -> str:
-    """Return a text in single quotes."""
-    return "'" + _checked(str(text)).replace("'", "''") + "'"
+def literal(text: object, mark: str = "'") -> str:
+    """Return a text in single quotes, or other marks."""
+    return mark + str(text).replace(mark, 2 * mark) + mark
 
 
 def literals(texts: Iterable[object]) -> str:
     """Return texts in single quotes, separated by commas."""
     return ", ".join(map(literal, texts))
-
-
-def _checked(text: str) -> str:
-    if "\0" in text:
-        raise UsageError("a name or value holds a NUL character", "leave it out")
-    return text
 
 
 def mebibytes(text: str) -> int:
@@ -90,7 +82,7 @@ class Database:
         with duckdb_errors(what):
             return list(self._connection.execute(sql, list(values)).fetchall())
 
-    def run(self, sql: str, bar: Task, steps: int, what: str) -> None:
+    def run(self, sql: str, bar: Task, steps: int, what: str) -> list[Any]:
         """Run a long statement, and advance ``bar`` by ``steps`` meanwhile; can be interrupted."""
         done = 0
         with ThreadPoolExecutor(1) as pool:
@@ -103,8 +95,8 @@ class Database:
             except BaseException:
                 self._connection.interrupt()
                 raise
-            work.result()
         bar.advance(steps - done)
+        return work.result()
 
     def check_zone(self, name: str) -> None:
         """Raise a UsageError for what is no time zone."""
@@ -150,16 +142,12 @@ def open_database(
         shutil.rmtree(spill, ignore_errors=True)
 
 
-_IDENTITIES = ("client", "visitor", "session", "item")
-
-
-def choose(value: str, *words: Mapping[str, Iterable[str]], otherwise: str = "NULL") -> str:
+def _choose(value: str, *words: Mapping[str, Iterable[str]], otherwise: str = "NULL") -> str:
     """Return SQL of what a value means: the key under which the first of ``words`` lists it, in any capitals."""
     meanings: dict[str, str] = {}
-    for listed in words:
-        for meaning, spellings in listed.items():
-            for word in spellings:
-                meanings.setdefault(word.lower(), meaning)
+    for meaning, spellings in (one for listed in words for one in listed.items()):
+        for word in spellings:
+            meanings.setdefault(word.lower(), meaning)
     # One by one: for a list of many words DuckDB would plan a join.
     cases = [f"WHEN {literal(word)} THEN {literal(meaning)}" for word, meaning in meanings.items()]
     return f"CASE lower({value}) {' '.join(cases)} ELSE {otherwise} END" if cases else otherwise
@@ -185,57 +173,43 @@ def read_time(text: str, time_format: str) -> str:
     return TIME_FORMATS[time_format].format(text)
 
 
-def check_time_format(database: Database, time_format: str) -> None:
-    """Raise a UsageError for what is no format of times."""
-    try:
-        database.rows(f"SELECT {read_time(literal(''), time_format)}")
-    except DataError as error:
-        raise UsageError(f"{time_format!r} is no format of times: {error.message}") from None
-
-
 REJECTED = "SELECT count(DISTINCT (scan_id, file_id, line)) FROM reject_errors"
 """Counts lines read so far that never became rows: their bytes are not UTF-8, or more than two million."""
+
+_IDENTITIES = ("client", "visitor", "session", "item")
 
 
 def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
     """Return SQL of a file's rows: columns of the table, those that rules look at, and marks."""
     taken = {column: f"text_{number}" for number, column in enumerate(dict.fromkeys(layout.columns.values()))}
-    given = {target: taken[column] for target, column in layout.columns.items()}
+    given = dict.fromkeys((*TARGETS, "is_twin"), "NULL")
+    given |= {target: taken[column] for target, column in layout.columns.items()}
     given |= {target: literal(value) for target, value in layout.constants.items()}
     for target, sql in layout.sql.items():
         given[target] = sql.format_map(given)
-    given["raw_action"], given["written"] = given.get("action", "NULL"), given["time"]
-    is_typed = layout.columns.get("time") in file.timed
-    time_format = "iso" if is_typed else layout.time_format
-    given["time"] = read_time(given["time"], time_format)
-    for target in _IDENTITIES:
-        for word in layout.missing:
-            given[target] = f"nullif({given.get(target, 'NULL')}, {literal(word)})"
-    for target in given.keys() & {*CONSTANT}:
-        given[target] = choose(given[target], layout.values.get(target, {}), otherwise=given[target])
-    if "action" in given:
-        given["action"] = choose(given["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
+    raw = {"raw_action": given["action"], "written": given["time"]}
+    time_format = "iso" if layout.columns.get("time") in file.timed else layout.time_format
+    has_zone = "%z" in time_format.lower() if "%" in time_format else time_format not in ("auto", "iso")
+    missing = literals((*MISSING_WORDS, *layout.missing))
+    for target in CONSTANT:
+        given[target] = _choose(given[target], layout.values.get(target, {}), otherwise=given[target])
+    if raw["raw_action"] == "NULL":
+        given["action"] = f"CASE WHEN {given['query']} IS NULL THEN 'page' ELSE 'query' END"
     else:
-        given["action"] = f"CASE WHEN {given.get('query', 'NULL')} IS NULL THEN 'page' ELSE 'query' END"
+        given["action"] = _choose(raw["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
     yes = {"yes": layout.values.get("purchase", {}).get("yes", YES_WORDS)}
-    given["purchase"] = f"{choose(given.get('purchase', 'NULL'), yes)} = 'yes'"
-    parts = (*TARGETS, "is_twin", "raw_action", "written")
-    missing = literals(MISSING_WORDS)
-    identities = ", ".join(
-        f"CASE WHEN given_{part} NOT IN ({missing}) THEN given_{part} END AS {part}_identity"
-        for part in _IDENTITIES
-    )
-    if "%" in time_format:
-        zoneless = "false" if "%z" in time_format.lower() else "true"
-    else:
-        zoneless = "zoneless(given_written)" if time_format in ("auto", "iso") else "false"
+    given["purchase"] = f"{_choose(given['purchase'], yes)} = 'yes'"
+    given["time"] = read_time(given["time"], time_format)
     return _template(
         "canonical",
         rows=_rows_sql(file, taken, layout.bare > 0, first_number),
-        given=", ".join(f"{given.get(part, 'NULL')} AS given_{part}" for part in parts),
-        identities=identities,
-        device=choose("given_device", DEVICE_WORDS, otherwise="lower(given_device)"),
-        zoneless=zoneless,
+        given=", ".join(f"{sql} AS given_{part}" for part, sql in (given | raw).items()),
+        identities=", ".join(
+            f"CASE WHEN given_{part} NOT IN ({missing}) THEN given_{part} END AS {part}_identity"
+            for part in _IDENTITIES
+        ),
+        device=_choose("given_device", DEVICE_WORDS, otherwise="lower(given_device)"),
+        zoneless="zoneless(given_written)" if time_format in ("auto", "iso") else not has_zone,
     )
 
 
@@ -245,57 +219,37 @@ def _template(name: str, **given: object) -> str:
 
 def _rows_sql(file: SourceFile, taken: Mapping[str, str], is_bare: bool, first_number: int) -> str:
     """Return SQL of ``event_id`` from ``first_number`` on, ``readable``, and the texts ``taken``."""
-    path = literal(str(file.path.resolve()))
+    path, steps = literal(str(file.path.resolve())), ["trimmed"]
     if file.kind == "parquet":
-        texts = ", ".join(f"CAST({identifier(one)} AS VARCHAR) AS {alias}" for one, alias in taken.items())
+        texts = ", ".join(
+            f"CAST({literal(one, QUOTE)} AS VARCHAR) AS {alias}" for one, alias in taken.items()
+        )
         source = f"read_parquet({path}, hive_partitioning = false, binary_as_string = true)"
         number = f"row_number() OVER () - 1 + {first_number}"
         rows = f"SELECT {number} AS event_id, true AS readable, {texts} FROM {source}"
     else:
-        rows = _lines_sql(file, path, taken, is_bare, first_number)
+        if file.kind == "json":
+            pointers = literals(file.pointers[column] for column in taken)
+            fields = f"""CASE WHEN prefix(ltrim(line), '{{') AND json_valid(line)
+                THEN json_extract_string(line, [{pointers}]) END"""
+            places = {column: 1 + number for number, column in enumerate(taken)}
+        else:
+            other = file.delimiter.replace("|", r"\|").replace("\t", r"\t")
+            fields = f"fields_of(line, {literals([file.delimiter, other])})"
+            steps = ["trimmed", "unquoted", "trimmed"]
+            places = {column: int(column) if is_bare else 1 + file.names.index(column) for column in taken}
+        rows = _template(
+            "lines",
+            path=path,
+            texts=", ".join(f"fields[{places[one]}] AS {alias}" for one, alias in taken.items()),
+            fields=fields,
+            count=len(taken) if file.kind == "json" else len(file.names),
+            skipped=int(file.kind == "text" and not is_bare),
+            first_number=first_number,
+            compression="gzip" if file.gzipped else "none",
+        )
     # Every step is a query of its own: nested, each would be computed many times over.
-    for step in ("trimmed", "unquoted", "trimmed") if file.kind == "text" else ("trimmed",):
+    for step in steps:
         texts = ", ".join(f"{step}({alias}) AS {alias}" for alias in taken.values())
         rows = f"SELECT event_id, readable, {texts} FROM ({rows})"
     return rows
-
-
-def _lines_sql(
-    file: SourceFile, path: str, taken: Mapping[str, str], is_bare: bool, first_number: int
-) -> str:
-    if file.kind == "json":
-        pointers = literals(file.pointers[column] for column in taken)
-        fields = f"""CASE WHEN prefix(ltrim(line), '{{') AND json_valid(line)
-            THEN json_extract_string(line, [{pointers}]) END"""
-        places = {column: 1 + number for number, column in enumerate(taken)}
-        count, skipped = len(taken), 0
-    else:
-        fields, count, skipped = _fields_sql(file.delimiter), len(file.names), int(not is_bare)
-        places = {column: int(column) if is_bare else 1 + file.names.index(column) for column in taken}
-    return _template(
-        "lines",
-        path=path,
-        texts=", ".join(f"fields[{places[one]}] AS {alias}" for one, alias in taken.items()),
-        fields=fields,
-        count=count,
-        skipped=skipped,
-        first_number=first_number,
-        compression="gzip" if file.gzipped else "none",
-    )
-
-
-def _fields_sql(delimiter: str) -> str:
-    """Return SQL of the fields of ``line``, NULL where a quotation mark is where none may be."""
-    apart, other = literal(delimiter), delimiter.replace("|", r"\|").replace("\t", r"\t")
-
-    def pattern(inside: str) -> str:
-        field = f'(?: *"(?:{inside}|"")*" *| *[^" {other}][^{other}]*| *)'
-        return literal(f"{field}(?:{other}{field})*")
-
-    # Cut at quotation marks, every second piece was inside: only outside of it a delimiter divides.
-    divided = f"""array_to_string(list_transform(string_split(line, '"'),
-        lambda piece, place: CASE WHEN place % 2 = 1 THEN replace(piece, {apart}, chr(0)) ELSE piece END), '"')"""
-    simple, general = pattern(f'[^"{delimiter}]'), pattern('[^"]')
-    return f"""CASE
-        WHEN NOT contains(line, '"') OR regexp_full_match(line, {simple}) THEN string_split(line, {apart})
-        WHEN regexp_full_match(line, {general}) THEN string_split({divided}, chr(0)) END"""

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -56,39 +56,17 @@ def look_at(path: Path) -> SourceFile:
     """Find out what a file is, by its content; its name says nothing."""
     with file_errors(path, DataError), open_regular(path) as handle:
         magic = handle.read(4)
-    if not magic:
-        raise DataError(f"{path} is empty", "check how it was made; leave it out")
     if magic == b"PAR1":
         return _look_at_parquet(path)
     gzipped = magic.startswith(b"\x1f\x8b")
-    lines = _first_lines(path, gzipped)
-    size = path.stat().st_size * (_UNPACKED if gzipped else 1)
-    rows = max(1, round(size * len(lines) / sum(len(line.encode()) + 1 for line in lines)))
-    if lines[0].startswith("{"):
-        pointers = _pointers(lines)
-        return SourceFile(path, "json", tuple(pointers), rows, gzipped=gzipped, pointers=pointers)
-    if lines[0].startswith("["):
-        raise DataError(f"{path} is one JSON list", "write one object per line (JSON lines): jq -c '.[]'")
-    delimiter = max(",;\t|", key=lambda one: (lines[0].count(one), one == ","))
-    names = tuple(name.strip() for name in next(csv.reader(lines[:1], delimiter=delimiter)))
-    return SourceFile(path, "text", names, rows, delimiter, gzipped)
-
-
-def check_whole(file: SourceFile) -> None:
-    """Raise a DataError for a gzipped file that is cut; the database would read what there is of it."""
-    if file.gzipped:
-        with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
-            while handle.read(_BEGINNING):
-                pass
-
-
-def _first_lines(path: Path, gzipped: bool) -> list[str]:
     with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
         content = handle.read(_BEGINNING)
     whole = content if len(content) < _BEGINNING else content.rpartition(b"\n")[0] or content
     lines = [line for line in whole.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip(b" ")]
     if not lines:
-        raise DataError(f"{path} holds nothing but blank lines", "check how it was made; leave it out")
+        empty = "holds nothing but blank lines" if magic else "is empty"
+        raise DataError(f"{path} {empty}", "check how it was made; leave it out")
+    rows = max(1, path.stat().st_size * (_UNPACKED if gzipped else 1) * len(lines) // (len(whole) + 1))
     try:
         first = lines[0].decode()  # in the others an odd byte is one bad row
     except UnicodeDecodeError:
@@ -96,29 +74,34 @@ def _first_lines(path: Path, gzipped: bool) -> list[str]:
     if "\0" in first:
         fix = "unpack or export it as one of these; iconv -f utf-16 -t utf-8 changes an encoding"
         raise DataError(f"{path} is no UTF-8 text, JSON lines or Parquet", fix)
-    return [first, *(line.decode(errors="replace") for line in lines[1:])]
+    if first.startswith("["):
+        raise DataError(f"{path} is one JSON list", "write one object per line (JSON lines): jq -c '.[]'")
+    if first.startswith("{"):
+        pointers: dict[str, str] = {}
+        for name, place in (found for line in lines for found in _pointers(line)):
+            pointers.setdefault(name, place)
+        return SourceFile(path, "json", tuple(pointers), rows, gzipped=gzipped, pointers=pointers)
+    delimiter = max(",;\t|", key=lambda one: (first.count(one), one == ","))
+    names = tuple(name.strip() for name in next(csv.reader([first], delimiter=delimiter)))
+    return SourceFile(path, "text", names, rows, delimiter, gzipped)
 
 
-def _pointers(lines: list[str]) -> dict[str, str]:
-    """Return the keys of the first objects, of inner ones as ``outer.inner``, and where their values are."""
-    found: dict[str, str] = {}
+def _pointers(line: bytes) -> list[tuple[str, str]]:
+    """Return the keys of an object, of inner ones as ``outer.inner``, and where their values are; none of a bad row."""
 
-    def add(value: Mapping[str, Any], name: str = "", pointer: str = "") -> None:
+    def places(value: Mapping[str, Any], name: str, pointer: str) -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
             if isinstance(inner, dict):
-                add(inner, f"{name}{key}.", place)
+                yield from places(inner, f"{name}{key}.", place)
             else:
-                found.setdefault(name + key, place)
+                yield name + key, place
 
-    for line in lines:
-        try:
-            value = json.loads(line)
-            if isinstance(value, dict):
-                add(value)
-        except (ValueError, RecursionError):  # one bad row, which the import counts
-            continue
-    return found
+    try:
+        value = json.loads(line)
+        return list(places(value, "", "")) if isinstance(value, dict) else []
+    except (ValueError, RecursionError):
+        return []
 
 
 def _look_at_parquet(path: Path) -> SourceFile:
@@ -132,6 +115,14 @@ def _look_at_parquet(path: Path) -> SourceFile:
     types = pa.types
     timed = frozenset(one.name for one in schema if types.is_timestamp(one.type) or types.is_date(one.type))
     return SourceFile(path, "parquet", tuple(schema.names), rows, timed=timed)
+
+
+def check_whole(file: SourceFile) -> None:
+    """Raise a DataError for a gzipped file that is cut; the database would read what there is of it."""
+    if file.gzipped:
+        with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
+            while handle.read(_BEGINNING):
+                pass
 
 
 # Which column holds what.
@@ -213,31 +204,29 @@ class ColumnMapping(Columns):
 
     def with_columns(self, options: Sequence[str]) -> ColumnMapping:
         """Return the same with further columns, each written ``target=column``."""
-        more: dict[str, str] = {}
+        more = dict(self.columns)
         for option in options:
             target, _, column = (part.strip() for part in option.partition("="))
             if not column:
                 fix = f"e.g. client=cookie_id; targets: {', '.join(TARGETS)}"
                 raise UsageError(f"{option!r} names no column", fix)
-            if more.setdefault(target, column) != column:
-                wrong = f"{target} is in two columns, {more[target]} and {column}"
-                raise UsageError(wrong, "give one of them")
-        return ColumnMapping.model_validate({**dict(self), "columns": {**self.columns, **more}})
+            more[target] = column
+        return ColumnMapping.model_validate({**dict(self), "columns": more})
 
     def layout(self, file: SourceFile) -> Layout:
         """Return the layout of a file; UsageError where it lacks a column."""
-        is_bare = file.kind == "text" and not set(self.columns.values()) <= set(file.names)
-        is_bare = is_bare and all(column.isdigit() for column in self.columns.values())
+        columns = list(self.columns.values())
+        is_bare = file.kind == "text" and not {*columns} <= {*file.names} and all(map(str.isdigit, columns))
         names = [str(1 + place) for place in range(len(file.names))] if is_bare else list(file.names)
         found = f"columns of {file.name}: {', '.join(names)}"
         for needed in (("time",), ("client", "visitor")):
             if not {*needed} & set(self.columns):
                 fix = "name columns: --column time=COLUMN --column client=COLUMN"
                 raise UsageError(f"no column holds the {' or the '.join(needed)}", f"{fix}; {found}")
-        for column in self.columns.values():
+        for column in columns:
             if (count := names.count(column)) != 1:
-                wrong = f"{file.name} has {f'{count} columns' if count else 'no column'} {column!r}"
-                raise UsageError(wrong, found)
+                there = f"{count} columns" if count else "no column"
+                raise UsageError(f"{file.name} has {there} {column!r}", found)
         return Layout(**dict(self), bare=len(names) if is_bare else 0)
 
 
@@ -262,18 +251,8 @@ class LogFormat(Options):
         return next(filter(None, (one.fitted(file) for one in self.layouts)), None)
 
 
-_OWN = {one: one for one in TARGETS}
-_PUBLISHED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
-LOG_FORMATS = (
-    *map(LogFormat.model_validate, _PUBLISHED),
-    LogFormat(
-        name="columns",
-        description="your own CSV, TSV, JSON lines or Parquet: name its columns with --column or --mapping",
-        layouts=tuple(
-            Layout(columns=_OWN, optional=tuple({*TARGETS} - {"time", one})) for one in ("client", "visitor")
-        ),
-    ),
-)
+_DECLARED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
+LOG_FORMATS = tuple(map(LogFormat.model_validate, _DECLARED))
 
 
 # Which format it is.
@@ -315,25 +294,25 @@ def choose_format(
     files = [look_at(path) for path in sorted(paths, key=lambda path: (path.name, str(path)))]
     if mapping is not None:
         return Chosen(by_name["columns"], [(file, mapping.layout(file)) for file in files], [])
-    if table := next((file.path for file in files if set(file.names) >= _SESSIONS), None):
-        wrong = f"{table.name} is a table of sessions (UCI), not of events"
-        leak = "mind that its column PageValues is computed from purchases"
-        raise UsageError(f"{wrong}; {leak}", f"diptych intent features {table} --out FEATURES")
     refused = files[0]
+    if {*refused.names} >= _SESSIONS:
+        wrong = f"{refused.name} is a table of sessions (UCI), not of events; mind that its column PageValues"
+        fix = f"diptych intent features {refused.path} --out FEATURES"
+        raise UsageError(f"{wrong} is computed from purchases", fix)
     for one in LOG_FORMATS if name is None else [by_name[name]]:
         events = [file for file in files if file.stem not in one.others]
         layouts = [(file, layout) for file in events if (layout := one.layout(file)) is not None]
-        if events and len(layouts) == len(events):
+        if layouts and len(layouts) == len(events):
             return Chosen(one, layouts, [file.name for file in files if file not in events], zone)
         if layouts:
             known = [file for file, _ in layouts]
             refused = next(file for file in events if file not in known)
-    reason = (
+    no_file = (
         f"it is no file of {name}: {by_name[name].description}" if name else "no log format recognises it"
     )
     own = "name its columns: --column time=COLUMN --column client=COLUMN …"
-    fix = f"{own}, or a format: --format {', '.join(by_name)}"
-    raise UsageError(f"{refused.name} has columns {', '.join(refused.names)}: {reason}", fix)
+    wrong = f"{refused.name} has columns {', '.join(refused.names)}: {no_file}"
+    raise UsageError(wrong, f"{own}, or a format: --format {', '.join(by_name)}")
 
 
 def _files_of(source: Path) -> list[Path]:

@@ -9,26 +9,25 @@ arrival. What does not fit into memory is spilled.
 from __future__ import annotations
 
 import shutil
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from diptych.commerce.logs.cleaning import MARKS, STAGED, Cleaning, Rule, notes_of, rules_of
+from diptych.commerce.logs.cleaning import MARKS, STAGED, Cleaning, notes_of, rules_of
 from diptych.commerce.logs.database import (
     DEFAULT_MEMORY,
     REJECTED,
     Database,
     canonical_sql,
-    check_time_format,
     literal,
     literals,
     open_database,
+    read_time,
 )
 from diptych.commerce.logs.formats import (
+    Chosen,
     ColumnMapping,
-    Layout,
     SourceFile,
     check_whole,
     choose_format,
@@ -99,122 +98,124 @@ _LOCAL = {
     "local_hour": f"(local_us // {_HOUR} % 24)::TINYINT",
     "local_dow": f"((local_us // {_DAY} + 3) % 7)::TINYINT",  # 1970-01-01 was a Thursday, and 0 is Monday
 }
+_PARQUET = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd"
 
 
 class _Import:
     """Passes over the files, and what they count."""
 
-    def __init__(self, database: Database, folder: Path, rules: Sequence[Rule]) -> None:
-        self.database = database
-        self.folder = folder
-        self.rules = rules
+    def __init__(
+        self, database: Database, folder: Path, chosen: Chosen, cleaning: Cleaning, zone: str, buckets: int
+    ) -> None:
+        database.check_zone(zone)
+        try:
+            database.rows(f"SELECT {read_time(literal(''), chosen.files[0][1].time_format)}")
+        except DataError as error:
+            raise UsageError(f"times have no such format: {error.message}", "see --time-format") from None
+        self.database, self.folder, self.zone, self.buckets = database, folder, zone, buckets
+        self.files, self.work = chosen.files, folder / "work"
+        since, until = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
+        self.rules = rules_of(cleaning, since, until, database)
         self.read = self.rejected = 0  # rows, and of them lines that never became any
-        self.marks = dict.fromkeys(MARKS, 0)
-        self.clients = self.shared = self.busiest = 0  # shared: clients with more than one visitor
+        self.counts = dict.fromkeys(MARKS, 0)
         database.rows("CREATE TEMP TABLE dropped (event_id BIGINT, rule INTEGER, named VARCHAR)")
-        self.lost = "SELECT rule, named FROM dropped"  # of client's rules; those of rows are staged
 
-    def stage(self, files: Sequence[tuple[SourceFile, Layout]], buckets: int) -> None:
+    def stage(self) -> None:
         """Read files, drop rows by rules, and write the others to their buckets."""
         rules = [(number, rule) for number, rule in enumerate(self.rules, 1) if not rule.of_client]
         drops = " ".join(f"WHEN {rule.drops} THEN {number}" for number, rule in rules)
-        names = " ".join(f"WHEN {number} THEN {rule.names or 'NULL'}" for number, rule in rules)
-        sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in files]
-        sums = ", ".join(f"count(*) FILTER ({name} AND {mark['among']})" for name, mark in MARKS.items())
+        names = " ".join(f"WHEN {number} THEN {rule.names}" for number, rule in rules)
+        sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in self.files]
         with task("reading", total=sum(sizes), unit="MB") as bar:
-            for number, (size, (file, layout)) in enumerate(zip(sizes, files, strict=True)):
-                target = self.folder / f"{number:05d}"
+            for number, (size, (file, layout)) in enumerate(zip(sizes, self.files, strict=True)):
                 rows = f"""
                     SELECT {", ".join([*_KEPT, *MARKS])}, rule, (CASE rule {names} END)::VARCHAR AS named,
-                        CASE WHEN rule = 0 THEN bucket_of(client_id, {buckets}) ELSE {buckets} END::INTEGER AS bucket
-                    FROM (
-                        SELECT *, CASE {drops} ELSE 0 END::INTEGER AS rule
-                        FROM ({canonical_sql(file, layout, self.read)}))"""
-                copy = f"COPY ({rows}) TO {literal(target)} (FORMAT parquet, PARTITION_BY (bucket))"
-                self.database.run(copy, bar, size, file.name)
-                if written := sorted(target.glob("*/*.parquet")):
-                    n, *marks = self.database.rows(f"SELECT count(*), {sums} FROM {_table(written)}")[0]
-                    self.read += n
-                    self.marks = {name: self.marks[name] + n for name, n in zip(MARKS, marks, strict=True)}
-        if dropped := sorted(self.folder.glob(f"*/bucket={buckets}/*.parquet")):
-            self.lost += f" UNION ALL SELECT rule, named FROM {_table(dropped)}"
-        if any(file.kind != "parquet" for file, _ in files):
+                        if(rule = 0, bucket_of(client_id, {self.buckets}), {self.buckets})::INTEGER AS bucket
+                    FROM (SELECT *, CASE {drops} ELSE 0 END::INTEGER AS rule
+                          FROM ({canonical_sql(file, layout, self.read)}))"""
+                target = literal(self.work / f"{number:05d}")
+                copy = f"COPY ({rows}) TO {target} (FORMAT parquet, PARTITION_BY (bucket))"
+                self.read += self.database.run(copy, bar, size, file.name)[0][0]
+        if staged := sorted(self.work.glob("*/*/*.parquet")):
+            sums = ", ".join(f"count(*) FILTER ({name} AND {among})" for name, among in MARKS.items())
+            marks = self.database.rows(f"SELECT {sums} FROM {_table(staged)}")[0]
+            self.counts |= dict(zip(MARKS, marks, strict=True))
+        if any(file.kind != "parquet" for file, _ in self.files):
             self.rejected = self.database.rows(REJECTED)[0][0]
             self.read += self.rejected
 
-    def write_bucket(self, number: int, zone: str, target: Path) -> None:
-        """Clean the events of a bucket and write them to ``target``, which is not made where none is left."""
-        staged = sorted(self.folder.glob(f"*/bucket={number}/*.parquet"))
-        if not staged:
-            return
+    def write_buckets(self) -> list[Path]:
+        """Clean the events of one bucket after the other, and return the files that were written."""
+        digits = max(2, len(str(self.buckets - 1)))
+        for number in track(range(self.buckets), "sorting", unit="buckets"):
+            if staged := sorted(self.work.glob(f"*/bucket={number}/*.parquet")):
+                self._write_bucket(staged, self.folder / EVENTS / f"bucket={number:0{digits}d}")
+        return sorted((self.folder / EVENTS).glob("*/*.parquet"))
+
+    def _write_bucket(self, staged: Sequence[Path], folder: Path) -> None:
         left = f"FROM {_table(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
         self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {', '.join(_KEPT)} {left}")
         for place, rule in enumerate(self.rules, 1):
             if rule.of_client:
                 found = f"SELECT event_id, {place}, named FROM ({rule.drops}) AS found (event_id, named)"
                 self.database.rows(f"INSERT INTO dropped {found}")
-        several = "min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several"
-        people = f"SELECT count(*) AS n, {several} FROM events GROUP BY client_id"
-        sums = "count(*), count(*) FILTER (several), coalesce(max(n), 0)"
-        clients, shared, busiest = self.database.rows(f"SELECT {sums} FROM ({people})")[0]
-        self.clients += clients
-        self.shared += shared
-        self.busiest = max(self.busiest, busiest)
-        if clients:
-            columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
-            wall = "t_us" if zone == "UTC" else f"epoch_us(timezone({literal(zone)}, make_timestamptz(t_us)))"
-            rows = f"SELECT {columns} FROM (SELECT *, {wall} AS local_us FROM events)"
-            form = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd"
-            target.parent.mkdir(parents=True)
-            ordered = f"{rows} ORDER BY client_id, t_us, event_id"
-            self.database.rows(f"COPY ({ordered}) TO {literal(target)} ({form})")
+        columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
+        wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
+        rows = f"SELECT *, {'t_us' if self.zone == 'UTC' else wall} AS local_us FROM events"
+        ordered = f"SELECT {columns} FROM ({rows}) ORDER BY client_id, t_us, event_id"
+        folder.mkdir(parents=True)
+        copy = f"COPY ({ordered}) TO {literal(folder / 'part.parquet')} ({_PARQUET})"
+        if not self.database.rows(copy)[0][0]:
+            shutil.rmtree(folder)
         for file in staged:
             file.unlink()
 
     def report(self) -> list[dict[str, Any]]:
         """Return what every rule dropped, and the most frequent of it."""
-        totals, named = Counter({1: self.rejected}), defaultdict[int, dict[str, int]](dict)
+        lost = "SELECT rule, named FROM dropped"
+        if staged := sorted(self.work.glob(f"*/bucket={self.buckets}/*.parquet")):
+            lost += f" UNION ALL SELECT rule, named FROM {_table(staged)}"
         counted = f"""
-            SELECT rule, named, n, sum(n) OVER (PARTITION BY rule)
-            FROM (SELECT rule, named, count(*) AS n FROM ({self.lost}) GROUP BY rule, named)
+            SELECT rule, named, n, sum(n) OVER (PARTITION BY rule)::BIGINT
+            FROM (SELECT rule, named, count(*) AS n FROM ({lost}) GROUP BY rule, named)
             QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
             ORDER BY n DESC, named"""
-        for number, name, n, total in self.database.rows(counted):
-            totals[number] = int(total) + (self.rejected if number == 1 else 0)
-            if name is not None:
-                named[number][name] = n
-        return [
-            {"rule": rule.name, "description": rule.description, "dropped": totals[number]}
-            | ({"named": named[number]} if named[number] else {})
-            for number, rule in enumerate(self.rules, 1)
+        found: list[dict[str, Any]] = [
+            {"rule": rule.name, "description": rule.description, "dropped": 0} for rule in self.rules
         ]
+        for number, name, n, total in self.database.rows(counted):
+            found[number - 1]["dropped"] = total
+            if name is not None:
+                found[number - 1].setdefault("named", {})[name] = n
+        found[0]["dropped"] += self.rejected
+        return found
+
+    def summary(self, files: Sequence[Path]) -> dict[str, Any]:
+        """Return what a log says of its events, of which there is at least one."""
+        table, epoch = _table(files), date(1970, 1, 1)
+        several = "min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several"
+        each = f"SELECT count(*) AS n, {several} FROM {table} GROUP BY client_id"
+        sums = "count(*), count(*) FILTER (several), max(n)"
+        people = self.database.rows(f"SELECT {sums} FROM ({each})")[0]
+        self.counts |= dict(zip(("clients", "shared", "busiest"), people, strict=True))
+        by_day, by_action, devices, channels = (
+            dict(self.database.rows(f"SELECT {one}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC, 1"))
+            for one in ("local_day", "action", "device", "channel")
+        )
+        sums = "count(*), min(t_us), max(t_us), count(*) FILTER (is_purchase), count(DISTINCT visitor_id)"
+        events, *ends, purchases, visitors = self.database.rows(f"SELECT {sums} FROM {table}")[0]
+        first, last = (f"{EPOCH + timedelta(seconds=t // SECOND):%Y-%m-%dT%H:%M:%SZ}" for t in ends)
+        days = {day: by_day.get(day, 0) for day in range(min(by_day), 1 + max(by_day))}
+        return {
+            **{"events": events, "first": first, "last": last, "visitors": visitors, "purchases": purchases},
+            "events_by_day": {(epoch + timedelta(days=day)).isoformat(): n for day, n in days.items()},
+            **{"by_action": by_action, "devices": devices, "channels": channels},
+            **{"clients": self.counts["clients"], "rows_read": self.read},
+        }
 
 
 def _table(paths: Iterable[Path]) -> str:
     return f"read_parquet([{literals(paths)}], hive_partitioning = false)"
-
-
-def _counted(database: Database, files: Sequence[Path]) -> dict[str, Any]:
-    """Return what a log says of its events, of which there is at least one."""
-    table = _table(files)
-    by_day, by_action, devices, channels = (
-        dict(database.rows(f"SELECT {one}, count(*) AS n FROM {table} GROUP BY 1 ORDER BY n DESC, 1"))
-        for one in ("local_day", "action", "device", "channel")
-    )
-    days, epoch = range(min(by_day), 1 + max(by_day)), date(1970, 1, 1)
-    sums = "count(*), min(t_us), max(t_us), count(*) FILTER (is_purchase), count(DISTINCT visitor_id)"
-    events, first, last, purchases, visitors = database.rows(f"SELECT {sums} FROM {table}")[0]
-    return {
-        "events": events,
-        "first": f"{EPOCH + timedelta(seconds=first // SECOND):%Y-%m-%dT%H:%M:%SZ}",
-        "last": f"{EPOCH + timedelta(seconds=last // SECOND):%Y-%m-%dT%H:%M:%SZ}",
-        "visitors": visitors,
-        "purchases": purchases,
-        "events_by_day": {(epoch + timedelta(days=day)).isoformat(): by_day.get(day, 0) for day in days},
-        "by_action": by_action,
-        "devices": devices,
-        "channels": channels,
-    }
 
 
 def _moment(database: Database, text: str | None, zone: str) -> int | None:
@@ -259,50 +260,41 @@ def ingest(
             wrong = f"{one} lies in {folder}, which would be replaced"
             raise UsageError(wrong, "write the log to another folder")
     chosen = choose_format(sources, given.format, mapping)
-    zone, times_in = given.zone or chosen.zone or "UTC", given.times_in or "UTC"
-    rows = sum(file.rows for file, _ in chosen.files)
+    times_in, zone = given.times_in or "UTC", given.zone or chosen.zone
+    rows, name = sum(file.rows for file, _ in chosen.files), given.name or _name(sources[0])
     buckets = given.buckets or min(MOST_BUCKETS, 1 << (max(0, rows - 1) // _BUCKET_ROWS).bit_length())
     how = {"times_in": times_in, "cleaning": encode(cleaning, {}), "mapping": encode(mapping, {})}
     with atomic_folder(folder, Log.marker()) as made:
         inside, paths = made.resolve(), [file.path.resolve() for file, _ in chosen.files]
         (inside / "work").mkdir()
         with open_database(paths, inside, times_in, given.memory_limit, given.threads) as database:
-            database.check_zone(zone)
-            check_time_format(database, chosen.files[0][1].time_format)
-            ends = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
-            running = _Import(database, inside / "work", rules_of(cleaning, *ends))
+            running = _Import(database, inside, chosen, cleaning, zone or "UTC", buckets)
             made_of = [_whole(file) for file, _ in track(chosen.files, "checking", unit="files")]
-            running.stage(chosen.files, buckets)
-            digits = max(2, len(str(buckets - 1)))
-            for number in track(range(buckets), "sorting", unit="buckets"):
-                target = inside / EVENTS / f"bucket={number:0{digits}d}" / "part.parquet"
-                running.write_bucket(number, zone, target)
-            written = sorted((inside / EVENTS).glob("*/*.parquet"))
+            running.stage()
+            written, rules, counts = running.write_buckets(), running.report(), running.counts
             if not written:
-                lost = "; ".join(_lost(running.report())) or "there are none"
+                lost = "; ".join(map(_lost, filter(lambda one: one["dropped"], rules))) or "there are none"
                 wrong = f"no event is left of {running.read:,} rows ({lost})"
                 raise DataError(wrong, "check the format, the columns and the rules")
-            about, rules = _counted(database, written), running.report()
+            about = running.summary(written)
+            # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
+            known = bool(zone) or counts["zoneless"] == about["events"]
+            counts["zoneless"] *= given.times_in is None
+            odd = notes_of(about, counts, known or not chosen.format.has_hours, database)
         shutil.rmtree(inside / "work")
-        # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
-        known = bool(given.zone or chosen.zone) or running.marks["zoneless"] == about["events"]
-        marks = {name: n for name, n in running.marks.items() if name != "zoneless" or given.times_in is None}
-        about |= {"clients": running.clients, "rows_read": running.read, "importer": chosen.format.name}
-        about["hours_known"] = known and chosen.format.has_hours
-        hours = known or not chosen.format.has_hours
-        left_out = (f"left out, for it holds no events: {one}" for one in chosen.left_out)
-        odd = notes_of(about, marks, running.shared, running.busiest, hours)
+        importer, prints = chosen.format.name, [one["fingerprint"] for one in made_of]
         about |= {
-            "notes": [*chosen.format.notes, *left_out, *odd],
-            "zone": zone,
+            **{"importer": importer, "name": name, "zone": zone or "UTC", "buckets": buckets},
+            "hours_known": known and chosen.format.has_hours,
+            "notes": [
+                *chosen.format.notes,
+                *(f"left out, for it holds no events: {one}" for one in chosen.left_out),
+                *odd,
+            ],
             "rules": rules,
             "sources": made_of,
             "options": how,
-            "buckets": buckets,
-            "name": given.name or _name(sources[0]),
-            "fingerprint": fingerprint(
-                "log", Log.FORMAT, chosen.format.name, [one["fingerprint"] for one in made_of], zone, how
-            ),
+            "fingerprint": fingerprint("log", Log.FORMAT, importer, prints, zone or "UTC", how),
         }
         Log(about).save(made / Log.marker())
     return Log.open(folder)
@@ -314,10 +306,9 @@ def _whole(file: SourceFile) -> dict[str, Any]:
     return {"file": file.name, "bytes": size, "fingerprint": fingerprint_file(file.path)}
 
 
-def _lost(dropped: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for one in (one for one in dropped if one["dropped"]):
-        names = ", ".join(map(printable, [*one.get("named", {})][:3]))
-        yield f"{one['rule']}: {one['dropped']:,}" + (f", most of them {names}" if names else "")
+def _lost(rule: dict[str, Any]) -> str:
+    names = ", ".join(map(printable, [*rule.get("named", {})][:3]))
+    return f"{rule['rule']}: {rule['dropped']:,}" + (f", most of them {names}" if names else "")
 
 
 def _name(source: Path) -> str:

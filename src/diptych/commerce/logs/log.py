@@ -37,7 +37,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def name(self) -> str:
-        """Return what reports call it."""
         return str(self.about["name"])
 
     @property
@@ -47,7 +46,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def n_events(self) -> int:
-        """Return the number of events that were kept."""
         return int(self.about["events"])
 
     @property
@@ -72,9 +70,9 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
     def lines(self) -> list[str]:
         """Return what the import read and kept, in a few lines."""
         about = self.about
-        nothing = [one["rule"] for one in about["rules"] if not one["dropped"]]
+        nothing = ", ".join(one["rule"] for one in about["rules"] if not one["dropped"])
         return [
-            *([f"nothing was dropped by: {', '.join(nothing)}"] if nothing else []),
+            *([f"nothing was dropped by: {nothing}"] if nothing else []),
             f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read",
             f"events by action: {_listed(about['by_action'], 10)}",
             f"by device: {_listed(about['devices'], 10)}",
@@ -90,7 +88,7 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
             if everything or one["dropped"]:
                 share = f"{100 * one['dropped'] / read:.2f}" if read else "–"
                 words = (one["description"], _listed(one.get("named", {}), 5))
-                counts = (Cell(f"{one['dropped']:,}", value=one["dropped"]), Cell(share))
+                counts = (Cell.number(one["dropped"], 0), Cell(share))
                 rows.append([Cell(one["rule"]), *counts, *(Cell(text, words=True) for text in words)])
         heads = ("rule", "rows", "%", "what it drops", "most of them")
         return [Table("What the import dropped", heads, rows)] if rows else []
@@ -98,18 +96,19 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
     def tables(self) -> list[Table]:
         """Return what the import dropped, and how often the log has each week day, where that differs."""
         days = Counter(f"{date.fromisoformat(day):%A}" for day in self.about.get("events_by_day") or {})
-        if not days or (len(days) == 7 and len(set(days.values())) == 1):
+        if not days or (len(days) == 7 and len({*days.values()}) == 1):
             return self.dropped()
-        table = Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])
-        return [*self.dropped(), table]
+        return [
+            *self.dropped(),
+            Table.of("Week days in the log", "", [*days], [[f"{n}" for n in days.values()]]),
+        ]
 
     def charts(self) -> list[Chart]:
         """Return events by local day."""
         days = self.about.get("events_by_day") or {}
-        if len(days) < 2:
-            return []
         counts = Series("events", list(days.values()), range(1, len(days) + 1), mark="bar")
-        return [Chart("Events by day", [counts], f"day, from {min(days)} to {max(days)}", "events")]
+        span = f"day, from {min(days)} to {max(days)}" if days else ""
+        return [Chart("Events by day", [counts], span, "events")] if len(days) > 1 else []
 
 
 def _listed(counts: dict[str, int], most: int) -> str:

@@ -48,3 +48,16 @@ CREATE TEMP MACRO bucket_of(x, n) AS ('0x' || left(md5(x), 8))::UINTEGER % n;
 -- Whether the clocks of the connection's zone have shown the same an hour before.
 CREATE TEMP MACRO is_repeated(t) AS current_setting('TimeZone') <> 'UTC'
     AND make_timestamptz(t)::TIMESTAMP = make_timestamptz(t - 3600000000)::TIMESTAMP;
+
+-- The fields of a line, NULL where a quotation mark is where none may be; ``other`` is the delimiter in a pattern. Cut at
+-- quotation marks, every second piece was inside: only outside of it a delimiter divides.
+CREATE TEMP MACRO field_pattern(other, inside) AS
+    '(?: *"(?:' || inside || '|"")*" *| *[^" ' || other || '][^' || other || ']*| *)';
+CREATE TEMP MACRO line_pattern(other, inside) AS
+    field_pattern(other, inside) || '(?:' || other || field_pattern(other, inside) || ')*';
+CREATE TEMP MACRO fields_of(line, delimiter, other) AS CASE
+    WHEN NOT contains(line, '"') OR regexp_full_match(line, line_pattern(other, '[^"' || other || ']'))
+    THEN string_split(line, delimiter)
+    WHEN regexp_full_match(line, line_pattern(other, '[^"]'))
+    THEN string_split(array_to_string(list_transform(string_split(line, '"'), lambda piece, place:
+        CASE WHEN place % 2 = 1 THEN replace(piece, delimiter, chr(0)) ELSE piece END), '"'), chr(0)) END;

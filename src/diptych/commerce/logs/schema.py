@@ -13,12 +13,11 @@ from pathlib import Path
 
 SECOND = 1_000_000  # microseconds
 UNKNOWN = "unknown"  # a device, channel or page type that the log does not have
-OTHER_CHANNEL = "other"
 
 THESIS_DEVICES = ("smartphone", "pc", "tablet", "game console", "tv")
 """Device types of thesis section 6.3, as they are spelled here: lower case."""
 
-THESIS_CHANNELS = ("direct", "paid", "organic", OTHER_CHANNEL)
+THESIS_CHANNELS = ("direct", "paid", "organic", "other")
 """Channels of thesis Table 6.2."""
 
 LENGTH_ACTIONS = ("page", "query", "add", "remove")

@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import Column, Row, interval, number, percent, signed
+from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, interval, number, percent, signed
 from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
@@ -104,29 +104,21 @@ class Description(
     def charts(self, name: str) -> list[Chart]:
         """Return the charts of one statistic."""
         rows = self.rows(name)
-        match name:
-            case "session-length":
-                return _lengths(_largest_first(rows))
-            case "week-days":
-                days = [day[:3] for day in WEEK_DAYS]
-                return _over_time("Week day of the start", "week_day", rows, categories=days)
-            case "hours":
-                return _over_time("Hour of the start", "hour", rows, x="hour")
-            case "channels" | "devices" if rows:
-                of_all = self.totals().get("purchase rate")
-                return _rates(name.removesuffix("s"), _largest_first(rows), of_all)
-        return []
+        if name == "session-length":
+            return _lengths(_largest_first(rows))
+        level = self.totals().get("purchase rate")
+        return [one for given in STATISTICS.get(name).charts for one in _chart(given, rows, level)]
+
+    def facts(self) -> dict[str, str]:
+        """Return what the numbers depend on."""
+        how, of = self.options, SessionOptions(**self.about["session_options"])
+        words: dict[str, Any] = {"name": _name(self.name), "about": self.about, "sessions": of.words}
+        words |= {"confidence": 100 * how.confidence, "ddof": how.ddof, "journey": how.journey}
+        return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
 
     def line(self) -> str:
-        """Everything the numbers depend on, in one line."""
-        about = self.about
-        how, sessions = about["options"], SessionOptions(**about["session_options"])
-        return (
-            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
-            f"{sessions.words}; hours and days of {about['zone']}; "
-            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
-            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
-        )
+        """Return everything the numbers depend on, in one line."""
+        return "; ".join(f"{name}: {text}" for name, text in self.facts().items())
 
     def write_files(self, folder: Path) -> None:
         """Write the statistics for spreadsheets, as far as they may be shown."""
@@ -157,8 +149,7 @@ def describe(
     with ExitStack() as stack:
         runs = stack.enter_context(open_engine()) if engine is None else engine
         counts = Counts(runs, tables, options, stack)
-        each = track(chosen, "statistics", unit="statistics")
-        found = {one.name: one.finish(counts.rows(one.expression(counts)), options) for one in each}
+        found = {one.name: one.rows(counts) for one in track(chosen, "statistics", unit="statistics")}
         about = {
             "log": tables.about["log"],
             "zone": tables.about["zone"],
@@ -193,28 +184,59 @@ def _notes(tables: SessionTables) -> list[str]:
 
 def tables_of(description: Description, name: str) -> list[Table]:
     """Return the tables of one statistic."""
-    rows = description.rows(name)
-    if name in ("session-length", "week-days", "hours") or not rows:
+    rows, statistic = description.rows(name), STATISTICS.get(name)
+    if not rows:
         return []
     if name == "overview":
         return [_overview(rows)]
     if name == "device-transitions":
         return [_transitions(rows)]
-    statistic = STATISTICS.get(name)
+    return [_table(statistic, rows, description.options.ddof)] if statistic.shown else []
+
+
+def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows of devices or channels with those of most sessions first, where that is disclosed; ALL before any."""
+    key = next((one for one in ("device", "channel") if rows and one in rows[0]), None)
+    if key is None:
+        return rows
+    sizes = Counter[str]()
+    for row in rows:
+        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
+    return sorted(rows, key=lambda row: (row[key] != ALL, -sizes[row[key]], row[key]))
+
+
+def _table(statistic: Statistic, rows: Sequence[Row], ddof: int) -> Table:
+    """Return a line per group, and columns for either class where rows are of one."""
+    of_class = next((one for one in ("purchase", "purchaser") if one in rows[0]), "")
+    rows = rows if of_class else _largest_first(rows)
+    key = next(one for one in rows[0] if one != of_class)
     columns = [
         one for one in (Column(**given) for given in statistic.shown) if any(one.key in r for r in rows)
     ]
-    if name in ("channels", "devices"):
-        return [_groups(statistic.title, columns, _largest_first(rows), description.options.ddof)]
-    return [_by_class(statistic.title, columns, rows)]
+    found = {(row[key], row.get(of_class)): row for row in rows}
+    names, classes = list(dict.fromkeys(row[key] for row in rows)), CLASSES if of_class else (None,)
+    if of_class and key == "device":
+        names.sort(key=lambda name: (name != ALL, name))
+    lines = [
+        [
+            Cell(_head(key, name)),
+            *(one.cell(found.get((name, of), {"sessions": 0})) for of in classes for one in columns),
+        ]
+        for name in names[: _MOST_ROWS + 1]
+    ]
+    titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
+    of = ("purchasers", "others") if of_class == "purchaser" else _NAMES.values()
+    groups = [("", 1), *((one, len(columns)) for one in of)] if of_class else ()
+    heads, after = (key.capitalize(), *titles * len(classes)), _further(len(names) - len(lines), f"{key}s")
+    return Table(statistic.title, heads, lines, groups, after)
 
 
-def _largest_first(rows: Sequence[Row]) -> list[Row]:
-    """Return rows with the groups of most sessions first, where that is disclosed; all devices before any."""
-    key, sizes = next(iter(rows[0]), "") if rows else "", Counter[str]()
-    for row in rows:
-        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
-    return sorted(rows, key=lambda row: (-sizes[row[key]], row[key] != ALL, row[key]))
+def _head(key: str, name: Any) -> str:
+    if key == "weekend":
+        return "Saturday, Sunday" if name else "Monday–Friday"
+    if key == "devices":
+        return f"{name} {'device' if name in ('1', '> 1') else 'devices'}"
+    return "all devices" if name == ALL else _name(name)
 
 
 def _overview(rows: Sequence[Row]) -> Table:
@@ -228,42 +250,6 @@ def _overview(rows: Sequence[Row]) -> Table:
     return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
 
 
-def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    """Return a line per device, or other key, the sum first, and columns for either class."""
-    key = next(one for one in ("devices", "weekend", "device") if one in rows[0])
-    found = {(row[key], row.get("purchase", row.get("purchaser"))): row for row in rows}
-    names = {
-        name: (name not in (ALL, "> 1"), name.zfill(9) if str(name).isdecimal() else name)
-        for name, _ in found
-    }
-    lines = []
-    for name in sorted(names, key=names.__getitem__)[: _MOST_ROWS + 1]:
-        of_class = (found.get((name, one), {"sessions": 0}) for one in CLASSES)
-        lines.append([Cell(_head(key, name)), *(one.cell(row) for row in of_class for one in columns)])
-    classes = ("purchasers", "others") if key == "devices" else tuple(_NAMES.values())
-    titles = [one.title for one in columns]
-    after = _further(len(names) - len(lines), "devices")
-    heads = (key.capitalize(), *titles, *titles)
-    return Table(caption, heads, lines, [("", 1), *((one, len(columns)) for one in classes)], after)
-
-
-def _head(key: str, name: Any) -> str:
-    if key == "weekend":
-        return "Saturday, Sunday" if name else "Monday–Friday"
-    head = "all devices" if name == ALL else _name(name)
-    return f"{head} {'device' if name in ('1', '> 1') else 'devices'}" if key == "devices" else head
-
-
-def _groups(caption: str, columns: Sequence[Column], rows: Sequence[Row], ddof: int) -> Table:
-    """Thesis Tables 6.2 and 6.4."""
-    key = next(iter(rows[0]))
-    lines = [[Cell(_name(row[key])), *(one.cell(row) for one in columns)] for row in rows[:_MOST_ROWS]]
-    titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
-    return Table(
-        caption, (key.capitalize(), *titles), lines, after=_further(len(rows) - len(lines), f"{key}s")
-    )
-
-
 def _transitions(rows: Sequence[Row]) -> Table:
     """Thesis Figure 6.5 as a matrix: from a line's device to a column's, the more probable the darker."""
     parts = Counter[str]()
@@ -273,14 +259,15 @@ def _transitions(rows: Sequence[Row]) -> Table:
     devices = sorted(parts, key=lambda one: (-parts[one], one))[:_MOST_GROUPS]
     found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
     never: Row = {"share": 0.0, "link": ""}
-    cells = {one: [_transition(found.get((one, other), never)) for other in devices] for one in devices}
+    lines = [
+        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
+        for one in devices
+    ]
     kinds = {row["link"] for row in rows if row["share"] is not None}
     meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in _LINKS.items() if kind in kinds)
     after = ". ".join(filter(None, (meanings, _further(len(parts) - len(devices), "devices"))))
-    lines = [[Cell(_name(one)), *row] for one, row in cells.items()]
-    return Table(
-        "Probability of the next device, in %", ("From, to", *map(_name, devices)), lines, after=after
-    )
+    heads = ("From, to", *map(_name, devices))
+    return Table("Probability of the next device, in %", heads, lines, after=after)
 
 
 def _transition(row: Row) -> Cell:
@@ -299,70 +286,62 @@ def _further(n: int, what: str) -> str:
     return f"{n:,} further {what} are in the CSV file." if n > 0 else ""
 
 
-def _scaled(rows: Sequence[Row], *names: str) -> list[list[float | None]]:
-    return [[None if row.get(name) is None else 100 * row[name] for row in rows] for name in names]
-
-
 def _lengths(rows: Sequence[Row]) -> list[Chart]:
     """Thesis Figure 6.2: a chart per device, those with most sessions."""
-    curves: dict[tuple[str, bool], dict[int, float]] = {}
-    for row in sorted(rows, key=lambda row: row["length"]):
+    curves: dict[str, dict[bool, dict[int, float]]] = {}
+    for row in rows:
         if row["length"] >= 1:  # 0 has no place on a logarithmic axis
-            curve = curves.setdefault((row["device"], row["purchase"]), {})
-            curve.setdefault(1, 100 * row["share"])  # all are at least as long as the shortest
-            curve[row["length"]] = 100 * row["share"]
-    drawn = {device for device, _ in curves}
-    devices = [one for one in dict.fromkeys(row["device"] for row in rows) if one in drawn]
+            share = 100 * row["share"]
+            curve = curves.setdefault(row["device"], {}).setdefault(row["purchase"], {1: share})
+            curve[row["length"]] = share  # all are at least as long as the shortest
     charts = []
-    for device in devices[:1] if len(devices) == 2 else devices[:_MOST_CURVES]:  # one device is all there is
-        lines = []
-        for of in dict.fromkeys((ALL, device)):
-            for purchase in CLASSES:
-                if curve := curves.get((of, purchase), {}):
-                    name = _NAMES[purchase] + (", all devices" if of != device else "")
-                    look: dict[str, Any] = {**_LOOKS[purchase], "pale": of != device}
-                    lines.append(Series(name, [*curve.values()], [*curve], mark="step", **look))
+    for device in list(curves)[: 1 if len(curves) == 2 else _MOST_CURVES]:  # one device is all there is
+        lines = [
+            Series(
+                _NAMES[buys] + (", all devices" if of != device else ""),
+                *([*curve.values()], [*curve]),
+                mark="step",
+                pale=of != device,
+                **_LOOKS[buys],
+            )
+            for of in dict.fromkeys((ALL, device))
+            for buys, curve in curves.get(of, {}).items()
+        ]
         lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
         title = "Session length" if device == ALL else f"Session length: {_name(device)}"
         charts.append(Chart(title, lines, "actions", "% of sessions at least so long", log="xy"))
     return charts
 
 
-def _over_time(
-    title: str, key: str, rows: Sequence[Row], x: str = "", categories: Sequence[str] = ()
-) -> list[Chart]:
-    """Thesis Figures 6.3 and 6.4."""
-    lines, places = [], len(categories) or 24
-    for purchase in CLASSES:
-        found = {row[key]: row for row in rows if row["purchase"] == purchase}
-        y, low, high = _scaled([found.get(place, {}) for place in range(places)], "share", "low", "high")
+def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Return a chart as ``statistics.toml`` declares it; none where none of its values is disclosed."""
+    lines, across = [], "of_class" not in given
+    rows = _largest_first(rows)[:_MOST_GROUPS] if across else rows
+    classes = [
+        {"name": _NAMES[one], "key": "share", "of": one, "ends": True, **_LOOKS[one]} for one in CLASSES
+    ]
+    for one in given.get("series", classes):
+        mine = [row for row in rows if row.get("purchase") == one.get("of")]
+        scale, ends = one.get("scale", 100), ("low", "high") if one.get("ends") else ()
+        y, *bounds = (_scaled(mine, key, scale) for key in (one["key"], *ends))
+        more: dict[str, Any] = {"colour": one.get("colour", ""), "mark": given["mark"]}
+        if across:
+            write = signed if "sign" in one else number
+            more["texts"] = [write(value, one.get("decimals", 1)) for value in y]
+        elif "categories" not in given:
+            more["x"] = range(len(y))
+        if any(bounds and bounds[0]):
+            more |= dict(zip(ends, bounds, strict=True))
         if any(value is not None for value in y):
-            more: dict[str, Any] = {"mark": "bar"} if categories else {"x": range(places)}
-            more |= {"low": low, "high": high} if any(end is not None for end in low) else {}
-            lines.append(Series(_NAMES[purchase], y, **_LOOKS[purchase], **more))
-    lines += [Series("all alike", [100 / places], mark="level")] if lines else []
-    return [Chart(title, lines, x, "% of the class's sessions", categories)] if lines else []
+            lines.append(Series(one["name"], y, **more))
+    if not lines or (rows and given.get("unless") in rows[0]):
+        return []
+    levels = {"all alike": 100 / len(lines[0].y), "of all": None if of_all is None else 100 * of_all}
+    if (level := levels.get(given.get("level", ""))) is not None:
+        lines.append(Series(given["level"], [level], mark="level"))
+    names = [_name(next(iter(row.values()))) for row in rows] if across else given.get("categories", ())
+    return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, across=across)]
 
 
-def _rates(key: str, rows: Sequence[Row], of_all: float | None) -> list[Chart]:
-    """Shares of both classes by group, and conversion rates or, where those are hidden, standardised ones."""
-    rows = rows[:_MOST_GROUPS]
-    names, bars = [_name(row[key]) for row in rows], []
-    for purchase, column in ((True, "purchase_share"), (False, "other_share")):
-        texts, (y,) = [percent(row[column]) for row in rows], _scaled(rows, column)
-        bars.append(Series(_NAMES[purchase], y, mark="bar", texts=texts, **_LOOKS[purchase]))
-    title = f"{key.capitalize()}s of both classes"
-    charts = [Chart(title, bars, "% of the class's sessions", "", names, across=True)]
-    if "rate" in rows[0]:
-        title, x = "Conversion rate", "% of the group's sessions"
-        values, low, high = _scaled(rows, "rate", "low", "high")
-        texts = [number(value, 1) for value in values]
-        points = [Series("conversion rate", values, low=low, high=high, mark="point", texts=texts)]
-        points += [] if of_all is None else [Series("of all", [100 * of_all], mark="level")]
-    else:
-        title, x = "Standardised conversion rate", "deviations from the mean rate"
-        values = [row["standardised"] for row in rows]
-        points = [Series("", values, mark="bar", texts=[signed(value) for value in values])]
-    if any(value is not None for value in values):
-        charts.append(Chart(title, points, x, "", names, across=True))
-    return charts
+def _scaled(rows: Sequence[Row], key: str, scale: float) -> list[float | None]:
+    return [None if row.get(key) is None else scale * row[key] for row in rows]

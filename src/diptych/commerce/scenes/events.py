@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _WORK = "making a shop log"
 _BOT_COOKIE = 1 << 62  # above those of visitors
-_UNREADABLE = ("yesterday", "2019-13-45T25:61:61.000000Z", "n/a", None)  # what stands instead of a time
-_NAMES: dict[str, Sequence[str]] = {
+_NAMES: dict[str, Sequence[str | None]] = {
+    "unreadable": ("yesterday", "2019-13-45T25:61:61.000000Z", "n/a", None),  # what stands instead of a time
     "device": (*DEVICES, "Robot"),
     "channel": [name.capitalize() for name in THESIS_CHANNELS],
     "country": (*COUNTRIES, "US", "CN", "BR"),
@@ -128,7 +128,7 @@ def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
         changes = {
             "duplicate": {},
             "no client": {"cookie": nothing},
-            "unreadable time": {"cookie": bot, "unreadable": bot % len(_UNREADABLE)},
+            "unreadable time": {"cookie": bot, "unreadable": bot % len(_NAMES["unreadable"])},
             "country": {"cookie": bot, "country": len(COUNTRIES) + bot % 3},
             "device": {"cookie": bot, "device": np.where(bot % 2 == 0, NOTHING, len(DEVICES))},
         }[rule]
@@ -141,25 +141,29 @@ def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
 
 
 def raw_table(world: World, events: Rows) -> pa.Table:
-    """Return the events in the columns of the raw log."""
+    """Return the columns of the raw log: apps write universal time, browsers local time and its offset."""
     pa = require("pyarrow", "commerce", _WORK)
-    prices = np.round(
-        2 * 400 ** draw_uniform(20191001, np.arange(visits.ITEMS)), 2
-    )  # 2 to 800 euros, most low
-    columns = {
-        "time": _times(world, events),
-        "cookie": _numbered(events.cookie, "{:016x}"),
-        "customer": _numbered(events.customer, "c{:08d}"),
-        **{name: _named(events[name], names) for name, names in _NAMES.items()},
-        "query": _named(events.query, typed_texts(world.effects["queries"])),
-        "price": pa.array(prices[events.item], mask=events.item == NOTHING),
-        "purchased": pa.array(events.purchased),
-    }
-    return pa.table({name: columns[name] for name in RAW_COLUMNS})
+    in_apps = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])
+    offset_us = np.where(in_apps, 0, world.calendar.local_us(events.t_us) - events.t_us)
+    database = _database(world.effects["queries"]).cursor()
+    database.register("events", pa.table({**events, "in_apps": in_apps, "offset_us": offset_us}))
+    return database.execute(SHOP["raw"]).to_arrow_table().select(list(RAW_COLUMNS))
 
 
 @cache
-def typed_texts(count: int) -> tuple[str, ...]:
+def _database(n_queries: int) -> Any:
+    """Return a database with what columns of numbers stand for, as lists."""
+    database = require("duckdb", "commerce", _WORK).connect(config={"threads": 1})
+    prices = 2 * 400 ** draw_uniform(20191001, np.arange(visits.ITEMS))  # 2 to 800 euros, most low
+    lists = {**_NAMES, "query": typed_texts(n_queries), "price": np.round(prices, 2).tolist()}
+    database.execute(
+        f"CREATE TABLE lists AS SELECT {', '.join(f'? AS {name}' for name in lists)}",
+        [list(values) for values in lists.values()],
+    )
+    return database
+
+
+def typed_texts(count: int) -> list[str]:
     """Return the first ``count`` queries, most frequent first, each as it is typed in five ways."""
     kinds, things, uses = (SHOP["queries"][name] for name in ("kinds", "things", "uses"))
     typed = []
@@ -168,49 +172,11 @@ def typed_texts(count: int) -> tuple[str, ...]:
         use, thing = rest // len(things), (rest + kind * 7) % len(things)
         text = f"{kinds[kind]} {things[thing]}{uses[use] if use < len(uses) else f' {use}'}"
         typed += [text, text.capitalize(), text.upper(), f" {text}  ", text.replace(" ", "  ", 1)]
-    return tuple(typed)
+    return typed
 
 
-def _times(world: World, events: Rows) -> pa.Array:
-    """Write times: apps write universal time and Z, browsers local time and its offset."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    universal = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])
-    offset_us = np.where(universal, 0, world.calendar.local_us(events.t_us) - events.t_us)
-    different, place = np.unique(offset_us, return_inverse=True)
-    zones = np.array(["Z", *(_zone(int(offset) // (60 * SECOND)) for offset in different)])
-    clock = pa.array(events.t_us + offset_us, pa.timestamp("us")).cast(pa.string())
-    clock = pc.binary_replace_slice(clock, 10, 11, "T")
-    times = pc.binary_join_element_wise(clock, pa.array(zones[np.where(universal, 0, place + 1)]), "")
-    bad = events.unreadable != NOTHING
-    instead = pa.array(_UNREADABLE, pa.string()).take(pa.array(events.unreadable[bad]))
-    return pc.replace_with_mask(times, pa.array(bad), instead)
-
-
-def _zone(minutes: int) -> str:
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
-
-
-def _named(codes: np.ndarray, names: Sequence[str]) -> pa.Array:
-    """Texts by number; none where there is no number."""
-    import pyarrow as pa
-
-    numbers = pa.array(codes.astype(np.int32), mask=codes == NOTHING)
-    return pa.DictionaryArray.from_arrays(numbers, pa.array(names, pa.string()))
-
-
-def _numbered(values: np.ndarray, text: str) -> pa.Array:
-    """Numbers, each written as ``text`` says; none where there is no number."""
-    known = values != NOTHING
-    different, place = np.unique(values[known], return_inverse=True)
-    codes = np.full(len(values), NOTHING)
-    codes[known] = place
-    return _named(codes, [text.format(value) for value in different.tolist()])
-
-
-_ROWS = 2_000_000
-"""Of a Parquet file: another one begins after the block that reaches it."""
+_TABLES = 32
+"""Blocks of visitors in a Parquet file."""
 
 
 def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
@@ -219,29 +185,21 @@ def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
     Args:
         path: of a compressed CSV file with a header, or a pattern of Parquet files with a row group for every table.
     """
+    csv, parquet = (require(f"pyarrow.{name}", "commerce", _WORK) for name in ("csv", "parquet"))
+    first = next(tables)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gz":
-        pa, csv = require("pyarrow", "commerce", _WORK), require("pyarrow.csv", "commerce", _WORK)
-        kinds = {"price": pa.float64(), "purchased": pa.bool_()}
-        plain = pa.schema([(name, kinds.get(name, pa.string())) for name in RAW_COLUMNS])
         # neither a name nor a time in the header
         with (
             path.open("wb") as file,
             gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=4, mtime=0) as packed,
-            csv.CSVWriter(packed, plain) as writer,
+            csv.CSVWriter(packed, first.schema) as writer,
         ):
-            for table in tables:
-                writer.write_table(table.cast(plain))
+            for table in chain([first], tables):
+                writer.write_table(table)
         return
-    parquet = require("pyarrow.parquet", "commerce", _WORK)
-    path.parent.mkdir(parents=True)
-    files, rows = 0, _ROWS
-    with ExitStack() as opened:
-        for table in tables:
-            if rows >= _ROWS:
-                opened.close()
-                name = path.with_name(path.name.replace("*", f"{files:04d}"))
-                # columns of words by number are plain texts to who reads them
-                out: Any = parquet.ParquetWriter(name, table.schema, compression="zstd", store_schema=False)
-                writer, files, rows = opened.enter_context(out), files + 1, 0
-            writer.write_table(table)
-            rows += len(table)
+    for number, group in groupby(enumerate(chain([first], tables)), lambda one: one[0] // _TABLES):
+        name = path.with_name(path.name.replace("*", f"{number:04d}"))
+        with parquet.ParquetWriter(name, first.schema, compression="zstd", store_schema=False) as out:
+            for _, table in group:
+                out.write_table(table)

@@ -26,7 +26,6 @@ from diptych.core.options import parameter
 from diptych.core.reading import read_toml
 from diptych.core.table import Table
 from diptych.data.scenes.generator import (
-    HEADER,
     Generator,
     GeneratorOptions,
     parts_of,
@@ -47,8 +46,6 @@ COUNTRIES: tuple[str, ...] = tuple(SHOP["countries"])
 MOST_EVENTS: int = SHOP["most_events"]
 EFFECTS: Mapping[str, Any] = SHOP["effects"]
 """What is planted in the usual shop."""
-
-MARKER = HEADER
 
 FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
 HOUR = 3600 * SECOND
