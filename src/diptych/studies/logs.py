@@ -199,14 +199,15 @@ class ShopSessions(ShopLog):
 
     def limit(self, statistic: str, row: str) -> str:
         form = SESSION_TABLES[self.name]
-        return (form.cannot | form.limits).get(statistic, "")
+        return str((form.cannot | form.limits).get(statistic, ""))
 
     def cannot(self, statistic: str) -> bool:
         return statistic in SESSION_TABLES[self.name].cannot
 
     @property
     def stand_ins(self) -> Mapping[str, Sequence[str]]:
-        return SESSION_TABLES[self.name].stand_ins
+        stand_ins: dict[str, list[str]] = SESSION_TABLES[self.name].stand_ins
+        return stand_ins
 
     @cached_property
     def sessions(self) -> SessionTables:

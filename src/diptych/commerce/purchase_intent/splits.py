@@ -30,8 +30,7 @@ class SplitInput(NamedTuple):
     @classmethod
     def of(cls, features: FeatureTable, rows: np.ndarray | slice = slice(None)) -> SplitInput:
         """Return some of a table's sessions."""
-        given = (features.labels, features.persons, features.start_us, features.end_us)
-        return cls(*(one[rows] for one in given))
+        return cls(*(getattr(features, name)[rows] for name in cls._fields))
 
 
 class Fold(NamedTuple):
@@ -57,16 +56,15 @@ def _check_enough(folds: int, noun: str, with_purchase: int, without: int) -> No
             f"{folds} folds: at least two are needed", "for one division of the data: --split time"
         )
     for name, count in (("with", with_purchase), ("without", without)):
-        what = f"{count} {noun} {name} a purchase"
+        found = f"{count} {noun} {name} a purchase"
         if count < 2:
-            raise DataError(f"{what}: nothing can be trained", "import more of the log")
+            raise DataError(f"{found}: nothing can be trained", "import more of the log")
         if count < folds:
-            raise DataError(f"{what} cannot be in each of {folds} folds", f"--folds {count}")
+            raise DataError(f"{found} cannot be in each of {folds} folds", f"--folds {count}")
 
 
 def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    bought = int(given.labels.sum())
-    _check_enough(folds, "sessions", bought, len(given.labels) - bought)
+    _check_enough(folds, "sessions", given.labels.sum(), (~given.labels).sum())
     selection = require("sklearn.model_selection", "commerce", "splitting sessions")
     parts = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     return [Fold(*one) for one in parts.split(given.labels, given.labels)]
@@ -81,14 +79,12 @@ def _grouped_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     numbers, person = np.unique(given.persons, return_inverse=True)
     purchases = np.bincount(person, weights=given.labels, minlength=len(numbers))
     sessions = np.bincount(person, minlength=len(numbers))
-    buyers, others = int((purchases > 0).sum()), int((purchases < sessions).sum())
-    _check_enough(folds, "persons with a session", buyers, others)
+    _check_enough(folds, "persons with a session", (purchases > 0).sum(), (purchases < sessions).sum())
     drawn = np.random.default_rng(seed).permutation(len(numbers))
     turn, seat = np.divmod(np.arange(len(numbers)), folds)
     fold = np.empty(len(numbers), dtype=np.int64)
     fold[np.lexsort((drawn, -sessions, -purchases))] = np.where(turn % 2, folds - 1 - seat, seat)
-    of = fold[person]
-    return [Fold(np.flatnonzero(of != one), np.flatnonzero(of == one)) for one in range(folds)]
+    return [Fold(*map(np.flatnonzero, (fold[person] != one, fold[person] == one))) for one in range(folds)]
 
 
 _FIRST_PARTS = 3  # equal parts of the time range before the first test part
@@ -109,23 +105,24 @@ def _time_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     edges = [begin + (last - begin) * part // parts for part in range(_FIRST_PARTS, parts)] + [last + 1]
     found = []
     for number, (now, until) in enumerate(pairwise(edges), 1):
-        train = np.flatnonzero((given.start_us < now) & (given.end_us < now))
-        test = np.flatnonzero((given.start_us >= now) & (given.start_us < until))
+        train = (given.start_us < now) & (given.end_us < now)
+        test = (given.start_us >= now) & (given.start_us < until)
         for name, rows in (("before", train), ("from", test)):
-            bought = int(given.labels[rows].sum())
-            if not 0 < bought < len(rows):
+            if not 0 < given.labels[rows].sum() < rows.sum():
                 moment = datetime.fromtimestamp(now / SECOND, UTC).isoformat(timespec="seconds")
-                part = f"{len(rows):,} sessions {name} {moment}, {bought:,} with a purchase"
+                part = (
+                    f"{rows.sum():,} sessions {name} {moment}, {given.labels[rows].sum():,} with a purchase"
+                )
                 wrong = f"{part}: fold {number} of {folds} needs some with and some without"
                 raise DataError(wrong, "fewer folds, or more of the log")
-        found.append(Fold(train, test))
+        found.append(Fold(*map(np.flatnonzero, (train, test))))
     return found
 
 
 _BOTH = "training may lie after test"
+_RANDOM = "sessions at random, purchases dealt out evenly; one visitor may be in training and test, and"
+_TIME = "sessions that had ended by a moment to train on, those that began after it to test on; with several folds,"
 SPLITS: Registry[Split] = Registry("split", __name__)
 SPLITS.add(Split("grouped", f"persons at random, all sessions of one in one fold; {_BOTH}", _grouped_folds))
-_RANDOM = "sessions at random, purchases dealt out evenly; one visitor may be in training and test, and"
 SPLITS.add(Split("random", f"{_RANDOM} {_BOTH}", _random_folds))
-_TIME = "sessions that had ended by a moment to train on, those that began after it to test on; with several folds,"
 SPLITS.add(Split("time", f"{_TIME} windows that grow", _time_folds, default_folds=1))

@@ -18,12 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, Work, importance_of
+from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, _begin, fold_result, importance_of
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
 from diptych.commerce.purchase_intent.evaluation.result import Unit
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
+from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 
 SMALL: dict[str, Any] = {"models": ["logistic-regression"], "settings": ["anonymous"], "sets": ["extended"]}
@@ -57,9 +58,9 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
     labels, found = features.labels[population], scores[population]
     cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
-    pooled = evaluation.scores("anonymous", "extended", 5, "logistic-regression")
-    assert pooled.rows.tolist() == population.tolist()
-    assert pooled.scores == pytest.approx(found)
+    pooled = evaluation.predictions("anonymous", "extended", 5, "logistic-regression")
+    assert pooled["row"].tolist() == population.tolist()
+    assert pooled["score"] == pytest.approx(found)
     expected = {
         "sessions": len(labels),
         "f1": metrics.f1_score(labels, found >= 0.5),
@@ -67,29 +68,22 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         "roc_auc": metrics.roc_auc_score(labels, found),
         "brier": metrics.brier_score_loss(labels, found),
         "brier_prior": labels.mean() * (1 - labels.mean()),
-        "brier_calibrated": metrics.brier_score_loss(labels, pooled.calibrated),
-        "best_f1": metrics.f1_score(labels, pooled.calibrated >= pooled.thresholds),
+        "brier_calibrated": metrics.brier_score_loss(labels, pooled["p"]),
+        "best_f1": metrics.f1_score(labels, pooled["p"] >= pooled["threshold"]),
     }
     assert {name: cell[name] for name in expected} == pytest.approx(expected)
-    assert cell["weighting"] == "class_weight"
 
 
 def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_path: Path) -> None:
     # Outcomes of a fold's test part are turned round: neither its scores nor its threshold may know.
     first = evaluate(features, tmp_path / "first", **SMALL)
-    turned = features.labels.copy()
-    rows = first.scores("anonymous", "extended", 5, "logistic-regression")
-    test = rows.rows[rows.fold == 0]
-    turned[test] = ~turned[test]
-    folds = Work.begin(features, first.protocol).folds
-    work = Work(relabelled(features, turned), folds, first.protocol)
-    unit = Unit("anonymous", "extended", 5, 0)
-    kept, again = (
-        found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
-    )
-    assert again.scores.tolist() == kept.scores.tolist()
-    assert again.calibrated.tolist() == kept.calibrated.tolist()
-    assert again.thresholds.tolist() == kept.thresholds.tolist()
+    turned, unit = features.labels.copy(), Unit("anonymous", "extended", 5, "logistic-regression")
+    kept = first.predictions(*unit)
+    kept = kept[kept["fold"] == 0]
+    turned[kept["row"]] = ~turned[kept["row"]]
+    _, *given = _begin(features, EvaluateOptions(**first.protocol.options))
+    again = fold_result((relabelled(features, turned), *given), (unit, 0))
+    assert again.predictions.tolist() == kept.tolist()
 
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
@@ -98,21 +92,24 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
         assert cell["f1"] == cell["best_f1"] == pytest.approx(cell["always_buy_f1"])
         assert cell["average_precision"] == pytest.approx(cell["base_rate"])
         assert cell["roc_auc"] == 0.5
-        assert (cell["constant_folds"], cell["weighting"]) == (2, "none")
+        assert list(cell["remarks"].values()) == [2]
     assert "2 of 8 cells: the model is a constant: no feature is known at this step" in evaluation.notes
     assert not [row for row in evaluation.importance if (row["set"], row["step"]) == ("baseline", 0)]
 
 
 def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
-    assert len(evaluation.gains) == 2 * 2 * 5
-    for gain in evaluation.gains:
-        place = gain["step"], gain["model"]
-        more, base = (evaluation.cell(gain["setting"], one, *place) for one in ("extended", "baseline"))
-        assert gain["difference"] == pytest.approx(more[gain["measure"]] - base[gain["measure"]])
-        assert gain["low"] <= gain["difference"] <= gain["high"]
-        assert (gain["p"] is not None) is (gain["measure"] == "brier_calibrated")
+    cells = [cell for cell in evaluation.cells if cell["set"] == "extended"]
+    assert len(cells) == 2 * 2
+    for more in cells:
+        base = evaluation.cell(more["setting"], "baseline", more["step"], more["model"])
+        for measure in ("f1", "average_precision", "roc_auc", "best_f1", "brier_calibrated"):
+            gain = f"{measure}_gain"
+            assert more[gain] == pytest.approx(more[measure] - base[measure])
+            assert more[f"{gain}_low"] <= more[gain] <= more[f"{gain}_high"]
+            assert gain not in base
+        assert 0 < more["brier_calibrated_gain_p"] <= 1
     with pytest.raises(UnknownNameError, match="cell"):
-        evaluation.scores("anonymous", "extended", 3, "logistic-regression")
+        evaluation.cell("anonymous", "extended", 3, "logistic-regression")
 
 
 def test_two_processes_give_the_same_bytes(
@@ -129,22 +126,22 @@ def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) 
     for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
-    assert (svm["output"], nearest["weighting"]) == ("decision", "none")
-    pooled = found.scores("anonymous", "extended", 5, "svm")
-    expected = metrics.f1_score(features.labels[pooled.rows], pooled.scores >= 0)
+    pooled = found.predictions("anonymous", "extended", 5, "svm")
+    expected = metrics.f1_score(features.labels[pooled["row"]], pooled["score"] >= 0)
     assert svm["f1"] == pytest.approx(expected)
-    assert any("no weights for classes in KNN" in note for note in found.notes)
+    assert any(note.startswith("KNN: ") and "no weights for classes" in note for note in found.notes)
 
 
 def test_time_and_grouped_splits(features: FeatureTable, tmp_path: Path) -> None:
     time = evaluate(features, tmp_path / "time", **{**SMALL, "split": "time", "folds": None})
-    assert time.protocol.folds == 1
-    tested = time.scores("anonymous", "extended", 5, "logistic-regression").rows
+    assert time.protocol.options["folds"] == 1
+    tested = time.predictions("anonymous", "extended", 5, "logistic-regression")["row"]
     assert features.start_us[tested].min() >= features.start_us.min() + 0.74 * np.ptp(features.start_us)
     for split, shares in (("grouped", False), ("random", True)):
         found = evaluate(features, tmp_path / split, **{**SMALL, "split": split})
-        assert any(fold["test_of_persons_in_training"] for fold in found.about["split"]["folds"]) is shares
-        assert any("of persons with a session in training" in note for note in found.notes) is shares
+        assert (
+            any("; 0.0% of test sessions are of persons with" in note for note in found.notes) is not shares
+        )
 
 
 def relabelled(features: FeatureTable, labels: np.ndarray) -> FeatureTable:
@@ -215,19 +212,13 @@ def test_columns_of_a_feature_go_together(name: str) -> None:
     fitted: Any = SimpleNamespace(features=chosen, owners=owners)
     model, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
     found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
-    assert again == found
-    assert [(row["feature"], row["dynamic"]) for row in found] == [
-        ("dwell-mean", True),
-        ("channel", False),
-        ("week-day", False),
-    ]
-    dwell, channel, day = (row["drops"] for row in found)
+    np.testing.assert_array_equal(again, found)
+    impurity, (dwell, channel, day) = found[:, 0], found[:, 1:]
     assert np.mean(channel) == pytest.approx(average_precision(model.scores(X), y) - y.mean(), abs=0.12)
     assert np.abs(dwell).max() < 0.05
-    assert day == [0.0] * REPEATS
-    impurity = [row["impurity"] for row in found]
+    assert day.tolist() == [0.0] * REPEATS
     if name == "logistic-regression":
-        assert impurity == [None] * 3
+        assert np.isnan(impurity).all()
     else:
         parts = model.pipeline[-1].feature_importances_
         assert impurity == pytest.approx([parts[0], parts[1] + parts[2], parts[3]])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -19,42 +19,21 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text
 
-
-class SessionTable(NamedTuple):
-    """A format, as ``whole.toml`` declares it."""
-
-    label: str
-    numbers: list[str]
-    texts: list[str]
-    leaking: dict[str, str]
-    notes: list[str]
-    known: tuple[str, str]
-    pages: list[str]
-    codes: dict[str, tuple[str, str]]
-    session_notes: list[str]
-    stand_ins: dict[str, list[str]]
-    cannot: dict[str, str]
-    limits: dict[str, str]
-
-
-SESSION_TABLES = {
-    name: SessionTable(**one)
-    for name, one in tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8")).items()
-}
+_DECLARED = tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8"))
+SESSION_TABLES = {name: SimpleNamespace(**one) for name, one in _DECLARED.items()}
 
 
 def recognise_session_table(file: Path) -> tuple[str, list[str]]:
     """Return the name of a known table of whole sessions, and its columns in their order."""
     with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
         header = [name.strip() for name in next(csv.reader(text), [])]
-    given = set(header)
-    fitting = [name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= given]
-    if not fitting:
-        raise DataError(
-            f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
-            f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
-        )
-    return fitting[0], header
+    for name, one in SESSION_TABLES.items():
+        if {one.label, *one.numbers, *one.texts} <= {*header}:
+            return name, header
+    raise DataError(
+        f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
+        f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
+    )
 
 
 def is_session_table(file: Path) -> bool:
@@ -92,16 +71,15 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         "counts": {"sessions": n, "too_short": 0, "population": n},
         "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
     }
-    numbers, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
-    pages = np.zeros((n, 0), dtype=np.int64)
+    numbers, nothing, pages = np.arange(n), np.zeros(n, dtype=np.int64), np.zeros((n, 0), dtype=np.int64)
     view = SessionsView(found, pages, pages, (), labels, np.full(n, np.inf))
     FeatureTable(about, view, numbers, numbers, nothing, nothing, np.full(n, np.nan)).save(folder)
     return open_features(folder)
 
 
-def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str]) -> dict[str, np.ndarray]:
+def _read(file: Path, label: str, columns: Mapping[str, str], header: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the label and the columns."""
-    pa, pc, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".compute", ".csv"))
+    pa, pcsv = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.csv"))
     types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
     convert = pcsv.ConvertOptions(
         column_types=types | {label: pa.bool_()},
@@ -115,15 +93,14 @@ def _read(file: Path, label: str, columns: Mapping[str, str], header: list[str])
         rows = pcsv.read_csv(file, read, convert_options=convert)
     except pa.ArrowInvalid as error:
         raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
-    infinite = [
-        name for name, kind in columns.items() if kind == "number" and pc.any(pc.is_inf(rows[name])).as_py()
-    ]
-    if infinite or rows[label].null_count:
-        wrong = [*infinite, label][0]
-        raise DataError(f"{file}: {wrong} is infinite or missing in a row", "repair the file")
     found = {name: rows[name].to_numpy() for name in (label, *columns)}
-    for name in (name for name, kind in columns.items() if kind == "text"):
-        found[name] = text_array(pc.utf8_trim_whitespace(rows[name]).fill_null(NOTHING).to_pylist())
+    for name, kind in columns.items():
+        if kind == "text":
+            found[name] = text_array((text or NOTHING).strip() for text in found[name])
+        elif np.isinf(found[name]).any():
+            raise DataError(f"{file}: {name} is infinite in a row", "repair the file")
+    if rows[label].null_count:
+        raise DataError(f"{file}: {label} is missing in a row", "repair the file")
     return found
 
 
@@ -139,24 +116,28 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
     pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
     form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
     pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
-    ids, nothing = [str(number) for number in range(len(table))], np.zeros(len(table), dtype=np.int64)
+    numbers, nothing = np.arange(len(table)), np.zeros(len(table), dtype=np.int64)
+    ids = numbers.astype(str).astype(object)
     sessions = {
-        **dict.fromkeys(("start_us", "end_us", "n_queries"), nothing),
+        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), nothing),
         **dict.fromkeys(("length", "n_events", "n_pages"), pages),
         **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
-        "session_id": np.arange(len(table)),
-        "start_day": nothing.astype(np.int32),
-        "client_id": ids,
-        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
-        "person": ids,
+        **{
+            "session_id": numbers,
+            "client_id": ids,
+            "person": ids,
+            "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
+        },
         "n_visitors": known.astype(np.int64),
         "purchase": table.labels,
         "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
     }
     for name, declared in TABLES.items():
-        rows = pa.schema([(one, pa.type_for_alias(kind)) for one, kind in declared.items()]).empty_table()
+        types = {one: pa.type_for_alias(kind) for one, kind in declared.items()}
+        rows = pa.schema(types).empty_table()
         if name == "sessions":
-            rows = pa.concat_tables([rows, pa.table(sessions)], promote_options="default")
+            arrays = {one: pa.array(values, types.get(one)) for one, values in sessions.items()}
+            rows = pa.concat_tables([rows, pa.table(arrays)], promote_options="default")
         (folder / name).mkdir(parents=True)
         parquet.write_table(rows, folder / name / "part-0000.parquet")
     counts = dict.fromkeys(("several_visitors", "pages", "queries"), 0)
