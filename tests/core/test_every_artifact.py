@@ -29,8 +29,8 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
+from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, FoldResult, Protocol
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
-from diptych.commerce.purchase_intent.evaluation.result import PREDICTION, Evaluation, FoldResult, Protocol
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,

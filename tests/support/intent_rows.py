@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.result import Protocol
+from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
 from diptych.commerce.purchase_intent.options import DescribeOptions, EvaluateOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS, wilson
 

@@ -11,7 +11,7 @@ from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.result import Protocol
+from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, place_text
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer

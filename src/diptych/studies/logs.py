@@ -22,9 +22,9 @@ from diptych.commerce.purchase_intent import describe, evaluate, make_features, 
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
+from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
-from diptych.commerce.purchase_intent.features.whole import (
+from diptych.commerce.purchase_intent.features.make import (
     SESSION_TABLES,
     is_session_table,
     known_visitors,

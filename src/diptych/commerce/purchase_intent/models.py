@@ -183,7 +183,7 @@ def fit_model(
         found = f"{bought:,} purchases among {len(y):,} training sessions"
         fitted.reason = f"{found}: at least {FEWEST} of either class are needed"
     if fitted.reason:
-        share = 0.5 if balanced and 0 < bought < len(y) else bought / len(y)
+        share = 0.5 if balanced and 0 < bought < len(y) else bought / max(1, len(y))
         fitted.constant = share - 0.5 + chosen.threshold  # in the model's own terms
         return fitted
     fitted.weighting = chosen.weighting if balanced else "none"

@@ -18,9 +18,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, _begin, fold_result, importance_of
+from diptych.commerce.purchase_intent.evaluation.evaluate import (
+    REPEATS,
+    Unit,
+    _begin,
+    fold_result,
+    importance_of,
+)
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
-from diptych.commerce.purchase_intent.evaluation.result import Unit
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
@@ -82,7 +87,7 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     kept = kept[kept["fold"] == 0]
     turned[kept["row"]] = ~turned[kept["row"]]
     _, *given = _begin(features, EvaluateOptions(**first.protocol.options))
-    again = fold_result((relabelled(features, turned), *given), (unit, 0))
+    again = fold_result((relabelled(features, turned), *given), (unit, 0, False))
     assert again.predictions.tolist() == kept.tolist()
 
 
@@ -153,8 +158,8 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
     nobody, few = (relabelled(features, np.arange(300) < n) for n in (0, 4))
     timeless = replace(features, about={**features.about, "has_times": False})
     for table, changed, error, match in (
-        (nobody, {}, DataError, "no session ends in a purchase: nothing can be trained"),
-        (few, {"folds": 5}, DataError, r"4 sessions with a purchase cannot be in each of 5 folds.*--folds 4"),
+        (nobody, {}, DataError, "0 of 300 sessions have a purchase"),
+        (few, {"folds": 5}, DataError, "4 of 300 .* too few with or without for 5 folds"),
         (features, {"settings": ["anon"]}, UnknownNameError, "known: anonymous, identified"),
         (features, {"steps": [11]}, UnknownNameError, "11"),
         (features, {"models": ["k-nearst"]}, UnknownNameError, "did you mean 'k-nearest'"),

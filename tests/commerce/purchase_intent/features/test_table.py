@@ -16,7 +16,7 @@ from small_views import small_view
 from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 
 

@@ -1,53 +1,180 @@
-"""Evaluate: every model on every feature set, setting and step, in cross-validation (thesis section 6.5)."""
+"""Evaluate every model on every feature set, setting and step, in cross-validation (thesis section 6.5).
+
+::
+
+    EVALUATION/
+      intent_evaluation.json  what was evaluated and how
+      units/…                 the predictions of every model and fold
+      results.json            the numbers; written last
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures
+from diptych.commerce.purchase_intent.evaluation import measures, shown
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
-from diptych.commerce.purchase_intent.evaluation.result import (
-    PREDICTION,
-    RESULTS,
-    Evaluation,
-    FoldResult,
-    Protocol,
-    Unit,
-    folds_of,
-    joined,
-)
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import MODELS, FittedModel
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
-from diptych.core.context import check_stop, track
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart
+from diptych.core.context import RESUME, check_stop, track
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
+from diptych.core.table import Table
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.paired import paired
 
-PRESETS: dict[str, tuple[int, tuple[int, ...] | None]] = {"paper": (10, None), "fast": (5, (0, 1, 5, 10))}
-"""Folds where the split makes equal ones, and steps of a table of steps, all when None; models declare theirs."""
+RESULTS = "results.json"
+PREDICTION = np.dtype(
+    [(name, "f8") for name in ("score", "p", "threshold")] + [("row", "i8"), ("fold", "i8")]
+)
+"""A test session of a table: its score, calibrated probability and the threshold of that (NaN where there is none)."""
 
 REPEATS = 3  # permutations of every feature, in every fold
+_PRESETS = {
+    "paper": (10, range(-1, 99)),
+    "fast": (5, (-1, 0, 1, 5, 10)),
+}  # folds and steps; models declare theirs
 _INNER_FOLDS = 5  # of a training part, one in so many is held back for the threshold and the calibration
 _FLIPS = 2000  # of the test of extended against baseline features
+_MOST_REMARKS = 9
+_EVALUATE = "diptych intent evaluate FEATURES --out EVALUATION"
 
-Given = tuple[FeatureTable, Sequence[Fold], EvaluateOptions, str]
-"""What every unit is run on: the table, folds of all its sessions, the options, the model of importances."""
 Row = dict[str, Any]
-Measured = tuple[Row, np.ndarray, dict[str, np.ndarray]]
-"""A cell, its predictions, and its resamples."""
+Measured = tuple[Row, np.ndarray, dict[str, np.ndarray]]  # a cell, its predictions, and its resamples
+Given = tuple[FeatureTable, Sequence[Fold], EvaluateOptions]
+
+
+class Unit(NamedTuple):
+    """A model at a setting, feature set and step."""
+
+    setting: str
+    set: str
+    step: int
+    model: str
+
+    def key(self, fold: int) -> str:
+        """Return the name of a fold."""
+        return f"{self.setting}-{self.set}-{shown.step_text(self.step)}-{self.model}-{fold:02d}"
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult(Artifact, kind="intent_fold", version=4):
+    """The unit that is kept: what a model predicts for the test part of one fold."""
+
+    predictions: np.ndarray  # (m,) of PREDICTION
+    importance: np.ndarray  # (features, 1 + repeats): by impurity, then average precision lost by permutation
+    remarks: tuple[str, ...]  # what went not as it should
+
+
+@dataclass(frozen=True)
+class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
+    """The grid of an evaluation, and how it is evaluated."""
+
+    features: str  # fingerprint of the table
+    options: Row  # of EvaluateOptions, with what a preset stands for
+    scikit_learn: str  # its version
+    about: Row = field(default_factory=dict, compare=False)  # the table, notes for readers
+
+    @property
+    def key(self) -> str:
+        """A short name of all of it."""
+        return fingerprint(self.features, self.options, self.scikit_learn)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE):
+    """A finished evaluation: its folder, its protocol and its numbers."""
+
+    protocol: Protocol
+    samples: int  # resamples of persons, of which intervals are
+    cells: list[
+        Row
+    ]  # one per setting, set, step and model; NAME_gain: the extended set's less the baseline's
+    importance: list[Row]  # one per setting, set, step and feature
+    left_out: list[Row]  # settings and steps that could not be evaluated, each with its reason
+    folder: Path = field(init=False, default=Path(), compare=False)
+
+    @classmethod
+    def open(cls, path: Path | str, of: str = "") -> Self:
+        """Open the folder that an evaluation has written."""
+        if not Protocol.is_at(path):
+            return super().open(path, of)
+        key, results = Protocol.open(path).key, Path(path) / RESULTS
+        if not results.is_file():
+            raise StorageError(f"{path} is not finished (no {RESULTS})", RESUME)
+        return super().open(results, key)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for a reader of the numbers; last what went not as it should, counted over the grid."""
+        counts = Counter(remark for cell in self.cells for remark in cell["remarks"])
+        most, n = counts.most_common(_MOST_REMARKS), len(self.cells)
+        return [*self.protocol.about["notes"], *(f"{one} of {n} cells: {remark}" for remark, one in most)]
+
+    def cell(self, *place: str | int) -> Row:
+        """Return the numbers of a setting, set, step and model."""
+        known = {tuple(one[name] for name in Unit._fields): one for one in self.cells}
+        if place not in known:
+            raise UnknownNameError("cell (setting, set, step, model)", str(place), map(str, known))
+        return known[place]
+
+    def predictions(self, setting: str, feature_set: str, step: int, model: str) -> np.ndarray:
+        """Return what a model predicts for every test session, (m,) of :data:`PREDICTION`."""
+        job, unit = Job(self.folder, self.protocol, FoldResult), Unit(setting, feature_set, step, model)
+        return _joined(_folds_of(job, unit, self.protocol.options["folds"]))
+
+    def tables(self) -> list[Table]:
+        """Return all that was measured; what belongs to a page is folded."""
+        return shown.evaluation_tables(self)
+
+    def charts(self) -> list[Chart]:
+        """Return measures by step, what features add and are worth, and reliability."""
+        return [one for of in shown.evaluation_blocks(self).values() for one in of if isinstance(one, Chart)]
+
+    def lines(self) -> list[str]:
+        """Return what could not be evaluated, what a reader should know, and the protocol."""
+        return [*shown.left_out_lines(self.left_out), *self.notes, self.line()]
+
+    def line(self) -> str:
+        """Return the protocol in one line, to be printed with every number."""
+        how, features = self.protocol.options, self.protocol.about["features"]["line"]
+        folds = "one fold" if how["folds"] == 1 else f"{how['folds']} folds"
+        weights = "classes weighed equally where a model can" if how["balanced"] else "classes not weighed"
+        inner = "threshold and calibration from inside the training part"
+        line = f"{features}; split {how['split']}, {folds}; {weights}; {inner if how['inner'] else 'nothing calibrated'}"
+        samples = (
+            f"95 % intervals of {self.samples:,} resamples of persons" if self.samples else "no intervals"
+        )
+        return f"{line}; seed {how['seed']}; scikit-learn {self.protocol.scikit_learn}; {samples}"
+
+
+def _folds_of(job: Job[FoldResult], unit: Unit, folds: int) -> list[FoldResult]:
+    kept = [one for fold in range(folds) if (one := job.get(unit.key(fold))) is not None]
+    if len(kept) < folds:
+        raise StorageError(f"{job.folder} has {len(kept)} of {folds} folds of {unit.key(0)[:-3]}", RESUME)
+    return kept
+
+
+def _joined(folds: Sequence[FoldResult]) -> np.ndarray:
+    """Return all folds' predictions, in the order of sessions."""
+    found = np.concatenate([one.predictions for one in folds])
+    return found[np.argsort(found["row"], kind="stable")]
 
 
 def evaluate(
@@ -62,20 +189,16 @@ def evaluate(
     Every fold is kept as soon as it is there. The numbers do not depend on ``jobs``.
 
     Args:
-        features: the table, in its folder.
-        folder: where the evaluation is, or will be.
-        page: writes a page into the folder before it is finished.
+        page: writes a page into the folder before the evaluation counts as finished.
         options: fields of :class:`~diptych.commerce.purchase_intent.options.EvaluateOptions`.
 
     Raises:
         MismatchError: the folder holds an evaluation of another protocol.
-        Interrupted: a stop was requested; the same call resumes.
     """
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
     how, results = _resolved(features, given), folder / RESULTS
-    folds = _folds(features, how)
-    places = (how.settings or (), how.steps or ())
-    reasons = {of: _why_not(features, folds, *of) for of in product(*places)}
+    folds, models = _folds(features, how), list(map(MODELS.get, how.models or ()))
+    reasons = {of: _why_not(features, folds, *of) for of in product(how.settings or (), how.steps or ())}
     left_out = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
     if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**left_out[0])
@@ -83,16 +206,17 @@ def evaluate(
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
     job = Job(folder, Protocol(features.fingerprint, plan, version, about), FoldResult, noun="folds")
-    grid = [Unit(*of) for of in product(*places[:1], how.sets or (), *places[1:], how.models or ())]
-    grid = [unit for unit in grid if not reasons[unit.setting, unit.step]]
-    units = {unit.key(fold): (unit, fold) for unit in grid for fold in range(len(folds))}
+    parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
+    grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
+    foremost = min(models, key=lambda one: not one.has_impurity).name if how.importance else ""
+    units = {one.key(n): (one, n, one.model == foremost) for one in grid for n in range(len(folds))}
     table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
     job.run(units, fold_result, processes=given.jobs, setup=_begin, setup_args=(table, how))
     found = Evaluation.open(folder) if results.exists() else None
     if found is None or found.samples != given.samples:
         results.unlink(missing_ok=True)
         persons = Persons(features.persons, Bootstrap(given.samples, seed=given.seed))
-        measured = _measured(job, features, how, grid, persons)
+        measured = _measured(job, features, len(folds), grid, persons)
         found = Evaluation(Protocol.open(folder), given.samples, *measured, left_out)
     page(found)
     if not results.exists():
@@ -102,26 +226,26 @@ def evaluate(
 
 def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
     """Prepare a process, which opens the table itself."""
-    table, names = open_features(features) if isinstance(features, Path) else features, how.models or []
-    forests = (name for name in names if MODELS.get(name).has_impurity)
-    return table, _folds(table, how), how, next(forests, names[0]) if how.importance else ""
+    table = open_features(features) if isinstance(features, Path) else features
+    return table, _folds(table, how), how
 
 
 def _resolved(features: FeatureTable, given: EvaluateOptions) -> EvaluateOptions:
     """Return the options with what the preset stands for, without those that no fold depends on."""
-    (folds, some), split, plain = PRESETS[given.preset], SPLITS.get(given.split), EvaluateOptions()
-    models = [one.name for one in MODELS if given.preset in one.presets]
-    steps = [one for one in features.steps if some is None or one in some] or features.steps
-    return given.model_copy(
-        update={
-            "models": chosen_of("model", models if given.models is None else given.models, MODELS.names()),
-            "settings": chosen_of("setting", given.settings, features.settings),
-            "sets": chosen_of("feature set", given.sets, features.sets),
-            "steps": chosen_of("step", steps if given.steps is None else given.steps, features.steps),
-            "folds": given.folds or min(split.default_folds, folds),
-            **{name: getattr(plain, name) for name in ("preset", "samples", "jobs")},
-        }
+    folds, steps = _PRESETS[given.preset]
+    names = (
+        [one.name for one in MODELS if given.preset in one.presets] if given.models is None else given.models
     )
+    some = [one for one in features.steps if one in steps] if given.steps is None else given.steps
+    chosen = {
+        "models": chosen_of("model", names, MODELS.names()),
+        "settings": chosen_of("setting", given.settings, features.settings),
+        "sets": chosen_of("feature set", given.sets, features.sets),
+        "steps": chosen_of("step", some, features.steps),
+        "folds": given.folds or min(SPLITS.get(given.split).default_folds, folds),
+    }
+    same = EvaluateOptions().model_dump(include={"preset", "samples", "jobs"})
+    return given.model_copy(update=chosen | same)
 
 
 def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> list[Any]:
@@ -138,9 +262,6 @@ def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     """Return the folds of all sessions of a table; every population's are made of them."""
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
-    if not features.labels.any() or features.labels.all():
-        which = "every session ends" if len(features) and features.labels.all() else "no session ends"
-        raise DataError(f"{which} in a purchase: nothing can be trained", "import more of the log")
     return SPLITS.get(how.split).folds(SplitInput.of(features), how.folds or 1, how.seed)
 
 
@@ -151,27 +272,21 @@ def _parts(fold: Fold, population: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
     """Return why a setting and step cannot be evaluated; nothing where it can."""
-    parts = [_parts(fold, features.population(setting, step)) for fold in folds]
-    tested = features.labels[np.concatenate([test for _, test in parts])]
-    if not len(tested):
-        return "no session to test on"
-    if tested.all() or not tested.any():
-        return f"{tested.sum():,} purchases among {len(tested):,} test sessions"
-    untrained = [number for number, (train, test) in enumerate(parts, 1) if len(test) and not len(train)]
-    return f"no session to train fold {untrained[0]} on" if untrained else ""
+    population = features.population(setting, step)
+    tested = features.labels[np.concatenate([_parts(fold, population)[1] for fold in folds])]
+    some = 0 < tested.sum() < len(tested)
+    return "" if some else f"{tested.sum():,} purchases among {len(tested):,} test sessions"
 
 
-def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) -> dict[str, Any]:
+def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) -> Row:
     """Return the table, and what a reader has to know of it, of the split and of the models."""
     split, persons = SPLITS.get(how.split), features.persons
-    sizes = [np.unique([len(part) for part in parts]) for parts in zip(*folds, strict=True)]
-    trained, tested = (" to ".join(f"{n:,}" for n in of[[0, -1]][: len(of)]) for of in sizes)
-    n = sum(len(fold.test) for fold in folds)
-    shared = sum(int(np.isin(persons[test], persons[train]).sum()) for train, test in folds)
+    trained, tested = (sum(map(len, parts)) for parts in zip(*folds, strict=True))
+    shared = sum(np.isin(persons[test], persons[train]).sum() for train, test in folds) / tested
     notes = [*features.about.get("notes", ()), f"split {split.name}: {split.description}"]
-    notes += [f"{len(folds)} folds, trained on {trained} sessions, tested on {tested}; "
-              f"{shared / n:.1%} of test sessions are of persons with a session in training"]  # fmt: skip
-    if len(folds) == 1 and (left := len(features) - len(folds[0].train) - n):
+    part = f"trained on {trained / len(folds):,.0f} sessions each, tested on {tested:,} in all"
+    notes += [f"{part}; {shared:.1%} of test sessions are of persons with a session in training"]
+    if len(folds) == 1 and (left := len(features) - trained - tested):
         notes.append(f"{left:,} sessions had begun and not ended when the test part began: in neither part")
     notes += [f"{one.label}: {one.description}" for one in map(MODELS.get, how.models or ())]
     table = {name: features.about[name] for name in ("name", "kind")}
@@ -179,9 +294,9 @@ def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) 
     return {"features": table, "diptych": __version__, "notes": notes}
 
 
-def fold_result(given: Given, which: tuple[Unit, int]) -> FoldResult:
+def fold_result(given: Given, which: tuple[Unit, int, bool]) -> FoldResult:
     """Fit features and a model on the training part of a fold, and predict its test part."""
-    (features, folds, how, forest), (unit, fold) = given, which
+    (features, folds, how), (unit, fold, is_foremost) = given, which
     check_stop("stopped: finished folds are kept")
     train, test = _parts(folds[fold], features.population(unit.setting, unit.step))
     place = Fitting(features, *unit, how.balanced, how.seed)
@@ -190,7 +305,7 @@ def fold_result(given: Given, which: tuple[Unit, int]) -> FoldResult:
     found, importance = np.empty(len(test), PREDICTION), np.empty((0, 1 + REPEATS))
     found["row"], found["fold"], found["score"] = test, fold, model.scores(X)
     found["p"], found["threshold"], why_not = _calibrated(place, model, found["score"], train, how)
-    if unit.model == forest:
+    if is_foremost:
         seed = int(np.random.SeedSequence([how.seed, fold]).generate_state(1)[0])
         importance = importance_of(model, fitted, X, features.labels[test], seed)
     remarks = {"the model is a constant": model.reason, "not calibrated": why_not}
@@ -209,7 +324,9 @@ def _calibrated(
     if not how.inner:
         return np.nan, np.nan, ""
     if model.constant is not None:
-        share = float(labels[train].mean())  # of all constants, F1 likes best to buy always
+        share = float(
+            labels[train].sum() / max(1, len(train))
+        )  # of all constants, F1 likes best to buy always
         return share, share, ""
     try:
         number = min(_INNER_FOLDS, split.default_folds)
@@ -249,12 +366,12 @@ def importance_of(
 
 
 def _measured(
-    job: Job[FoldResult], table: FeatureTable, how: EvaluateOptions, grid: Sequence[Unit], persons: Persons
+    job: Job[FoldResult], table: FeatureTable, n_folds: int, grid: Sequence[Unit], persons: Persons
 ) -> tuple[list[Row], list[Row]]:
     """Return cells and importances."""
     measured, importance = {}, []
     for unit in track(grid, "measuring", len(grid), "models, settings and steps"):
-        folds = folds_of(job, unit, how.folds or 1)
+        folds = _folds_of(job, unit, n_folds)
         measured[unit] = _cell(unit, folds, table.labels, persons)
         importance += _importance_rows(unit, folds, table)
     _add_gains(measured, table.labels, persons)
@@ -267,7 +384,7 @@ def _cell(unit: Unit, folds: list[FoldResult], labels: np.ndarray, persons: Pers
     That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
     Explorations 2010).
     """
-    model, found = MODELS.get(unit.model), joined(folds)
+    model, found = MODELS.get(unit.model), _joined(folds)
     scores, labels, known = found["score"], labels[found["row"]], ~np.isnan(found["p"])
     predicted = {"f1": (scores >= model.threshold, labels)}
     if known.any():

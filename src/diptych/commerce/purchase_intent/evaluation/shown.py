@@ -15,7 +15,7 @@ from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.evaluation.result import Evaluation
+    from diptych.commerce.purchase_intent.evaluation.evaluate import Evaluation
 
 _DECLARED: Mapping[str, Any] = TEXTS
 MEASURES: Mapping[str, tuple[str, int]] = _DECLARED["measures"]
