@@ -26,9 +26,9 @@ from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Evalua
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import (
     SESSION_TABLES,
-    is_session_table,
     known_visitors,
     make_whole_features,
+    recognise_session_table,
     sessions_of_table,
 )
 from diptych.commerce.purchase_intent.sessions import SessionTables
@@ -232,7 +232,7 @@ def open_shop(
 ) -> ShopLog:
     """Return a log, or a table of whole sessions, with the folder for what is made of it."""
     path = Path((given or {}).get("path") or "")
-    if given is not None and path.is_file() and is_session_table(path):
+    if given is not None and path.is_file() and recognise_session_table(path)[0]:
         folder = beside / f"{safe_name(path.name.partition('.')[0])}-{fingerprint_file(path)[:_KEY]}"
         make = partial(make_whole_features, path)
         table = cached(folder / "features", open_features, lambda target: make(folder=target))

@@ -33,16 +33,8 @@ class IntentModel:
     options: Mapping[str, Any] = field(default_factory=dict)
     presets: tuple[str, ...] = ()
     weighting: Weighting = "class_weight"
-
-    @property
-    def output(self) -> Literal["probability", "decision"]:
-        """The kind of its scores; decisions have to be calibrated first."""
-        return "decision" if self.estimator.startswith("svm.") else "probability"
-
-    @property
-    def has_impurity(self) -> bool:
-        """True of forests, which take missing values as they are and have importances by impurity."""
-        return self.estimator.endswith("RandomForestClassifier")
+    output: Literal["probability", "decision"] = "probability"  # decisions have to be calibrated first
+    has_impurity: bool = False  # as forests, which take missing values as they are
 
     @property
     def threshold(self) -> float:

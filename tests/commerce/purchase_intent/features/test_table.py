@@ -51,10 +51,8 @@ def test_fitting_sees_training_rows_alone() -> None:
 
 def test_what_cannot_be_fitted_or_is_not_there(table: FeatureTable) -> None:
     view = table.at(table.population("anonymous", 0), 0)
-    device = FEATURES.get("device")
     for refused, error, match in (
         (lambda: fit_features([], replace(view, labels=None)), UsageError, "outcome is known"),
-        (lambda: fit_features([device], replace(view, columns={})), UsageError, "device needs .* 'device'"),
         (lambda: table.population("all", 0), UnknownNameError, "setting"),
         (lambda: table.at(np.arange(3), 11), UnknownNameError, "step '11'"),
         (lambda: table.features("anonymous", "all", 3), UnknownNameError, "feature set"),

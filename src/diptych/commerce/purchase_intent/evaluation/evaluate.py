@@ -153,15 +153,12 @@ class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE)
 
     def line(self) -> str:
         """Return the protocol in one line, to be printed with every number."""
-        how, features = self.protocol.options, self.protocol.about["features"]["line"]
-        folds = "one fold" if how["folds"] == 1 else f"{how['folds']} folds"
-        weights = "classes weighed equally where a model can" if how["balanced"] else "classes not weighed"
-        inner = "threshold and calibration from inside the training part"
-        line = f"{features}; split {how['split']}, {folds}; {weights}; {inner if how['inner'] else 'nothing calibrated'}"
-        samples = (
-            f"95 % intervals of {self.samples:,} resamples of persons" if self.samples else "no intervals"
-        )
-        return f"{line}; seed {how['seed']}; scikit-learn {self.protocol.scikit_learn}; {samples}"
+        how, words = self.protocol.options, {True: "yes", False: "no"}
+        line = f"{self.protocol.about['features']['line']}; split {how['split']}, folds {how['folds']}"
+        line += f"; classes weighed equally where a model can: {words[how['balanced']]}"
+        line += f"; threshold and calibration from inside the training part: {words[how['inner']]}"
+        line += f"; seed {how['seed']}; scikit-learn {self.protocol.scikit_learn}"
+        return f"{line}; 95 % intervals of {self.samples:,} resamples of persons"
 
 
 def _folds_of(job: Job[FoldResult], unit: Unit, folds: int) -> list[FoldResult]:
@@ -233,15 +230,14 @@ def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
 def _resolved(features: FeatureTable, given: EvaluateOptions) -> EvaluateOptions:
     """Return the options with what the preset stands for, without those that no fold depends on."""
     folds, steps = _PRESETS[given.preset]
-    names = (
-        [one.name for one in MODELS if given.preset in one.presets] if given.models is None else given.models
-    )
-    some = [one for one in features.steps if one in steps] if given.steps is None else given.steps
+    some: Row = {"models": [one.name for one in MODELS if given.preset in one.presets]}
+    some |= {"steps": [one for one in features.steps if one in steps]}
+    some |= {name: value for name, value in given if name in some and value is not None}
     chosen = {
-        "models": chosen_of("model", names, MODELS.names()),
+        "models": chosen_of("model", some["models"], MODELS.names()),
         "settings": chosen_of("setting", given.settings, features.settings),
         "sets": chosen_of("feature set", given.sets, features.sets),
-        "steps": chosen_of("step", some, features.steps),
+        "steps": chosen_of("step", some["steps"], features.steps),
         "folds": given.folds or min(SPLITS.get(given.split).default_folds, folds),
     }
     same = EvaluateOptions().model_dump(include={"preset", "samples", "jobs"})
@@ -265,17 +261,11 @@ def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     return SPLITS.get(how.split).folds(SplitInput.of(features), how.folds or 1, how.seed)
 
 
-def _parts(fold: Fold, population: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    train, test = (np.intersect1d(part, population, assume_unique=True) for part in fold)
-    return train, test
-
-
 def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
     """Return why a setting and step cannot be evaluated; nothing where it can."""
-    population = features.population(setting, step)
-    tested = features.labels[np.concatenate([_parts(fold, population)[1] for fold in folds])]
-    some = 0 < tested.sum() < len(tested)
-    return "" if some else f"{tested.sum():,} purchases among {len(tested):,} test sessions"
+    rows = np.intersect1d(np.concatenate([fold.test for fold in folds]), features.population(setting, step))
+    n, bought = len(rows), features.labels[rows].sum()
+    return "" if 0 < bought < n else f"{bought:,} purchases among {n:,} test sessions"
 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) -> Row:
@@ -298,7 +288,8 @@ def fold_result(given: Given, which: tuple[Unit, int, bool]) -> FoldResult:
     """Fit features and a model on the training part of a fold, and predict its test part."""
     (features, folds, how), (unit, fold, is_foremost) = given, which
     check_stop("stopped: finished folds are kept")
-    train, test = _parts(folds[fold], features.population(unit.setting, unit.step))
+    population = features.population(unit.setting, unit.step)
+    train, test = (np.intersect1d(part, population, assume_unique=True) for part in folds[fold])
     place = Fitting(features, *unit, how.balanced, how.seed)
     fitted, model = place.fit(train)
     X = fitted.matrix(features.at(test, unit.step))
@@ -324,10 +315,8 @@ def _calibrated(
     if not how.inner:
         return np.nan, np.nan, ""
     if model.constant is not None:
-        share = float(
-            labels[train].sum() / max(1, len(train))
-        )  # of all constants, F1 likes best to buy always
-        return share, share, ""
+        share = float(labels[train].sum() / max(1, len(train)))
+        return share, share, ""  # of all constants, F1 likes best to buy always
     try:
         number = min(_INNER_FOLDS, split.default_folds)
         inner = split.folds(SplitInput.of(place.table, train), number, how.seed)[0]

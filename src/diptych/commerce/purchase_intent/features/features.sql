@@ -36,18 +36,20 @@ visits AS (
   SELECT *, sum((device_before_1 <> device_before_2)::INT) OVER (
     PARTITION BY visitor_id ORDER BY at_us, session_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS switched
   FROM numbered),
-opened AS (SELECT session_id, {opened} FROM {pages} GROUP BY session_id),
-made AS (
-  SELECT session.*, opened.* EXCLUDE (session_id), visits.* EXCLUDE (visitor_id, session_id, at_us, number, switched),
-    session.purchase AS label, min(session.session_id) OVER (PARTITION BY session.person) AS number_of_person,
-    counted.orders, counted.sessions, counted.devices,
-    (session.start_us - counted.last_purchase_us) / {day} AS days_since_purchase,
-    CASE WHEN counted.sessions IS NOT NULL THEN (session.start_us - {since}) / {day} END AS history_days,
-    CASE WHEN counted.sessions IS NOT NULL THEN coalesce(visits.switched, 0) END AS switches,
-    greatest(counted.sessions - 1, 0) AS pairs
-  FROM {sessions} AS session
-  LEFT JOIN counted ON counted.session_id = session.session_id AND counted.role = 0
-  LEFT JOIN visits ON visits.visitor_id = counted.visitor_id AND visits.number = counted.sessions
-  LEFT JOIN opened ON opened.session_id = session.session_id
-  WHERE session.n_pages >= {least})
-SELECT {columns} FROM made
+opened AS (SELECT session_id, {opened} FROM {pages} GROUP BY session_id)
+SELECT session.session_id, min(session.session_id) OVER (PARTITION BY session.person) AS person, session.start_us, session.end_us,
+  session.purchase AS label, session.pages_before_purchase::DOUBLE AS pages_before_purchase,
+  session.pages_before_identified::DOUBLE AS pages_before_identified, opened.* EXCLUDE (session_id),
+  coalesce(session.channel, '') AS channel, coalesce(session.device, '') AS device, session.start_hour::DOUBLE AS start_hour,
+  session.start_dow::DOUBLE AS start_dow, counted.orders::DOUBLE AS orders,
+  ((session.start_us - counted.last_purchase_us) / {day})::DOUBLE AS days_since_purchase, counted.sessions::DOUBLE AS sessions,
+  counted.devices::DOUBLE AS devices, coalesce(device_before_1, '') AS device_before_1, coalesce(device_before_2, '') AS device_before_2,
+  coalesce(device_before_3, '') AS device_before_3, coalesce(device_before_4, '') AS device_before_4,
+  (CASE WHEN counted.sessions IS NOT NULL THEN coalesce(visits.switched, 0) END)::DOUBLE AS switches,
+  greatest(counted.sessions - 1, 0)::DOUBLE AS pairs,
+  (CASE WHEN counted.sessions IS NOT NULL THEN (session.start_us - {since}) / {day} END)::DOUBLE AS history_days
+FROM {sessions} AS session
+LEFT JOIN counted ON counted.session_id = session.session_id AND counted.role = 0
+LEFT JOIN visits ON visits.visitor_id = counted.visitor_id AND visits.number = counted.sessions
+LEFT JOIN opened ON opened.session_id = session.session_id
+WHERE session.n_pages >= {least}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -227,7 +227,6 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "hour-cyclic": _hour_cyclic,
 }  # others are their column
 _DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
-
 for _name, _one in _DECLARED.items():
     _one |= {key: tuple(value) for key, value in _one.items() if isinstance(value, list)}
     _one |= {"values": _VALUES.get(_name) or _column(_one["columns"][0])}
@@ -236,13 +235,11 @@ for _name, _one in _DECLARED.items():
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
     """Return the features of one cell, in the order of Table 6.7, others behind them."""
-    return [
-        one
-        for one in map(FEATURES.get, _DECLARED)
-        if (step != 0 or not one.dynamic)
-        and (setting != "anonymous" or one.group != "history")
-        and (one.baseline if feature_set == "baseline" else one.default or one.name in also)
-    ]
+    known = [one for one in map(FEATURES.get, _DECLARED) if step or not one.dynamic]
+    known = [one for one in known if setting != "anonymous" or one.group != "history"]
+    if feature_set == "baseline":
+        return [one for one in known if one.baseline]
+    return [one for one in known if one.default or one.name in also]
 
 
 def column_feature(name: str, is_text: bool) -> Feature:
@@ -267,20 +264,23 @@ class FittedFeatures:
         )
 
     @property
+    def _pairs(self) -> Iterator[tuple[Feature, Encoder | None]]:
+        return zip(self.features, self.learned, strict=True)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all columns."""
-        return tuple(name for of in map(Feature.names, self.features, self.learned) for name in of)
+        return tuple(name for feature, learned in self._pairs for name in feature.names(learned))
 
     @property
     def owners(self) -> tuple[str, ...]:
         """Return the feature that each column belongs to."""
-        columns = map(Feature.names, self.features, self.learned)
-        return tuple(name for name, of in zip(self.chosen, columns, strict=True) for _ in of)
+        return tuple(feature.name for feature, learned in self._pairs for _ in feature.names(learned))
 
     def matrix(self, view: SessionsView) -> np.ndarray:
         """Return (n, columns) float64 of a view that is cut at the step; NaN where there is no value."""
-        views = [view] * len(self.chosen)
-        return np.hstack([np.empty((len(view), 0)), *map(Feature.matrix, self.features, views, self.learned)])
+        parts = [feature.matrix(view, learned) for feature, learned in self._pairs]
+        return np.hstack([np.empty((len(view), 0)), *parts])
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
@@ -288,13 +288,7 @@ def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatu
     labels, known = view.labels, view.until_purchase()
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")
-    for feature in features:
-        for name in set(feature.columns) - view.columns.keys():
-            wrong = f"the feature {feature.name} needs the column {name!r}, which these sessions do not have"
-            raise UsageError(wrong, f"there are: {', '.join(view.columns) or 'none'}")
-    learned = [
-        None if one.encoder is None else one.encoder.fit(one.values(known), labels) for one in features
-    ]
+    learned = (one.encoder.fit(one.values(known), labels) if one.encoder else None for one in features)
     fitted = FittedFeatures(tuple(feature.name for feature in features), tuple(learned))
     vars(fitted)["features"] = tuple(features)  # what the cached property would look up
     return fitted

@@ -6,16 +6,17 @@ import csv
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.features.table import (
@@ -30,14 +31,7 @@ from diptych.commerce.purchase_intent.features.view import (
     NOTHING,
     PURPOSE,
     SessionsView,
-    empty_column,
     text_array,
-)
-from diptych.commerce.purchase_intent.options import (
-    EngineOptions,
-    FeatureOptions,
-    SessionOptions,
-    TableOptions,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track
@@ -50,6 +44,10 @@ from diptych.core.reading import open_text
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+_PAGE = (
+    ("page_type", "page_type", "string"),
+    ("page_us", "t_us", "int64"),
+)  # of steps: column, of pages, type
 _EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
 
 
@@ -57,11 +55,11 @@ def make_features(
     tables: SessionTables,
     *,
     folder: Path | str,
-    options: FeatureOptions | None = None,
+    options: intent.FeatureOptions | None = None,
     engine: Engine | None = None,
 ) -> FeatureTable:
     """Write all that is known of sessions one may predict on: those with pages for the last step and the buffer."""
-    options, steps = options or FeatureOptions(), int(tables.about["options"]["pages"])
+    options, steps = options or intent.FeatureOptions(), int(tables.about["options"]["pages"])
     with (
         open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
@@ -112,27 +110,26 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     them without an encoder. Scores of chains and conversion rates are not there: they belong to a training part.
     """
     pa, pq, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
+    texts = dict.fromkeys(("setting", "page_type"), pa.string())
+    texts |= {one.name: pa.string() for one in COLUMNS if one.kind == "text"}
     n, writer = 0, None
     with ExitStack() as opened:
         written = opened.enter_context(atomic_path(file))
         for setting, step in track(list(product(table.settings, table.steps)), "exporting", unit="steps"):
             rows = table.population(setting, step)
             view, n = table.at(rows, step), n + len(rows)
-            block = {
+            block: dict[str, Any] = {
                 "session_id": table.session_ids[rows],
-                "setting": np.full(len(rows), setting, dtype=object),
+                "setting": [setting] * len(rows),
                 "step": np.full(len(rows), step, dtype=np.int8),
                 "label": table.labels[rows],
-                "page_type": view.page_names()[:, -1] if step else empty_column("text", len(rows)),
+                "page_type": view.page_names()[:, -1] if step else [NOTHING] * len(rows),
                 **view.columns,
                 **{name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED},
             }
-            kinds = {name: pa.string() if one.dtype.hasobject else None for name, one in block.items()}
-            block |= {
-                name: np.where(block[name] == NOTHING, None, block[name]) for name in kinds if kinds[name]
-            }
+            block |= {name: [one or None for one in block[name]] for name in texts}
             found = pa.table(
-                {name: pa.array(one, kinds[name], from_pandas=True) for name, one in block.items()}
+                {name: pa.array(one, texts.get(name), from_pandas=True) for name, one in block.items()}
             )
             writer = writer or opened.enter_context(pq.ParquetWriter(written, found.schema))
             writer.write_table(found)
@@ -146,24 +143,18 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
 
 def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
-    opened = {
-        f"{name}_{step}": (kind, f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}")
-        for step in range(1, steps + 1)
-        for name, column, kind in (("page_type", "page_type", "string"), ("page_us", "t_us", "int64"))
-    }
-    types = SESSION | {name: kind for name, (kind, _) in opened.items()}
+    opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
+    types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
     types |= {one.name: "float64" if one.kind == "number" else "string" for one in COLUMNS}
-    values = dict.fromkeys(types, "{}") | {
-        name: "CAST({} AS DOUBLE)" for name in types if types[name] == "float64"
-    }
-    values |= {one.name: f"coalesce({{}}, '{NOTHING}')" for one in COLUMNS if one.kind == "text"}
-    values["person"] = "number_of_person"
+    columns = (
+        f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
+        for step, name, column, _ in opened
+    )
     words = {
         "sessions": sessions.get_name(),
         "pages": pages.get_name(),
         "least": steps + BUFFER,
-        "opened": ", ".join(value for _, value in opened.values()),
-        "columns": ", ".join(f"{value.format(name)} AS {name}" for name, value in values.items()),
+        "opened": ", ".join(columns),
         "since": "NULL" if since_us is None else since_us,
         "day": 86_400 * SECOND,
     }
@@ -178,30 +169,24 @@ SESSION_TABLES = {name: SimpleNamespace(**one) for name, one in _WHOLE.items()}
 
 
 def recognise_session_table(file: Path) -> tuple[str, list[str]]:
-    """Return the name of a known table of whole sessions, and its columns in their order."""
-    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
+    """Return the name of a known table of whole sessions, empty for none, and its columns in their order."""
+    header: list[str] = []
+    with suppress(DataError), open_text(file, newline="", error=DataError) as text:
         header = [name.strip() for name in next(csv.reader(text), [])]
-    for name, one in SESSION_TABLES.items():
-        if {one.label, *one.numbers, *one.texts} <= {*header}:
-            return name, header
-    raise DataError(
-        f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})",
-        f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest",
+    fits = (
+        name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= {*header}
     )
-
-
-def is_session_table(file: Path) -> bool:
-    """Return whether a file is a known table of whole sessions, by its header."""
-    try:
-        return bool(recognise_session_table(file))
-    except DataError:
-        return False
+    return next(fits, ""), header
 
 
 def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
     """Write the sessions of a known table, whatever the order of its columns; they are the features."""
     file = Path(file)
     table, header = recognise_session_table(file)
+    if not table:
+        wrong = f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})"
+        fix = f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest"
+        raise DataError(wrong, fix)
     known = SESSION_TABLES[table]
     left_out = {} if keep_leaking else known.leaking
     kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
@@ -300,7 +285,7 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
         "log": table.about["name"],
         "zone": "no zone",
         "log_fingerprint": table.fingerprint,
-        "options": SessionOptions(by="given").model_dump(),
+        "options": intent.SessionOptions(by="given").model_dump(),
         "counts": counts | {"purchases": int(table.labels.sum())},
         "fingerprint": fingerprint("whole sessions", table.fingerprint),
         "notes": form.session_notes,
@@ -315,13 +300,13 @@ def features_of_source(
     source: Path,
     *,
     folder: Path,
-    options: FeatureOptions,
-    sessions: SessionOptions,
-    engine: EngineOptions,
-    wanted: TableOptions | None = None,
+    options: intent.FeatureOptions,
+    sessions: intent.SessionOptions,
+    engine: intent.EngineOptions,
+    wanted: intent.TableOptions | None = None,
 ) -> FeatureTable:
     """Make the features of a log, or of a table of whole sessions, and export them."""
-    wanted = wanted or TableOptions()
+    wanted = wanted or intent.TableOptions()
     exports = wanted.export or wanted.csv
     if source.is_file():
         if exports or options.also or options.compat != "none":
