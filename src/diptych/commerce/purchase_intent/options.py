@@ -21,7 +21,6 @@ _MODELS = f"{_ROOM}.models:MODELS"
 
 
 def _separated(given: list[str] | None) -> list[str] | None:
-    """Return names of an option that is repeated or has commas; None when it was not given."""
     return given and [name for text in given for name in text.split(",") if name]
 
 

@@ -25,12 +25,12 @@ from diptych.commerce.purchase_intent.evaluation.evaluate import (
     fold_result,
     importance_of,
 )
-from diptych.commerce.purchase_intent.evaluation.measures import average_precision
+from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
-from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
 
 SMALL: dict[str, Any] = {"models": ["logistic-regression"], "settings": ["anonymous"], "sets": ["extended"]}
 SMALL |= {"steps": [5], "folds": 2, "importance": False, "samples": 0}
@@ -48,6 +48,11 @@ def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory)
     return evaluate(features, tmp_path_factory.mktemp("evaluation") / "grid", **GRID)
 
 
+def cell_of(found: Evaluation, *place: str | int) -> dict[str, Any]:
+    """Return the numbers of a setting, set, step and model."""
+    return next(one for one in found.cells if tuple(one[name] for name in Unit._fields) == place)
+
+
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
     population = features.population("anonymous", 5)
     scores = np.full(len(features), np.nan)
@@ -62,7 +67,7 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         ).fit(fitted.matrix(features.at(train, 5)), features.labels[train])
         scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
     labels, found = features.labels[population], scores[population]
-    cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
+    cell = cell_of(evaluation, "anonymous", "extended", 5, "logistic-regression")
     pooled = evaluation.predictions("anonymous", "extended", 5, "logistic-regression")
     assert pooled["row"].tolist() == population.tolist()
     assert pooled["score"] == pytest.approx(found)
@@ -93,7 +98,7 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
     for model in GRID["models"]:
-        cell = evaluation.cell("anonymous", "baseline", 0, model)
+        cell = cell_of(evaluation, "anonymous", "baseline", 0, model)
         assert cell["f1"] == cell["best_f1"] == pytest.approx(cell["always_buy_f1"])
         assert cell["average_precision"] == pytest.approx(cell["base_rate"])
         assert cell["roc_auc"] == 0.5
@@ -106,15 +111,15 @@ def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
     cells = [cell for cell in evaluation.cells if cell["set"] == "extended"]
     assert len(cells) == 2 * 2
     for more in cells:
-        base = evaluation.cell(more["setting"], "baseline", more["step"], more["model"])
+        base = cell_of(evaluation, more["setting"], "baseline", more["step"], more["model"])
         for measure in ("f1", "average_precision", "roc_auc", "best_f1", "brier_calibrated"):
             gain = f"{measure}_gain"
             assert more[gain] == pytest.approx(more[measure] - base[measure])
             assert more[f"{gain}_low"] <= more[gain] <= more[f"{gain}_high"]
             assert gain not in base
         assert 0 < more["brier_calibrated_gain_p"] <= 1
-    with pytest.raises(UnknownNameError, match="cell"):
-        evaluation.cell("anonymous", "extended", 3, "logistic-regression")
+    with pytest.raises(StorageError, match="0 of 2 folds of anonymous-extended-3-logistic-regression"):
+        evaluation.predictions("anonymous", "extended", 3, "logistic-regression")
 
 
 def test_two_processes_give_the_same_bytes(
@@ -127,7 +132,7 @@ def test_two_processes_give_the_same_bytes(
 
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
     found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
-    svm, nearest = (found.cell("anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
+    svm, nearest = (cell_of(found, "anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
     for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
@@ -219,7 +224,8 @@ def test_columns_of_a_feature_go_together(name: str) -> None:
     found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
     np.testing.assert_array_equal(again, found)
     impurity, (dwell, channel, day) = found[:, 0], found[:, 1:]
-    assert np.mean(channel) == pytest.approx(average_precision(model.scores(X), y) - y.mean(), abs=0.12)
+    precision = Ranking(model.scores(X), y).values()["average_precision"]
+    assert np.mean(channel) == pytest.approx(precision - y.mean(), abs=0.12)
     assert np.abs(dwell).max() < 0.05
     assert day.tolist() == [0.0] * REPEATS
     if name == "logistic-regression":

@@ -13,7 +13,6 @@ from diptych.commerce.purchase_intent.evaluation import fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import (
     Persons,
     Ranking,
-    average_precision,
     best_threshold,
     f1,
     least_cost_threshold,
@@ -29,6 +28,10 @@ from diptych.metrics import bootstrap as drawing
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+
+
+def average_precision(scores: np.ndarray, labels: np.ndarray) -> float:
+    return float(Ranking(scores, labels).values()["average_precision"])
 
 
 @st.composite

@@ -21,7 +21,7 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures, shown
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
-from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
+from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import MODELS, FittedModel
@@ -127,13 +127,6 @@ class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE)
         most, n = counts.most_common(_MOST_REMARKS), len(self.cells)
         return [*self.protocol.about["notes"], *(f"{one} of {n} cells: {remark}" for remark, one in most)]
 
-    def cell(self, *place: str | int) -> Row:
-        """Return the numbers of a setting, set, step and model."""
-        known = {tuple(one[name] for name in Unit._fields): one for one in self.cells}
-        if place not in known:
-            raise UnknownNameError("cell (setting, set, step, model)", str(place), map(str, known))
-        return known[place]
-
     def predictions(self, setting: str, feature_set: str, step: int, model: str) -> np.ndarray:
         """Return what a model predicts for every test session, (m,) of :data:`PREDICTION`."""
         job, unit = Job(self.folder, self.protocol, FoldResult), Unit(setting, feature_set, step, model)
@@ -169,7 +162,6 @@ def _folds_of(job: Job[FoldResult], unit: Unit, folds: int) -> list[FoldResult]:
 
 
 def _joined(folds: Sequence[FoldResult]) -> np.ndarray:
-    """Return all folds' predictions, in the order of sessions."""
     found = np.concatenate([one.predictions for one in folds])
     return found[np.argsort(found["row"], kind="stable")]
 
@@ -344,7 +336,8 @@ def importance_of(
         rows = np.tile(np.arange(len(X))[:, None], (1, len(names)))
 
         def precision(_: object, taken: np.ndarray, truth: np.ndarray) -> float:
-            return measures.average_precision(model.scores(X[taken[:, owner], columns]), truth)
+            ranking = Ranking(model.scores(X[taken[:, owner], columns]), truth)
+            return float(ranking.values()["average_precision"])
 
         permuted = require("sklearn.inspection", "commerce", "importances").permutation_importance
         how = {"scoring": precision, "n_repeats": REPEATS, "random_state": seed}

@@ -66,11 +66,6 @@ def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = N
     return _divided(2 * hits, chosen + bought)
 
 
-def average_precision(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return the area under the steps of precision over recall."""
-    return float(Ranking(scores, labels).values()["average_precision"])
-
-
 def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
     """Return the purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
 
@@ -164,7 +159,7 @@ class Persons:
         """Return ``NAME_low`` and ``NAME_high`` of each measure; None without resamples."""
         found: dict[str, float | None] = {}
         for name in names:
-            low, high = interval(samples.get(name, np.zeros(0)), self.how.confidence) or (None, None)
+            low, high = interval(samples.get(name, ()), self.how.confidence) or (None, None)
             found |= {f"{name}_low": low, f"{name}_high": high}
         return found
 

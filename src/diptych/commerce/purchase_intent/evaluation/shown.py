@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -136,8 +136,8 @@ def _cell_tables(grid: Grid) -> list[Table]:
         heads = [[Cell(grid.labels[cell["model"]], pages_text(cell["step"]))] for cell in cells]
         caption = f"{place_text(cells[0]).capitalize()}: all cells"
         n = sum("brier_calibrated_gain_p" in cell for cell in grid.cells)
-        after = (
-            f"gains: less the baseline; p of sign flips of persons, {correction_text('holm', n)}" if n else ""
+        after = f"gains: less the baseline; p of sign flips of persons, {correction_text('holm', n)}" * bool(
+            n
         )
         tables.append(table_of(caption, ("Model",), columns, heads, cells, after=after, folded=True))
     return tables
@@ -180,9 +180,10 @@ def reliability_charts(grid: Grid) -> list[Chart]:
     return charts
 
 
-def _by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the importances of every setting, of the last feature set it has."""
-    return {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
+def _panels(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], str, tuple[str, int, float]]]:
+    """Yield the importances of every setting, of the last feature set it has, for each kind."""
+    last = {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
+    return ((setting, mine, kind, KINDS[kind]) for (setting, mine), kind in product(last.items(), KINDS))
 
 
 def mean_steps(rows: Sequence[Row]) -> list[int]:
@@ -203,9 +204,7 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
     """Return the mean importance of features per setting and kind, and what static features have by step."""
     charts, shares = [], []
-    for (setting, mine), (kind, (title, decimals, scale)) in product(
-        _by_setting(rows).items(), KINDS.items()
-    ):
+    for setting, mine, kind, (title, decimals, scale) in _panels(rows):
         steps, dynamic = mean_steps(mine), {row["feature"] for row in mine if row["dynamic"]}
         over = f"mean over steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
         means, bars = list(mean_importance(mine, kind).items())[:_MOST_FEATURES], []
@@ -224,21 +223,20 @@ def importance_charts(rows: Sequence[Row]) -> list[Chart]:
 
 def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
     """Return what static features have of all importance, by step; what is worse than nothing counts nothing."""
-    worth = {
-        step: [(max(0.0, row[kind] or 0.0), row["dynamic"]) for row in mine]
-        for (step,), mine in sorted(grouped(rows, "step").items())
-    }
-    totals = {step: sum(one for one, _ in each) for step, each in worth.items()}
-    static = {step: sum(one for one, is_dynamic in each if not is_dynamic) for step, each in worth.items()}
-    return {step: static[step] / total for step, total in totals.items() if total > 0}
+    shares = {}
+    for (step,), mine in sorted(grouped(rows, "step").items()):
+        worth = {True: 0.0, False: 0.0}
+        for row in mine:
+            worth[row["dynamic"]] += max(0.0, row[kind] or 0.0)
+        if total := sum(worth.values()):
+            shares[step] = worth[False] / total
+    return shares
 
 
 def importance_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the importance of features by step, a table per setting and kind: the stronger the darker."""
     tables = []
-    for (setting, mine), (kind, (title, decimals, scale)) in product(
-        _by_setting(rows).items(), KINDS.items()
-    ):
+    for setting, mine, kind, (title, decimals, scale) in _panels(rows):
         greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
         steps = sorted({row["step"] for row in mine})
         names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])

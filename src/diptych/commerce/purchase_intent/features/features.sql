@@ -46,7 +46,7 @@ SELECT session.session_id, min(session.session_id) OVER (PARTITION BY session.pe
   counted.devices::DOUBLE AS devices, coalesce(device_before_1, '') AS device_before_1, coalesce(device_before_2, '') AS device_before_2,
   coalesce(device_before_3, '') AS device_before_3, coalesce(device_before_4, '') AS device_before_4,
   (CASE WHEN counted.sessions IS NOT NULL THEN coalesce(visits.switched, 0) END)::DOUBLE AS switches,
-  greatest(counted.sessions - 1, 0)::DOUBLE AS pairs,
+  (CASE WHEN counted.sessions > 0 THEN counted.sessions - 1 ELSE counted.sessions END)::DOUBLE AS pairs,
   (CASE WHEN counted.sessions IS NOT NULL THEN (session.start_us - {since}) / {day} END)::DOUBLE AS history_days
 FROM {sessions} AS session
 LEFT JOIN counted ON counted.session_id = session.session_id AND counted.role = 0
