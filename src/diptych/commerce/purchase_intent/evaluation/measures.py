@@ -167,7 +167,7 @@ class Persons:
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
     """Return what a sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
 
-    With log-odds, weighing classes differently is a change of the intercept alone.
+    With log-odds, weighing classes differently changes only the intercept.
     """
     if model.output == "decision":
         return scores

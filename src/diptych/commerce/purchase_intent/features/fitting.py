@@ -1,6 +1,6 @@
 """The features of thesis Table 6.7, and ours: what each takes of a view of sessions, and how it is encoded.
 
-Encoders learn from training sessions alone, inside each fold. What they learn is plain data, so that fitted features
+Encoders learn from training sessions only, inside each fold. What they learn is plain data, so that fitted features
 are stored as JSON, are equal when they were fitted on the same, and one running session is encoded at once.
 """
 
@@ -149,7 +149,7 @@ class Feature:
 
     name: str  # e.g. dwell-mean
     label: str  # as the thesis prints it
-    description: str  # the formula in one line; what the thesis leaves open is said to be ours
+    description: str  # the formula in one line; ours where the thesis leaves it open
     columns: tuple[str, ...]  # what it needs of a view's
     values: Callable[[SessionsView], np.ndarray]  # (n,) or (n, length): numbers, or texts to encode
     encoder: type[Encoder] | None = None  # None: the values are the feature's columns
@@ -284,7 +284,7 @@ class FittedFeatures:
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
-    """Fit features on training sessions alone."""
+    """Fit features on training sessions."""
     labels, known = view.labels, view.until_purchase()
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")

@@ -103,7 +103,7 @@ def _vocabulary(engine: Engine, pages: ir.Table, most: int) -> list[str]:
 
 
 def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> int:
-    """Write one row per session and step of its population, as Parquet and CSV beside it; return how many.
+    """Write one row per session and step of its population, as Parquet and also as CSV; return how many.
 
     Columns: ``session_id``, ``setting``, ``step``, ``label``, ``page_type`` of the page opened last, the columns
     of the view (history is empty where the visitor is not known by then) and the features that are computed from
@@ -303,23 +303,23 @@ def features_of_source(
     options: intent.FeatureOptions,
     sessions: intent.SessionOptions,
     engine: intent.EngineOptions,
-    wanted: intent.TableOptions | None = None,
+    files: intent.TableOptions | None = None,
 ) -> FeatureTable:
     """Make the features of a log, or of a table of whole sessions, and export them."""
-    wanted = wanted or intent.TableOptions()
-    exports = wanted.export or wanted.csv
+    files = files or intent.TableOptions()
+    exports = files.export or files.csv
     if source.is_file():
         if exports or options.also or options.compat != "none":
             fix = "leave --compat, --feature, --export and --csv out"
             raise UsageError(f"{source} is a table of whole sessions, without steps", fix)
-        return make_whole_features(source, folder=folder, keep_leaking=wanted.keep_leaking)
-    if wanted.keep_leaking:
+        return make_whole_features(source, folder=folder, keep_leaking=files.keep_leaking)
+    if files.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
     with engine.open() as runs:
         tables = sessionise(Log.open(source), sessions, engine=runs)
         table = make_features(tables, options=options, engine=runs, folder=folder)
     if exports:
-        export_steps(table, folder / "steps.parquet", as_csv=wanted.csv)
+        export_steps(table, folder / "steps.parquet", as_csv=files.csv)
     return table
 
 
