@@ -479,22 +479,26 @@ def feature_columns(features: Path) -> dict[str, list[Any]]:
 
 def intent_cells(evaluation: Path) -> dict[str, Any]:
     """The measures of every cell of an evaluation, the gains of the extended features, and importances."""
-    import numpy
-
-    with numpy.load(evaluation / "results.npz") as stored:
-        given = json.loads(stored["header"].tobytes())["content"]
+    given = json.loads((evaluation / "results.json").read_text())["content"]
     cell = ("setting", "set", "step", "model")
+    of = {tuple(one[key] for key in cell): one for one in given["cells"]}
     cells = {
-        " ".join(str(one[key]) for key in cell): {
-            key: value for key, value in one.items() if isinstance(value, int | float) and key not in cell
+        " ".join(map(str, place)): {
+            key: value
+            for key, value in one.items()
+            if isinstance(value, int | float) and key not in cell and "_gain" not in key
         }
-        for one in given["cells"]
+        for place, one in of.items()
     }
+    measures = ("f1", "average_precision", "roc_auc", "best_f1", "brier_calibrated")
     gains = {
-        " ".join(str(one[key]) for key in ("setting", "step", "model", "measure")): [
-            one[key] for key in ("baseline", "extended", "difference", "low", "high")
+        f"{place[0]} {place[2]} {place[3]} {name}": [
+            of[place[0], "baseline", place[2], place[3]][name],
+            *(one[key] for key in (name, f"{name}_gain", f"{name}_gain_low", f"{name}_gain_high")),
         ]
-        for one in given["gains"]
+        for place, one in of.items()
+        for name in measures
+        if f"{name}_gain" in one
     }
     importance = {
         " ".join(str(one[key]) for key in (*cell, "feature")): [one["impurity"], one["permutation"]]

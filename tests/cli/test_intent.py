@@ -14,7 +14,7 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.described import Description
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Protocol
+from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Protocol
 from diptych.commerce.purchase_intent.features import open_features
 
 LINES = """ts;cookie;what;ua

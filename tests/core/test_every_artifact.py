@@ -26,8 +26,8 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
+from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, FoldResult, Protocol
 from diptych.commerce.purchase_intent.evaluation.measures import Platt
-from diptych.commerce.purchase_intent.evaluation.result import Evaluation, FoldResult, FoldScores, Protocol
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,
@@ -54,11 +54,7 @@ ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metr
 
 ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
 NUMBERS = np.arange(4.0)
-FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, NUMBERS, np.arange(4), warnings=("w",))
-PROTOCOL = Protocol(
-    *("f", ("svm",), ("anonymous",), ("extended",), (0, 5), "random", 2, True, True, False, 0, "1"),
-    about=ABOUT,
-)
+PROTOCOL = Protocol("f", {"models": ["svm"], "folds": 2}, "1", ABOUT)
 
 
 def classifier() -> FittedModel:
@@ -122,13 +118,13 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     EvaluationProtocol: lambda: EvaluationProtocol(
         "a", "", "c", "d", "e", "label", "name", False, {"epochs": 2}, 0
     ),
-    FoldResult: lambda: FoldResult({"svm": FOLD}, [ABOUT]),
+    FoldResult: lambda: FoldResult(np.zeros(3, PREDICTION), np.zeros((2, 4)), ("w",)),
     LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
     Log: lambda: Log(ABOUT),
     Protocol: lambda: PROTOCOL,
     Reranked: lambda: Reranked(CANDIDATES, CANDIDATES, True, ABOUT),
     Result: result,
-    Evaluation: lambda: Evaluation(PROTOCOL, ABOUT, [ABOUT], [], [], [], ["note"]),
+    Evaluation: lambda: Evaluation(PROTOCOL, 9, [ABOUT], [], []),
     ScoredTable: lambda: ScoredTable(ABOUT),
     Scorer: lambda: Scorer(ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),

@@ -17,7 +17,6 @@ from intent_rows import (
     cells_of,
     described,
     evaluation,
-    gains_of,
     groups,
     importance_of,
     lengths,
@@ -260,7 +259,7 @@ def test_an_evaluation_has_every_number() -> None:
         {**cell, "remarks": {"did not converge <lbfgs>": 2}} for cell in cells_of(settings=("anonymous",))
     ]
     left = [{"setting": "identified", "step": 10, "reason": "0 purchases among 7 test sessions"}]
-    found = evaluation(cells, gains=gains_of(cells), importance=importance_of(), left_out=left)
+    found = evaluation(cells, importance=importance_of(), left_out=left)
     page = evaluation_page(found)
     shown = set(texts(page))
     for cell in cells:
@@ -279,15 +278,14 @@ def test_an_evaluation_has_every_number() -> None:
     said = Parsed(text).text
     for words in (
         "Left out: identified, step 10: 0 purchases among 7 test sessions.",
-        "did not converge <lbfgs> (8 folds)",
-        "2; trained on 900 sessions, tested on 100; 30.0 % of test sessions are of persons with a session",
+        "8 of 8 cells: did not converge <lbfgs>",
         "whose purchase, if any, comes after k + 2 pages",
-        "95 %, 200 resamples of persons, seed 3",
-        "No weights for classes in KNN.",
-        "--step 0 --step 5 --split random --folds 2 --seed 3 --no-importance",
+        "95 % intervals of 200 resamples of persons",
+        "KNN: has no weights for classes <b>.",
+        "--step 0 --step 5 --folds 2 --no-importance --samples 200 --seed 3",
     ):
         assert words in said
-    assert "<b>random" not in text
+    assert "classes <b>" not in text
     titles = [(chart.title, chart.y or chart.x) for chart in evaluation_charts(found)]
     assert len(titles) == len(set(titles)) == 2 + 2 + 2 + 2 + 2 + 1
     whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, compat="published")

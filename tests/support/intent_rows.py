@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.result import Protocol
-from diptych.commerce.purchase_intent.evaluation.shown import Grid
-from diptych.commerce.purchase_intent.options import DescribeOptions
+from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
+from diptych.commerce.purchase_intent.options import DescribeOptions, EvaluateOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 
 Row = dict[str, Any]
@@ -135,32 +134,17 @@ def cells_of(
         cell |= {"always_buy_f1": 2 * base / (1 + base), "threshold": 0.3, "roc_auc": 0.8}
         cell |= {"brier": 0.17 if model != "svm" else None, "brier_prior": base * (1 - base)}
         cell |= {"brier_calibrated": 0.1234, "log_loss_calibrated": 0.4, "log_loss_prior": 0.5}
-        cell |= {"lift_10": 2.5, "precision_at_recall_50": 0.55, "output": "probability", "remarks": {}}
-        cell |= {"weighting": "none" if model == "k-nearest" else "class_weight"}
+        cell |= {"lift_10": 2.5, "precision_at_recall_50": 0.55, "remarks": {}}
         cell |= {"reliability": bins, "reliability_calibrated": bins}
-        found.append(cell | {"constant_folds": 0, "uncalibrated_folds": 0})
+        if other and feature_set == "extended":
+            for name in ("f1", "average_precision"):
+                cell |= {
+                    f"{name}_gain": 0.05 - 0.001 * step,
+                    f"{name}_gain_low": 0.02,
+                    f"{name}_gain_high": 0.08,
+                }
+        found.append(cell)
     return found
-
-
-def gains_of(cells: Sequence[Row]) -> list[Row]:
-    """Gains of ``results.json`` of :func:`cells_of`."""
-    of_baseline = {
-        (cell["setting"], cell["step"], cell["model"]): cell for cell in cells if cell["set"] == "baseline"
-    }
-    return [
-        {
-            **{name: cell[name] for name in ("setting", "step", "model")},
-            "measure": measure,
-            "baseline": of_baseline[cell["setting"], cell["step"], cell["model"]][measure],
-            "extended": cell[measure],
-            "difference": 0.05 - 0.001 * cell["step"],
-            "low": 0.02,
-            "high": 0.08,
-        }
-        for cell in cells
-        if cell["set"] == "extended"
-        for measure in ("f1", "best_f1", "average_precision")
-    ]
 
 
 def importance_of(settings: Sequence[str] = ("anonymous",), steps: Sequence[int] = (0, 5)) -> list[Row]:
@@ -186,19 +170,16 @@ def importance_of(settings: Sequence[str] = ("anonymous",), steps: Sequence[int]
 
 def evaluation(cells: list[Row], name: str = "a shop", compat: str = "none", **more: Any) -> Evaluation:
     """Return an evaluation as its folder would hold it."""
-    grid = Grid(cells)
-    features = {"name": name, "line": "2,000 sessions", "compat": compat, "fingerprint": "f00"}
-    fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
-    split = {"name": "random", "description": "sessions at random; what it lets leak", "folds": [fold] * 2}
+    steps = sorted({cell["step"] for cell in cells})
+    kind = "whole" if steps == [-1] else "steps"
     about = {
-        "features": {**features, "kind": "whole" if grid.steps == [-1] else "steps"},
+        "features": {"name": name, "line": "2,000 sessions", "compat": compat, "kind": kind},
         "diptych": "0.0",
-        "split": split,
-        "models": {one: {"label": it, "description": f"<b>{one}</b>"} for one, it in grid.labels.items()},
-        "notes": ["split random: sessions at random", "no weights for classes in KNN"],
+        "notes": ["split random: sessions at random", "KNN: has no weights for classes <b>"],
     }
-    names = (tuple(dict.fromkeys(cell[one] for cell in cells)) for one in ("model", "setting", "set", "step"))
-    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", about=about)
-    intervals = {"samples": 200, "confidence": 0.95, "seed": 3}
-    values: Row = dict.fromkeys(("gains", "importance", "left_out", "remarks"), ()) | more
-    return Evaluation(protocol, intervals, cells, **values)
+    names = {"models": "model", "settings": "setting", "sets": "set", "steps": "step"}
+    given = {one: list(dict.fromkeys(cell[key] for cell in cells)) for one, key in names.items()}
+    options = EvaluateOptions(folds=2, importance=False, seed=3, **given)
+    protocol = Protocol("f00", options.model_dump(mode="json"), "1.9", about)
+    values: Row = dict.fromkeys(("importance", "left_out"), ()) | more
+    return Evaluation(protocol, 200, cells, **values)

@@ -131,7 +131,7 @@ def features(
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
     table = features_of_source(
-        source, folder=out, options=options, sessions=sessions, engine=engine, wanted=chosen
+        source, folder=out, options=options, sessions=sessions, engine=engine, files=chosen
     )
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.result import Protocol
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
-from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
+from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, place_text
+from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import card as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
@@ -116,80 +115,44 @@ def _describe_command(description: Description) -> str:
 
 def evaluation_page(evaluation: Evaluation) -> Page:
     """Return the page of an evaluation."""
-    about, protocol, grid = evaluation.about, evaluation.protocol, Grid(evaluation.cells)
-    features, how, folds = about["features"], evaluation.intervals, about["split"]["folds"]
+    protocol, grid = evaluation.protocol, Grid(evaluation.cells)
+    features = protocol.about["features"]
     sections = [
         Section(title, blocks, TEXTS["evaluation"][title].format(**TEXTS["parts"]))
         for title, blocks in evaluated.evaluation_blocks(evaluation).items()
     ]
     summary, headlines = _best(grid, f" These are the best: {TEXTS['parts']['chosen']}.")
-    facts = {
-        "sessions": str(features["line"]),
-        "population": TEXTS["populations"]["whole" if features["kind"] == "whole" else features["compat"]],
-        "split": f"{about['split']['name']}: {about['split']['description']}",
-        **({"folds": _folds_line(folds)} if folds else {}),
-        "protocol": protocol.line(),
-        "F1": "of predictions from a probability of 0.5 on, or a decision of 0",
-        "intervals": f"{100 * how['confidence']:g} %, {how['samples']:,} resamples of persons, seed {how['seed']}"
-        if how["samples"]
-        else "none",
-        "fingerprints": f"features {features['fingerprint']}, evaluation {protocol.key}",
-        "made with": f"diptych {about['diptych']}",
-    }
-    left = evaluated.left_out_lines(evaluation.left_out)
+    words = ("diptych", "intent", "evaluate", "FEATURES", "--out", "EVALUATION")
     return Page(
         title=f"Predicting purchases: {shorten(str(features['name']), 80)}",
         summary=summary or "Nothing could be evaluated.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks] if evaluation.cells else [],
-        protocol=facts,
-        notes=_sentences([*left, *(note for note in evaluation.notes if not note.startswith("split "))]),
-        commands=[_evaluate_command(evaluation)],
+        protocol={
+            "population": TEXTS["populations"][
+                "whole" if features["kind"] == "whole" else features["compat"]
+            ],
+            "protocol": evaluation.line(),
+            "F1": "of predictions from a probability of 0.5 on, or a decision of 0",
+            "fingerprints": f"features {protocol.features}, evaluation {protocol.key}",
+            "made with": f"diptych {protocol.about['diptych']}",
+        },
+        notes=_sentences([*evaluated.left_out_lines(evaluation.left_out), *evaluation.notes]),
+        commands=[command_line(words, EvaluateOptions(**protocol.options | {"samples": evaluation.samples}))],
     )
 
 
 def _best(grid: Grid, chosen: str) -> tuple[str, list[Headline]]:
     """Return the best model of every setting as a sentence and as numbers; ``chosen`` says how it was chosen."""
     parts, headlines = [], []
-    for setting, place in grid.fullest.items():
-        best = grid.best(setting)
-        if best is not None:
-            model, value = grid.labels[best["model"]], best["average_precision"]
-            when = pages_text(best["step"])
-            chance = number(best["base_rate"], 3)
-            parts.append(
-                f"{model}, {place}, {when}: average precision {number(value, 3)}, by chance {chance}"
-            )
-            note = f"{'the best ' if chosen else ''}{when}; purchases {percent(best['base_rate'])} %"
-            headlines.append(Headline(f"average precision of {model}, {place}", number(value, 2), note))
+    for best in grid.best.values():
+        model = f"{grid.labels[best['model']]}, {place_text(best)}"
+        when, value = pages_text(best["step"]), best["average_precision"]
+        chance = f"by chance {number(best['base_rate'], 3)}"
+        parts.append(f"{model}, {when}: average precision {number(value, 3)}, {chance}")
+        note = f"{'the best ' if chosen else ''}{when}; purchases {percent(best['base_rate'])} %"
+        headlines.append(Headline(f"average precision of {model}", number(value, 2), note))
     return f"{'; '.join(parts)}.{chosen}" if parts else "", headlines
-
-
-def _folds_line(folds: Sequence[Mapping[str, int]]) -> str:
-    trained, tested = (
-        " to ".join(dict.fromkeys((f"{min(sizes):,}", f"{max(sizes):,}")))
-        for sizes in ([fold["train"] for fold in folds], [fold["test"] for fold in folds])
-    )
-    shared = sum(fold["test_of_persons_in_training"] for fold in folds)
-    share = percent(shared / max(1, sum(fold["test"] for fold in folds)))
-    sizes = f"{len(folds)}; trained on {trained} sessions, tested on {tested}"
-    return f"{sizes}; {share} % of test sessions are of persons with a session in training"
-
-
-def _evaluate_command(evaluation: Evaluation) -> str:
-    protocol = evaluation.protocol
-    words = ["diptych", "intent", "evaluate", "FEATURES", "--out", "EVALUATION"]
-    for option, values in (
-        ("--model", protocol.models),
-        ("--setting", protocol.settings),
-        ("--set", protocol.sets),
-        ("--step", protocol.steps),
-    ):
-        for value in values:  # a step of whole sessions would read as an option
-            words += [f"{option}={value}"] if str(value).startswith("-") else [option, str(value)]
-    words += ["--split", protocol.split, "--folds", str(protocol.folds), "--seed", str(protocol.seed)]
-    flags = {"balance": protocol.balanced, "inner": protocol.inner, "importance": protocol.importance}
-    return shlex.join([*words, *(f"--no-{name}" for name, given in flags.items() if not given)])
 
 
 def scorer_page(scorer: Scorer) -> Page:
@@ -247,7 +210,7 @@ def _measured_page(
 ) -> Page:
     charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
     sections = [
-        Section("Measured", [*(charts if len(grid.steps) > 1 else []), table], text),
+        Section("Measured", [*(charts if grid.by_step else []), table], text),
         Section("Probabilities", evaluated.reliability_charts(grid), TEXTS["scorer"]["bins"]),
         *more,
     ]

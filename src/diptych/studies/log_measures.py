@@ -13,7 +13,6 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
-    gain_charts,
     importance_charts,
     mean_importance,
     static_shares,
@@ -42,6 +41,7 @@ _NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn
 _MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
 _TEXTS = ("what", "device", "channel", "devices", "from_device", "to_device", "link")  # columns of statistics
 _FLAGS = ("purchase", "purchaser", "weekend")
+_GAINS = ("average_precision_gain", "f1_gain")
 
 
 def numbers(column: str, *values: Any, scale: float = 100.0) -> dict[str, float]:
@@ -118,7 +118,7 @@ class Predicted(Measuring):
         evaluation = row.shop.evaluation(model, setting)
         if evaluation is None:
             return ()
-        folds, split = evaluation.protocol.folds, evaluation.protocol.split
+        folds, split = (evaluation.protocol.options[name] for name in ("folds", "split"))
         how = f"{folds}-fold cross-validation" if folds > 1 else "one split"
         how += "" if split == "random" else f" by {split}"
         values: dict[str, float] = {}
@@ -129,12 +129,10 @@ class Predicted(Measuring):
                 for measure, prefix in _MEASURES.items():
                     ends = cell[f"{measure}_low"], cell[f"{measure}_high"]
                     values |= numbers(f"{prefix}{step}", cell[measure], *ends)
+                    gain = (cell.get(f"{measure}_gain{end}") for end in ("", "_low", "_high"))
+                    values |= numbers(f"gain {prefix}{step}", *gain)
                 values[f"base rate {step}"] = 100.0 * cell["base_rate"]
                 values[f"always buy {step}"] = 100.0 * cell["always_buy_f1"]
-        for gain in evaluation.gains if feature_set == "extended" else ():
-            if gain["setting"] == setting and gain["measure"] in _MEASURES:
-                column = f"gain {_MEASURES[gain['measure']]}{gain['step']}"
-                values |= numbers(column, gain["difference"], gain["low"], gain["high"])
         return _evaluated(row, evaluation, values, f"{how}, balanced classes", setting)
 
 
@@ -180,7 +178,9 @@ def _evaluated(
     command = ""
     if shop.sample(setting) is shop.features:  # a sample cannot be drawn by hand
         words = ("diptych", "intent", "evaluate", shop.features.folder, "--out", "evaluation")
-        command = command_line(words, shop.evaluating(evaluation.protocol.models[0]), left_out=["jobs"])
+        command = command_line(
+            words, shop.evaluating(evaluation.protocol.options["models"][0]), left_out=["jobs"]
+        )
     on = {"split": f"{setting} sessions of 12 pages and more".lstrip(), "sessions": sum(sessions.values())}
     return row.measured(values, evaluation, command, protocol=protocol, **on)
 
@@ -226,8 +226,7 @@ def further(study: Study, evidence: Evidence) -> Further:
         charts = importance_charts([row for one in evaluations for row in one.importance])
     else:
         grid = Grid([cell for one in evaluations for cell in one.cells])
-        charts = [chart for measure in _MEASURES for chart in step_charts(grid, measure)]
-        charts += gain_charts(grid, [gain for one in evaluations for gain in one.gains])
+        charts = [chart for measure in (*_MEASURES, *_GAINS) for chart in step_charts(grid, measure)]
     return Further(_by_step(study, evidence, declared), charts, **given)
 
 

@@ -23,13 +23,13 @@ from diptych.commerce.purchase_intent import describe, evaluate, make_features, 
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
+from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
-from diptych.commerce.purchase_intent.features.whole import (
+from diptych.commerce.purchase_intent.features.make import (
     SESSION_TABLES,
-    is_session_table,
     known_visitors,
     make_whole_features,
+    recognise_session_table,
     sessions_of_table,
 )
 from diptych.commerce.purchase_intent.sessions import SessionTables
@@ -199,14 +199,15 @@ class ShopSessions(ShopLog):
 
     def limit(self, statistic: str, row: str) -> str:
         form = SESSION_TABLES[self.name]
-        return (form.cannot | form.limits).get(statistic, "")
+        return str((form.cannot | form.limits).get(statistic, ""))
 
     def cannot(self, statistic: str) -> bool:
         return statistic in SESSION_TABLES[self.name].cannot
 
     @property
     def stand_ins(self) -> Mapping[str, Sequence[str]]:
-        return SESSION_TABLES[self.name].stand_ins
+        stand_ins: dict[str, list[str]] = SESSION_TABLES[self.name].stand_ins
+        return stand_ins
 
     @cached_property
     def sessions(self) -> SessionTables:
@@ -251,7 +252,7 @@ def open_shop(
     elif not path.exists():
         fix = "give a folder that diptych intent ingest wrote, or raw events"
         raise DataError(f"{path} is not there", fix)
-    elif path.is_file() and is_session_table(path):
+    elif path.is_file() and recognise_session_table(path)[0]:
         target = folder(path.name.partition(".")[0], fingerprint_file(path))
         write = partial(make_whole_features, path)
         table = cached(target / "features", open_features, lambda inside: write(folder=inside))

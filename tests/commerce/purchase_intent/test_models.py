@@ -168,17 +168,19 @@ def test_what_cannot_be_split() -> None:
         (name, sessions(labels), folds, error, match)
         for name in ("random", "grouped")
         for labels, folds, error, match in (
-            ([0] * 20, 5, DataError, r"0 .*: nothing can be trained"),
-            ([1] * 3 + [0] * 20, 5, DataError, r"3 .* cannot be in each of 5 folds.*--folds 3"),
-            ([1] * 20, 5, DataError, "without a purchase"),
-            ([1, 0] * 10, 1, UsageError, "at least two"),
+            ([0] * 20, 5, DataError, "0 of 20 sessions have a purchase"),
+            ([1] * 3 + [0] * 20, 5, DataError, "3 of 23 .* too few with or without for 5 folds"),
+            ([1] * 20, 5, DataError, "20 of 20"),
+            ([1, 0] * 10, 1, UsageError, "at least 2"),
         )
     ]
+    of_two = sessions([1, 1, 0, 0], [0, 0, 1, 2])
     for name, table, folds, error, match in (
         *evenly,
-        ("time", days, 1, DataError, r"from 1970-01-04.* 0 with a purchase"),
-        ("time", sessions([]), 1, DataError, "no session"),
-        ("time", sessions([1, 0]), 0, UsageError, "at least one"),
+        ("grouped", of_two, 2, DataError, "fold 1 of 2 has 2 sessions to train on, 0 with a purchase"),
+        ("time", days, 1, DataError, "fold 1 of 1 has 2 sessions to test on, 0 with a purchase"),
+        ("time", sessions([]), 1, DataError, "0 of 0 sessions"),
+        ("time", sessions([1, 0]), 0, UsageError, "at least 1"),
     ):
         with pytest.raises(error, match=match):
             SPLITS.get(name).folds(table, folds, 0)

@@ -153,7 +153,7 @@ def _drift(parts: Parts) -> Findings:
     matrix, is_later = np.concatenate(parts.matrices), np.repeat([False, True], [*map(len, parts.persons)])
     seed, persons = parts.options.seed, np.concatenate(parts.persons)
     halves = selection.StratifiedGroupKFold(2, shuffle=True, random_state=seed)
-    pipeline = MODELS.get(parts.options.model).pipeline("balanced", seed)
+    pipeline = MODELS.get(parts.options.model).pipeline(True, seed)
     how = {"groups": persons, "cv": halves, "scoring": "roc_auc"}
     with one_thread():
         auc = float(selection.cross_val_score(pipeline, matrix, is_later, **how).mean())
@@ -350,8 +350,8 @@ def audit(
         chosen_of("feature set", [options.feature_set], features.sets)
     chosen, fitted = chosen_of("check", checks, list(CHECKS)), chosen_of("step", options.steps, steps)
     if options.steps is None:
-        fitted = tuple(step for step in steps if step in _STEPS) or steps[-1:]
-    at = {"duplicates": steps[-1:], "single-column": steps}
+        fitted = [step for step in steps if step in _STEPS] or [*steps[-1:]]
+    at: dict[str, Sequence[int]] = {"duplicates": steps[-1:], "single-column": steps}
     at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
     *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
     found: list[Finding] = []
@@ -372,7 +372,7 @@ def audit(
         "parts": note,
         "options": options.model_dump(mode="json"),
     }
-    return LeakAudit(about, chosen, tuple(sorted(found, key=lambda one: chosen.index(one.check))))
+    return LeakAudit(about, tuple(chosen), tuple(sorted(found, key=lambda one: chosen.index(one.check))))
 
 
 def _parts(

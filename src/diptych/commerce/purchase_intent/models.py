@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import tomllib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -23,32 +24,24 @@ Weighting = Literal["class_weight", "sample_weight", "none"]
 
 @dataclass(frozen=True)
 class IntentModel:
-    """One classifier."""
+    """One classifier, as ``models.toml`` declares it."""
 
-    name: str  # e.g. random-forest
-    label: str  # as tables print it, e.g. RF
-    description: str  # one line, with the settings that matter
-    estimator: str  # its last step in scikit-learn
-    options: Mapping[str, Any] = field(default_factory=dict)  # that differ from scikit-learn's
-    presets: tuple[str, ...] = ()  # which of paper and fast it belongs to
-    weighting: Weighting = "class_weight"  # how classes are balanced; none where the model has no way
-
-    @property
-    def output(self) -> Literal["probability", "decision"]:
-        """The kind of its scores; decisions have to be calibrated first."""
-        return "decision" if self.estimator.startswith("svm.") else "probability"
-
-    @property
-    def has_impurity(self) -> bool:
-        """True of forests, which take missing values as they are and have importances by impurity."""
-        return self.estimator.endswith("RandomForestClassifier")
+    name: str
+    label: str
+    description: str
+    estimator: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    presets: tuple[str, ...] = ()
+    weighting: Weighting = "class_weight"
+    output: Literal["probability", "decision"] = "probability"  # decisions have to be calibrated first
+    has_impurity: bool = False  # as forests, which take missing values as they are
 
     @property
     def threshold(self) -> float:
         """The score from which on a purchase is predicted when nothing is tuned."""
         return 0.5 if self.output == "probability" else 0.0
 
-    def pipeline(self, class_weight: str | None, seed: int) -> Any:
+    def pipeline(self, balanced: bool, seed: int) -> Any:
         """Return an unfitted scikit-learn pipeline.
 
         Missing values become their column's median, 0 where training has none, and another column says that they were
@@ -61,61 +54,22 @@ class IntentModel:
 
         module, name = self.estimator.split(".")
         estimator = getattr(importlib.import_module(f"sklearn.{module}"), name)(**self.options)
-        weights = {"class_weight": class_weight} if self.weighting == "class_weight" else {}
-        seeds = {"random_state": seed} if "random_state" in estimator.get_params() else {}
+        given = {"random_state": seed, "class_weight": "balanced" if balanced else None}
+        estimator.set_params(**{key: given[key] for key in given.keys() & estimator.get_params()})
         imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         steps = [] if self.has_impurity else [imputer]
         if not self.estimator.startswith("ensemble."):
             steps.append(StandardScaler())
         if self.name == "nystroem-svm":
             steps.append(Nystroem(n_components=300, random_state=seed, n_jobs=1))
-        return make_pipeline(*steps, estimator.set_params(**weights, **seeds))
+        return make_pipeline(*steps, estimator)
 
 
 MODELS: Registry[IntentModel] = Registry("model", __name__)
 """All classifiers."""
 
-# With scikit-learn's settings HistGB learns a few thousand sessions by heart; of five these were best or near it on
-# generated logs and on UCI's sessions. It takes missing values itself, but fails where a sample has none but them.
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "hist-gradient-boosting": dict(
-        max_leaf_nodes=8, min_samples_leaf=50, learning_rate=0.05, early_stopping=False
-    ),
-    "k-nearest": dict(n_jobs=1),
-    "linear-svm": dict(max_iter=10_000),
-    "logistic-regression": dict(max_iter=1000),
-    "neural-network": dict(early_stopping=True),
-    "nystroem-svm": dict(max_iter=10_000),
-    "random-forest": dict(n_jobs=1),
-    "random-forest-small": dict(n_estimators=50, min_samples_leaf=10, n_jobs=1),
-    "svm": dict(cache_size=500),
-}
-_DECLARED = """
-gradient-boosting; GBDT; ensemble.GradientBoostingClassifier; paper; sample_weight; 100 boosted trees of depth 3, \
-learning rate 0.1
-hist-gradient-boosting; HistGB; ensemble.HistGradientBoostingClassifier; fast; class_weight; 100 boosted trees of at \
-most 8 leaves, each of at least 50 sessions, over 255 bins, learning rate 0.05; not the thesis's GBDT
-k-nearest; KNN; neighbors.KNeighborsClassifier; paper; none; 5 nearest neighbours among scaled columns; has no weights \
-for classes
-linear-svm; linear SVM; svm.LinearSVC; ; class_weight; support vectors without a kernel, C 1, of scaled columns; not \
-the thesis's SVM
-logistic-regression; LR; linear_model.LogisticRegression; paper fast; class_weight; logistic regression, L2 with C 1, \
-of scaled columns
-neural-network; NN; neural_network.MLPClassifier; paper; sample_weight; 100 rectified units, Adam, of scaled columns; \
-stops by a tenth of the training sessions
-nystroem-svm; Nyström SVM; svm.LinearSVC; ; class_weight; support vectors on 300 columns of a Gaussian kernel, C 1, of \
-scaled columns; close to the thesis's SVM, in linear time
-random-forest; RF; ensemble.RandomForestClassifier; paper; class_weight; random forest, 100 trees of full depth; \
-missing values as they are (the thesis's primary model)
-random-forest-small; RF small; ensemble.RandomForestClassifier; fast; class_weight; random forest, 50 trees, at least \
-10 sessions in a leaf; missing values as they are
-svm; SVM; svm.SVC; paper; class_weight; support vectors, Gaussian kernel, C 1, of scaled columns; time grows with the \
-square of sessions
-"""
-for _line in _DECLARED.strip().splitlines():
-    _name, _label, _class, _presets, _weighting, _text = _line.split("; ", 5)
-    _options, _in = _OPTIONS.get(_name, {}), tuple(_presets.split())
-    MODELS.add(IntentModel(_name, _label, _text, _class, _options, _in, cast("Weighting", _weighting)))
+for _name, _one in tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8")).items():
+    MODELS.add(IntentModel(_name, **_one))
 
 
 @cache
@@ -221,11 +175,11 @@ def fit_model(
         found = f"{bought:,} purchases among {len(y):,} training sessions"
         fitted.reason = f"{found}: at least {FEWEST} of either class are needed"
     if fitted.reason:
-        share = 0.5 if balanced and 0 < bought < len(y) else bought / len(y)
+        share = 0.5 if balanced and 0 < bought < len(y) else bought / max(1, len(y))
         fitted.constant = share - 0.5 + chosen.threshold  # in the model's own terms
         return fitted
     fitted.weighting = chosen.weighting if balanced else "none"
-    fitted.pipeline, weights = chosen.pipeline("balanced" if balanced else None, seed), {}
+    fitted.pipeline, weights = chosen.pipeline(balanced, seed), {}
     if fitted.weighting == "sample_weight":
         from sklearn.utils.class_weight import compute_sample_weight
 
@@ -233,8 +187,6 @@ def fit_model(
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         fitted.pipeline.fit(np.ascontiguousarray(X), y.astype(np.int64), **weights)
-    lines = {
-        f"{one.category.__name__}: {(str(one.message).strip() or '-').splitlines()[0]}" for one in caught
-    }
-    fitted.warnings = tuple(sorted(lines))
+    texts = {(one.category.__name__, (str(one.message).strip() or "-").splitlines()[0]) for one in caught}
+    fitted.warnings = tuple(sorted(": ".join(one) for one in texts))
     return fitted

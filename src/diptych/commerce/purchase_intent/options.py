@@ -17,10 +17,10 @@ SessionKey = Literal["client", "visitor", "given"]
 Compat = Literal["none", "published"]
 
 _ROOM = "diptych.commerce.purchase_intent"
+_MODELS = f"{_ROOM}.models:MODELS"
 
 
 def _separated(given: list[str] | None) -> list[str] | None:
-    """Return names of an option that is repeated or has commas; None when it was not given."""
     return given and [name for text in given for name in text.split(",") if name]
 
 
@@ -48,12 +48,8 @@ class SessionOptions(Options):
     gap_minutes: float = parameter(
         30.0, "Idle minutes after which a session has ended.", "--gap", gt=0, allow_inf_nan=False
     )
-    by: SessionKey = parameter(
-        "client", "Whose events make a session; visitor: the client's where none is known."
-    )
-    pages: int = parameter(
-        LAST_STEP, "First pages that are kept of a session with two more.", ge=1, hidden=True
-    )
+    by: SessionKey = parameter("client", "Whose events it has; visitor: the client's where none is known.")
+    pages: int = parameter(LAST_STEP, "First pages kept of a session with two more.", ge=1, hidden=True)
 
     @property
     def key(self) -> str:
@@ -70,13 +66,10 @@ class SessionOptions(Options):
 class DescribeOptions(Options):
     """Options of the statistics of sessions."""
 
-    ddof: int = parameter(
-        0, "Of standardised rates: 0 as in thesis Table 6.4, 1 as in its Table 6.2.", ge=0, le=1
-    )
+    ddof: int = parameter(0, "Of standardised rates: 0 as in thesis Table 6.4, 1 as in 6.2.", ge=0, le=1)
     journey: Literal["pair", "journey"] = parameter(
         "pair",
-        "Device transitions that count: from the session before a purchase session, or all since the "
-        "purchase session before.",
+        "Transitions that count: from the session before a purchase, or all since the purchase before.",
     )
     confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
     likely: float = parameter(0.01, "A device switch this probable is likely.", gt=0, le=1)
@@ -94,25 +87,20 @@ class FeatureOptions(Options):
     """Options of a table of features."""
 
     compat: Compat = parameter(
-        "none",
-        "published: also sessions whose purchase came before the step, and visitors who log in at any page "
-        "identified from the beginning, as in the thesis.",
+        "none", "published: as in the thesis, also purchases before the step and log-ins at any page."
     )
     also: tuple[str, ...] = parameter(
-        (),
-        "A feature besides those of the extended set: hour-cyclic, previous-device, previous-device-rate, "
-        "history-days. Repeatable.",
-        "--feature",
+        (), "More: hour-cyclic, previous-device, previous-device-rate, history-days. Repeatable.", "--feature"
     )
     types: int = parameter(
-        200, "Page types that are distinguished, the most frequent; all others are one.", "--page-types", ge=1
+        200, "Page types told apart, the most frequent; all others are one.", "--page-types", ge=1
     )
 
     @model_validator(mode="after")
     def _optional(self) -> Self:
-        for name in self.also:
-            from diptych.commerce.purchase_intent.features.fitting import FEATURES
+        from diptych.commerce.purchase_intent.features.fitting import FEATURES
 
+        for name in self.also:
             if FEATURES.get(name).default:
                 raise UsageError(f"the feature {name} is in the extended set anyway", "leave it out")
         return self
@@ -122,16 +110,14 @@ class TableOptions(Options):
     """Columns and files of features that are written."""
 
     export: bool = parameter(False, "Also write steps.parquet: one row per session and step.")
-    csv: bool = parameter(False, "Also write them as steps.csv.")
-    keep_leaking: bool = parameter(
-        False, "Of whole sessions: keep columns that are computed from the outcome."
-    )
+    csv: bool = parameter(False, "Also write it as steps.csv.")
+    keep_leaking: bool = parameter(False, "Of whole sessions: keep columns computed from the outcome.")
 
 
 class FeatureSetOption(Options):
     """A model and the features that it looks at."""
 
-    model: str = parameter("hist-gradient-boosting", "A classifier.", names=f"{_ROOM}.models:MODELS")
+    model: str = parameter("hist-gradient-boosting", "A classifier.", names=_MODELS)
     feature_set: str = parameter("extended", "Features: baseline or extended.", "--set")
 
 
@@ -142,18 +128,13 @@ class EvaluateOptions(Options):
         "fast", "fast: three models, steps 0, 1, 5, 10, 5 folds; paper: six models, 11 steps, 10 folds."
     )
     models: Names = parameter(
-        None,
-        "A model instead of the preset's, e.g. svm. Repeatable, or with commas.",
-        "--model",
-        names=f"{_ROOM}.models:MODELS",
+        None, "Instead of the preset's. Repeatable, or with commas.", "--model", names=_MODELS
     )
     sets: Names = parameter(None, "Feature set: baseline, extended. Repeatable.", "--set")
     settings: Names = parameter(None, "anonymous, identified. Repeatable.", "--setting")
     steps: list[int] | None = parameter(None, "Pages that are open. Repeatable.", "--step")
     split: str = parameter(
-        "random",
-        "random: sessions; grouped: all sessions of a person together; time: train before, test after.",
-        names=f"{_ROOM}.splits:SPLITS",
+        "random", "random; grouped: by person; time: test after.", names=f"{_ROOM}.splits:SPLITS"
     )
     folds: int | None = parameter(None, "The preset's, or 1 of a split by time.", ge=1, metavar="N")
     balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")
@@ -185,27 +166,23 @@ class TrainOptions(FeatureSetOption):
 
     holdout: float = parameter(0.2, "Share of sessions to measure on.", gt=0, lt=1)
     folds: int = parameter(5, "Calibration is cross-fitted on so many.", ge=2)
-    calibrate: Literal["platt", "isotonic"] = parameter(
-        "platt", "A sigmoid; or steps, where there is enough data."
-    )
+    calibrate: Literal["platt", "isotonic"] = parameter("platt", "A sigmoid; or steps, where data suffices.")
     split: Literal["time", "grouped"] = parameter(
-        "time", "time: measure on the last sessions; grouped: on persons drawn at random."
+        "time", "Measure on the last sessions; or on persons drawn."
     )
     balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")
     background: int = parameter(100, "Training sessions that effects are compared with.", ge=1)
     samples: int = parameter(200, "Bootstrap resamples of persons for intervals; 0 for none.", ge=0)
     confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
     seed: int = parameter(0, "Of models, parts and resamples.", ge=0)
-    false_alarm_cost: float | None = parameter(
-        None, "What acting on a session without a purchase costs; gives a threshold by cost.", gt=0
-    )
+    false_alarm_cost: float | None = parameter(None, "Of acting on a session without a purchase.", gt=0)
     missed_cost: float | None = parameter(
-        None, "What not acting on a session with one costs; 1 where only the other is given.", gt=0
+        None, "Of not acting on one with; either gives a threshold by cost.", gt=0
     )
 
     @property
     def costs(self) -> tuple[float, float] | None:
-        """Of a false alarm and of a missed purchase; None where neither is given."""
+        """Of a false alarm and of a missed purchase, 1 where only the other is given; None where neither is."""
         if self.false_alarm_cost is None and self.missed_cost is None:
             return None
         return self.false_alarm_cost or 1.0, self.missed_cost or 1.0

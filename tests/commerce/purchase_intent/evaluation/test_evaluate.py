@@ -18,13 +18,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import REPEATS, Work, importance_of
-from diptych.commerce.purchase_intent.evaluation.measures import average_precision
-from diptych.commerce.purchase_intent.evaluation.result import Unit
+from diptych.commerce.purchase_intent.evaluation.evaluate import (
+    REPEATS,
+    Unit,
+    _begin,
+    fold_result,
+    importance_of,
+)
+from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
-from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
+from diptych.commerce.purchase_intent.options import EvaluateOptions
+from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
 
 SMALL: dict[str, Any] = {"models": ["logistic-regression"], "settings": ["anonymous"], "sets": ["extended"]}
 SMALL |= {"steps": [5], "folds": 2, "importance": False, "samples": 0}
@@ -42,6 +48,11 @@ def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory)
     return evaluate(features, tmp_path_factory.mktemp("evaluation") / "grid", **GRID)
 
 
+def cell_of(found: Evaluation, *place: str | int) -> dict[str, Any]:
+    """Return the numbers of a setting, set, step and model."""
+    return next(one for one in found.cells if tuple(one[name] for name in Unit._fields) == place)
+
+
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
     population = features.population("anonymous", 5)
     scores = np.full(len(features), np.nan)
@@ -56,10 +67,10 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         ).fit(fitted.matrix(features.at(train, 5)), features.labels[train])
         scores[test] = model.predict_proba(fitted.matrix(features.at(test, 5)))[:, 1]
     labels, found = features.labels[population], scores[population]
-    cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
-    pooled = evaluation.scores("anonymous", "extended", 5, "logistic-regression")
-    assert pooled.rows.tolist() == population.tolist()
-    assert pooled.scores == pytest.approx(found)
+    cell = cell_of(evaluation, "anonymous", "extended", 5, "logistic-regression")
+    pooled = evaluation.predictions("anonymous", "extended", 5, "logistic-regression")
+    assert pooled["row"].tolist() == population.tolist()
+    assert pooled["score"] == pytest.approx(found)
     expected = {
         "sessions": len(labels),
         "f1": metrics.f1_score(labels, found >= 0.5),
@@ -67,52 +78,48 @@ def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) 
         "roc_auc": metrics.roc_auc_score(labels, found),
         "brier": metrics.brier_score_loss(labels, found),
         "brier_prior": labels.mean() * (1 - labels.mean()),
-        "brier_calibrated": metrics.brier_score_loss(labels, pooled.calibrated),
-        "best_f1": metrics.f1_score(labels, pooled.calibrated >= pooled.thresholds),
+        "brier_calibrated": metrics.brier_score_loss(labels, pooled["p"]),
+        "best_f1": metrics.f1_score(labels, pooled["p"] >= pooled["threshold"]),
     }
     assert {name: cell[name] for name in expected} == pytest.approx(expected)
-    assert cell["weighting"] == "class_weight"
 
 
 def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_path: Path) -> None:
     # Outcomes of a fold's test part are turned round: neither its scores nor its threshold may know.
     first = evaluate(features, tmp_path / "first", **SMALL)
-    turned = features.labels.copy()
-    rows = first.scores("anonymous", "extended", 5, "logistic-regression")
-    test = rows.rows[rows.fold == 0]
-    turned[test] = ~turned[test]
-    folds = Work.begin(features, first.protocol).folds
-    work = Work(relabelled(features, turned), folds, first.protocol)
-    unit = Unit("anonymous", "extended", 5, 0)
-    kept, again = (
-        found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
-    )
-    assert again.scores.tolist() == kept.scores.tolist()
-    assert again.calibrated.tolist() == kept.calibrated.tolist()
-    assert again.thresholds.tolist() == kept.thresholds.tolist()
+    turned, unit = features.labels.copy(), Unit("anonymous", "extended", 5, "logistic-regression")
+    kept = first.predictions(*unit)
+    kept = kept[kept["fold"] == 0]
+    turned[kept["row"]] = ~turned[kept["row"]]
+    _, *given = _begin(features, EvaluateOptions(**first.protocol.options))
+    again = fold_result((relabelled(features, turned), *given), (unit, 0, False))
+    assert again.predictions.tolist() == kept.tolist()
 
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
     for model in GRID["models"]:
-        cell = evaluation.cell("anonymous", "baseline", 0, model)
+        cell = cell_of(evaluation, "anonymous", "baseline", 0, model)
         assert cell["f1"] == cell["best_f1"] == pytest.approx(cell["always_buy_f1"])
         assert cell["average_precision"] == pytest.approx(cell["base_rate"])
         assert cell["roc_auc"] == 0.5
-        assert (cell["constant_folds"], cell["weighting"]) == (2, "none")
+        assert list(cell["remarks"].values()) == [2]
     assert "2 of 8 cells: the model is a constant: no feature is known at this step" in evaluation.notes
     assert not [row for row in evaluation.importance if (row["set"], row["step"]) == ("baseline", 0)]
 
 
 def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
-    assert len(evaluation.gains) == 2 * 2 * 5
-    for gain in evaluation.gains:
-        place = gain["step"], gain["model"]
-        more, base = (evaluation.cell(gain["setting"], one, *place) for one in ("extended", "baseline"))
-        assert gain["difference"] == pytest.approx(more[gain["measure"]] - base[gain["measure"]])
-        assert gain["low"] <= gain["difference"] <= gain["high"]
-        assert (gain["p"] is not None) is (gain["measure"] == "brier_calibrated")
-    with pytest.raises(UnknownNameError, match="cell"):
-        evaluation.scores("anonymous", "extended", 3, "logistic-regression")
+    cells = [cell for cell in evaluation.cells if cell["set"] == "extended"]
+    assert len(cells) == 2 * 2
+    for more in cells:
+        base = cell_of(evaluation, more["setting"], "baseline", more["step"], more["model"])
+        for measure in ("f1", "average_precision", "roc_auc", "best_f1", "brier_calibrated"):
+            gain = f"{measure}_gain"
+            assert more[gain] == pytest.approx(more[measure] - base[measure])
+            assert more[f"{gain}_low"] <= more[gain] <= more[f"{gain}_high"]
+            assert gain not in base
+        assert 0 < more["brier_calibrated_gain_p"] <= 1
+    with pytest.raises(StorageError, match="0 of 2 folds of anonymous-extended-3-logistic-regression"):
+        evaluation.predictions("anonymous", "extended", 3, "logistic-regression")
 
 
 def test_two_processes_give_the_same_bytes(
@@ -125,26 +132,26 @@ def test_two_processes_give_the_same_bytes(
 
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
     found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
-    svm, nearest = (found.cell("anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
+    svm, nearest = (cell_of(found, "anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
     for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
-    assert (svm["output"], nearest["weighting"]) == ("decision", "none")
-    pooled = found.scores("anonymous", "extended", 5, "svm")
-    expected = metrics.f1_score(features.labels[pooled.rows], pooled.scores >= 0)
+    pooled = found.predictions("anonymous", "extended", 5, "svm")
+    expected = metrics.f1_score(features.labels[pooled["row"]], pooled["score"] >= 0)
     assert svm["f1"] == pytest.approx(expected)
-    assert any("no weights for classes in KNN" in note for note in found.notes)
+    assert any(note.startswith("KNN: ") and "no weights for classes" in note for note in found.notes)
 
 
 def test_time_and_grouped_splits(features: FeatureTable, tmp_path: Path) -> None:
     time = evaluate(features, tmp_path / "time", **{**SMALL, "split": "time", "folds": None})
-    assert time.protocol.folds == 1
-    tested = time.scores("anonymous", "extended", 5, "logistic-regression").rows
+    assert time.protocol.options["folds"] == 1
+    tested = time.predictions("anonymous", "extended", 5, "logistic-regression")["row"]
     assert features.start_us[tested].min() >= features.start_us.min() + 0.74 * np.ptp(features.start_us)
     for split, shares in (("grouped", False), ("random", True)):
         found = evaluate(features, tmp_path / split, **{**SMALL, "split": split})
-        assert any(fold["test_of_persons_in_training"] for fold in found.about["split"]["folds"]) is shares
-        assert any("of persons with a session in training" in note for note in found.notes) is shares
+        assert (
+            any("; 0.0% of test sessions are of persons with" in note for note in found.notes) is not shares
+        )
 
 
 def relabelled(features: FeatureTable, labels: np.ndarray) -> FeatureTable:
@@ -156,8 +163,8 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
     nobody, few = (relabelled(features, np.arange(300) < n) for n in (0, 4))
     timeless = replace(features, about={**features.about, "has_times": False})
     for table, changed, error, match in (
-        (nobody, {}, DataError, "no session ends in a purchase: nothing can be trained"),
-        (few, {"folds": 5}, DataError, r"4 sessions with a purchase cannot be in each of 5 folds.*--folds 4"),
+        (nobody, {}, DataError, "0 of 300 sessions have a purchase"),
+        (few, {"folds": 5}, DataError, "4 of 300 .* too few with or without for 5 folds"),
         (features, {"settings": ["anon"]}, UnknownNameError, "known: anonymous, identified"),
         (features, {"steps": [11]}, UnknownNameError, "11"),
         (features, {"models": ["k-nearst"]}, UnknownNameError, "did you mean 'k-nearest'"),
@@ -215,19 +222,14 @@ def test_columns_of_a_feature_go_together(name: str) -> None:
     fitted: Any = SimpleNamespace(features=chosen, owners=owners)
     model, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
     found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
-    assert again == found
-    assert [(row["feature"], row["dynamic"]) for row in found] == [
-        ("dwell-mean", True),
-        ("channel", False),
-        ("week-day", False),
-    ]
-    dwell, channel, day = (row["drops"] for row in found)
-    assert np.mean(channel) == pytest.approx(average_precision(model.scores(X), y) - y.mean(), abs=0.12)
+    np.testing.assert_array_equal(again, found)
+    impurity, (dwell, channel, day) = found[:, 0], found[:, 1:]
+    precision = Ranking(model.scores(X), y).values()["average_precision"]
+    assert np.mean(channel) == pytest.approx(precision - y.mean(), abs=0.12)
     assert np.abs(dwell).max() < 0.05
-    assert day == [0.0] * REPEATS
-    impurity = [row["impurity"] for row in found]
+    assert day.tolist() == [0.0] * REPEATS
     if name == "logistic-regression":
-        assert impurity == [None] * 3
+        assert np.isnan(impurity).all()
     else:
         parts = model.pipeline[-1].feature_importances_
         assert impurity == pytest.approx([parts[0], parts[1] + parts[2], parts[3]])

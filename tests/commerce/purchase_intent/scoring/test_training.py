@@ -17,7 +17,7 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.evaluation.measures import log_odds, measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
+from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train

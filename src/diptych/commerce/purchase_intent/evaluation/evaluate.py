@@ -1,49 +1,169 @@
-"""Evaluate: every model on every feature set, setting and step, in cross-validation (thesis section 6.5)."""
+"""Evaluate every model on every feature set, setting and step, in cross-validation (thesis section 6.5).
+
+::
+
+    EVALUATION/
+      intent_evaluation.json  what was evaluated and how
+      units/…                 the predictions of every model and fold
+      results.json            the numbers; written last
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures
+from diptych.commerce.purchase_intent.evaluation import measures, shown
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
-from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons
-from diptych.commerce.purchase_intent.evaluation.result import (
-    RESULTS,
-    Evaluation,
-    FoldResult,
-    FoldScores,
-    Protocol,
-    Unit,
-    folds_of,
-)
+from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import MODELS, FittedModel
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
-from diptych.core.context import check_stop, track
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart
+from diptych.core.context import RESUME, check_stop, track
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
+from diptych.core.table import Table
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.paired import paired
 
-PRESETS: dict[str, tuple[int, tuple[int, ...] | None]] = {"paper": (10, None), "fast": (5, (0, 1, 5, 10))}
-"""Folds where the split makes equal ones, and steps of a table of steps, all when None; models declare theirs."""
+RESULTS = "results.json"
+PREDICTION = np.dtype(
+    [(name, "f8") for name in ("score", "p", "threshold")] + [("row", "i8"), ("fold", "i8")]
+)
+"""A test session of a table: its score, calibrated probability and the threshold of that (NaN where there is none)."""
 
-# Thesis 6.5:
-_ORDER = ["random-forest", "logistic-regression", "k-nearest", "svm", "neural-network", "gradient-boosting"]
 REPEATS = 3  # permutations of every feature, in every fold
+_PRESETS = {
+    "paper": (10, range(-1, 99)),
+    "fast": (5, (-1, 0, 1, 5, 10)),
+}  # folds and steps; models declare theirs
 _INNER_FOLDS = 5  # of a training part, one in so many is held back for the threshold and the calibration
 _FLIPS = 2000  # of the test of extended against baseline features
 _MOST_REMARKS = 9
+_EVALUATE = "diptych intent evaluate FEATURES --out EVALUATION"
+
+Row = dict[str, Any]
+Measured = tuple[Row, np.ndarray, dict[str, np.ndarray]]  # a cell, its predictions, and its resamples
+Given = tuple[FeatureTable, Sequence[Fold], EvaluateOptions]
+
+
+class Unit(NamedTuple):
+    """A model at a setting, feature set and step."""
+
+    setting: str
+    set: str
+    step: int
+    model: str
+
+    def key(self, fold: int) -> str:
+        """Return the name of a fold."""
+        return f"{self.setting}-{self.set}-{shown.step_text(self.step)}-{self.model}-{fold:02d}"
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult(Artifact, kind="intent_fold", version=4):
+    """The unit that is kept: what a model predicts for the test part of one fold."""
+
+    predictions: np.ndarray  # (m,) of PREDICTION
+    importance: np.ndarray  # (features, 1 + repeats): by impurity, then average precision lost by permutation
+    remarks: tuple[str, ...]  # what went not as it should
+
+
+@dataclass(frozen=True)
+class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
+    """The grid of an evaluation, and how it is evaluated."""
+
+    features: str  # fingerprint of the table
+    options: Row  # of EvaluateOptions, with what a preset stands for
+    scikit_learn: str  # its version
+    about: Row = field(default_factory=dict, compare=False)  # the table, notes for readers
+
+    @property
+    def key(self) -> str:
+        """A short name of all of it."""
+        return fingerprint(self.features, self.options, self.scikit_learn)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE):
+    """A finished evaluation: its folder, its protocol and its numbers."""
+
+    protocol: Protocol
+    samples: int  # resamples of persons, of which intervals are
+    cells: list[
+        Row
+    ]  # one per setting, set, step and model; NAME_gain: the extended set's less the baseline's
+    importance: list[Row]  # one per setting, set, step and feature
+    left_out: list[Row]  # settings and steps that could not be evaluated, each with its reason
+    folder: Path = field(init=False, default=Path(), compare=False)
+
+    @classmethod
+    def open(cls, path: Path | str, of: str = "") -> Self:
+        """Open the folder that an evaluation has written."""
+        if not Protocol.is_at(path):
+            return super().open(path, of)
+        key, results = Protocol.open(path).key, Path(path) / RESULTS
+        if not results.is_file():
+            raise StorageError(f"{path} is not finished (no {RESULTS})", RESUME)
+        return super().open(results, key)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for a reader of the numbers; last what went not as it should, counted over the grid."""
+        counts = Counter(remark for cell in self.cells for remark in cell["remarks"])
+        most, n = counts.most_common(_MOST_REMARKS), len(self.cells)
+        return [*self.protocol.about["notes"], *(f"{one} of {n} cells: {remark}" for remark, one in most)]
+
+    def predictions(self, setting: str, feature_set: str, step: int, model: str) -> np.ndarray:
+        """Return what a model predicts for every test session, (m,) of :data:`PREDICTION`."""
+        job, unit = Job(self.folder, self.protocol, FoldResult), Unit(setting, feature_set, step, model)
+        return _joined(_folds_of(job, unit, self.protocol.options["folds"]))
+
+    def tables(self) -> list[Table]:
+        """Return all that was measured; what belongs to a page is folded."""
+        return shown.evaluation_tables(self)
+
+    def charts(self) -> list[Chart]:
+        """Return measures by step, what features add and are worth, and reliability."""
+        return [one for of in shown.evaluation_blocks(self).values() for one in of if isinstance(one, Chart)]
+
+    def lines(self) -> list[str]:
+        """Return what could not be evaluated, what a reader should know, and the protocol."""
+        return [*shown.left_out_lines(self.left_out), *self.notes, self.line()]
+
+    def line(self) -> str:
+        """Return the protocol in one line, to be printed with every number."""
+        how, words = self.protocol.options, {True: "yes", False: "no"}
+        line = f"{self.protocol.about['features']['line']}; split {how['split']}, folds {how['folds']}"
+        line += f"; classes weighed equally where a model can: {words[how['balanced']]}"
+        line += f"; threshold and calibration from inside the training part: {words[how['inner']]}"
+        line += f"; seed {how['seed']}; scikit-learn {self.protocol.scikit_learn}"
+        return f"{line}; 95 % intervals of {self.samples:,} resamples of persons"
+
+
+def _folds_of(job: Job[FoldResult], unit: Unit, folds: int) -> list[FoldResult]:
+    kept = [one for fold in range(folds) if (one := job.get(unit.key(fold))) is not None]
+    if len(kept) < folds:
+        raise StorageError(f"{job.folder} has {len(kept)} of {folds} folds of {unit.key(0)[:-3]}", RESUME)
+    return kept
+
+
+def _joined(folds: Sequence[FoldResult]) -> np.ndarray:
+    found = np.concatenate([one.predictions for one in folds])
+    return found[np.argsort(found["row"], kind="stable")]
 
 
 def evaluate(
@@ -58,204 +178,151 @@ def evaluate(
     Every fold is kept as soon as it is there. The numbers do not depend on ``jobs``.
 
     Args:
-        features: the table, in its folder.
-        folder: where the evaluation is, or will be.
-        page: writes a page into the folder before it is finished.
+        page: writes a page into the folder before the evaluation counts as finished.
         options: fields of :class:`~diptych.commerce.purchase_intent.options.EvaluateOptions`.
 
     Raises:
         MismatchError: the folder holds an evaluation of another protocol.
-        Interrupted: a stop was requested; the same call resumes.
     """
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
-    protocol = _protocol(features, given)
-    folds = _folds(features, protocol)
-    places = [(setting, step) for setting in protocol.settings for step in protocol.steps]
-    reasons = {place: _why_not(features, folds, *place) for place in places}
+    how, results = _resolved(features, given), folder / RESULTS
+    folds, models = _folds(features, how), list(map(MODELS.get, how.models or ()))
+    reasons = {of: _why_not(features, folds, *of) for of in product(how.settings or (), how.steps or ())}
     left_out = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
     if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**left_out[0])
         raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
-    grid = [
-        Unit(setting, one, step)
-        for setting in protocol.settings
-        for one in protocol.sets
-        for step in protocol.steps
-    ]
-    grid = [unit for unit in grid if not reasons[unit.setting, unit.step]]
-    protocol = replace(protocol, about=_about(features, folds, protocol))
-    job = Job(folder, protocol, FoldResult, noun="folds")
-    keyed = {
-        one.key: one for unit in grid for one in (unit._replace(fold=fold) for fold in range(len(folds)))
-    }
-    # a sample has no folder
-    table = features if given.jobs == 1 or not features.folder.name else features.folder
-    job.run(keyed, Work.run, processes=given.jobs, setup=Work.begin, setup_args=(table, protocol))
-    how = Bootstrap(given.samples, seed=given.seed)
-    intervals = {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
-    found = Evaluation.open(folder) if (folder / RESULTS).exists() else None
-    if found is None or found.intervals != intervals:
-        (folder / RESULTS).unlink(missing_ok=True)
-        measured = _measured(job, features, protocol, grid, Persons(features.persons, how))
-        found = Evaluation(protocol, intervals, *measured[:3], left_out, measured[3])
-        object.__setattr__(found, "folder", folder)
+    version = require("sklearn", "commerce", "evaluating models").__version__
+    about, plan = _about(features, folds, how), how.model_dump(mode="json")
+    job = Job(folder, Protocol(features.fingerprint, plan, version, about), FoldResult, noun="folds")
+    parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
+    grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
+    foremost = min(models, key=lambda one: not one.has_impurity).name if how.importance else ""
+    units = {one.key(n): (one, n, one.model == foremost) for one in grid for n in range(len(folds))}
+    table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
+    job.run(units, fold_result, processes=given.jobs, setup=_begin, setup_args=(table, how))
+    found = Evaluation.open(folder) if results.exists() else None
+    if found is None or found.samples != given.samples:
+        results.unlink(missing_ok=True)
+        persons = Persons(features.persons, Bootstrap(given.samples, seed=given.seed))
+        measured = _measured(job, features, len(folds), grid, persons)
+        found = Evaluation(Protocol.open(folder), given.samples, *measured, left_out)
     page(found)
-    if not (folder / RESULTS).exists():
-        found.save(folder / RESULTS, of=protocol.key)  # by which the folder is finished
-    return found
+    if not results.exists():
+        found.save(results, of=found.protocol.key)  # by which the folder is finished
+    return Evaluation.open(folder)
 
 
-def _protocol(features: FeatureTable, given: EvaluateOptions) -> Protocol:
-    (most_folds, some_steps), split = PRESETS[given.preset], SPLITS.get(given.split)
-    names = (
-        [one.name for one in MODELS if given.preset in one.presets] if given.models is None else given.models
-    )
-    models = {MODELS.get(name).name for name in names}
-    steps = [step for step in features.steps if some_steps is None or step in some_steps] or features.steps
-    return Protocol(
-        features=features.fingerprint,
-        models=chosen_of("model", models, sorted(models, key=lambda one: (*_ORDER, one).index(one))),
-        settings=chosen_of("setting", given.settings, features.settings),
-        sets=chosen_of("feature set", given.sets, features.sets),
-        steps=chosen_of("step", steps if given.steps is None else given.steps, features.steps),
-        split=split.name,
-        folds=given.folds or min(split.default_folds, most_folds),
-        scikit_learn=require("sklearn", "commerce", "evaluating models").__version__,
-        **given.model_dump(include={"balanced", "inner", "importance", "seed"}),
-    )
+def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
+    """Prepare a process, which opens the table itself."""
+    table = open_features(features) if isinstance(features, Path) else features
+    return table, _folds(table, how), how
 
 
-def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> tuple[Any, ...]:
+def _resolved(features: FeatureTable, given: EvaluateOptions) -> EvaluateOptions:
+    """Return the options with what the preset stands for, without those that no fold depends on."""
+    folds, steps = _PRESETS[given.preset]
+    some: Row = {"models": [one.name for one in MODELS if given.preset in one.presets]}
+    some |= {"steps": [one for one in features.steps if one in steps]}
+    some |= {name: value for name, value in given if name in some and value is not None}
+    chosen = {
+        "models": chosen_of("model", some["models"], MODELS.names()),
+        "settings": chosen_of("setting", given.settings, features.settings),
+        "sets": chosen_of("feature set", given.sets, features.sets),
+        "steps": chosen_of("step", some["steps"], features.steps),
+        "folds": given.folds or min(SPLITS.get(given.split).default_folds, folds),
+    }
+    same = EvaluateOptions().model_dump(include={"preset", "samples", "jobs"})
+    return given.model_copy(update=chosen | same)
+
+
+def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) -> list[Any]:
     """Return the requested members, all where None, in the known order; unknown ones are refused."""
     chosen = set(known if requested is None else requested)
     if not chosen:
         raise UsageError(f"no {kind} was requested", f"name a {kind}, or none for the preset's")
     for name in sorted(chosen - set(known)):
         raise UnknownNameError(kind, str(name), map(str, known))
-    return tuple(name for name in known if name in chosen)
+    return [name for name in known if name in chosen]
 
 
-def _folds(features: FeatureTable, protocol: Protocol) -> list[Fold]:
+def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     """Return the folds of all sessions of a table; every population's are made of them."""
-    if protocol.split == "time" and not features.about["has_times"]:
+    if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
-    if not features.labels.any() or features.labels.all():
-        what = "every session ends" if len(features) and features.labels.all() else "no session ends"
-        raise DataError(f"{what} in a purchase: nothing can be trained", "import more of the log")
-    return SPLITS.get(protocol.split).folds(SplitInput.of(features), protocol.folds, protocol.seed)
-
-
-def _inside(rows: np.ndarray, population: np.ndarray) -> np.ndarray:
-    return np.intersect1d(rows, population, assume_unique=True)
+    return SPLITS.get(how.split).folds(SplitInput.of(features), how.folds or 1, how.seed)
 
 
 def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
     """Return why a setting and step cannot be evaluated; nothing where it can."""
-    population = features.population(setting, step)
-    parts = [(_inside(fold.train, population), _inside(fold.test, population)) for fold in folds]
-    tested = features.labels[np.concatenate([test for _, test in parts])]
-    if not len(tested):
-        return "no session to test on" if len(population) else "no session"
-    if tested.all() or not tested.any():
-        return f"{tested.sum():,} purchases among {len(tested):,} test sessions"
-    untrained = [number for number, (train, test) in enumerate(parts, 1) if len(test) and not len(train)]
-    return f"no session to train fold {untrained[0]} on" if untrained else ""
+    rows = np.intersect1d(np.concatenate([fold.test for fold in folds]), features.population(setting, step))
+    n, bought = len(rows), features.labels[rows].sum()
+    return "" if 0 < bought < n else f"{bought:,} purchases among {n:,} test sessions"
 
 
-def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:
-    """Return the table, the split and the models, with what has to be noted about them."""
-    split, persons, models = (
-        SPLITS.get(protocol.split),
-        features.persons,
-        list(map(MODELS.get, protocol.models)),
-    )
-    shared = [int(np.isin(persons[test], persons[train]).sum()) for train, test in folds]
-    names = ("train", "test", "test_of_persons_in_training")
-    sizes = [
-        dict(zip(names, (len(train), len(test), known), strict=True))
-        for (train, test), known in zip(folds, shared, strict=True)
-    ]
+def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) -> Row:
+    """Return the table, and what a reader has to know of it, of the split and of the models."""
+    split, persons = SPLITS.get(how.split), features.persons
+    trained, tested = (sum(map(len, parts)) for parts in zip(*folds, strict=True))
+    shared = sum(np.isin(persons[test], persons[train]).sum() for train, test in folds) / tested
     notes = [*features.about.get("notes", ()), f"split {split.name}: {split.description}"]
-    tested = sum(len(fold.test) for fold in folds)
-    if any(shared):
-        notes.append(f"{sum(shared) / tested:.1%} of test sessions are of persons with a session in training")
-    left = len(features) - len(folds[0].train) - tested
-    if len(folds) == 1 and left:
+    part = f"trained on {trained / len(folds):,.0f} sessions each, tested on {tested:,} in all"
+    notes += [f"{part}; {shared:.1%} of test sessions are of persons with a session in training"]
+    if len(folds) == 1 and (left := len(features) - trained - tested):
         notes.append(f"{left:,} sessions had begun and not ended when the test part began: in neither part")
-    for one in models:
-        if one.output == "decision":
-            notes.append(
-                f"{one.label} gives decisions, from 0 on a purchase; others probabilities, from 0.5 on"
-            )
-        if protocol.balanced and one.weighting == "none":
-            notes.append(f"no weights for classes in {one.label}: fitted on the sessions as they are")
+    notes += [f"{one.label}: {one.description}" for one in map(MODELS.get, how.models or ())]
     table = {name: features.about[name] for name in ("name", "kind")}
-    table |= {"line": features.describe(), "compat": features.compat, "fingerprint": features.fingerprint}
-    parts = {"name": split.name, "description": split.description, "folds": sizes}
-    labels = {one.name: {"label": one.label, "description": one.description} for one in models}
-    return {"features": table, "diptych": __version__, "split": parts, "models": labels, "notes": notes}
+    table |= {"line": features.describe(), "compat": features.compat}
+    return {"features": table, "diptych": __version__, "notes": notes}
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
-    """Run the units of a grid: the table, and the folds of all its sessions."""
+def fold_result(given: Given, which: tuple[Unit, int, bool]) -> FoldResult:
+    """Fit features and a model on the training part of a fold, and predict its test part."""
+    (features, folds, how), (unit, fold, is_foremost) = given, which
+    check_stop("stopped: finished folds are kept")
+    population = features.population(unit.setting, unit.step)
+    train, test = (np.intersect1d(part, population, assume_unique=True) for part in folds[fold])
+    place = Fitting(features, *unit, how.balanced, how.seed)
+    fitted, model = place.fit(train)
+    X = fitted.matrix(features.at(test, unit.step))
+    found, importance = np.empty(len(test), PREDICTION), np.empty((0, 1 + REPEATS))
+    found["row"], found["fold"], found["score"] = test, fold, model.scores(X)
+    found["p"], found["threshold"], why_not = _calibrated(place, model, found["score"], train, how)
+    if is_foremost:
+        seed = int(np.random.SeedSequence([how.seed, fold]).generate_state(1)[0])
+        importance = importance_of(model, fitted, X, features.labels[test], seed)
+    remarks = {"the model is a constant": model.reason, "not calibrated": why_not}
+    noted = [f"{name}: {why}" for name, why in remarks.items() if why]
+    return FoldResult(found, importance, (*noted, *model.warnings))
 
-    features: FeatureTable
-    folds: Sequence[Fold]
-    protocol: Protocol
 
-    @classmethod
-    def begin(cls, features: FeatureTable | Path, protocol: Protocol) -> Work:
-        """Prepare a process, which opens the table itself."""
-        table = open_features(features) if isinstance(features, Path) else features
-        return cls(table, _folds(table, protocol), protocol)
+def _calibrated(
+    place: Fitting, model: FittedModel, raw: np.ndarray, train: np.ndarray, how: EvaluateOptions
+) -> tuple[np.ndarray | float, float, str]:
+    """Return probabilities, the threshold on them, and why there are none.
 
-    def run(self, unit: Unit) -> FoldResult:
-        """Fit every model of a unit, features on its training part, and predict its test part."""
-        how, scores, importance = self.protocol, {}, []
-        population, fold = self.features.population(unit.setting, unit.step), self.folds[unit.fold]
-        train, test = _inside(fold.train, population), _inside(fold.test, population)
-        for name in how.models:
-            check_stop("stopped: finished folds are kept")
-            place = Fitting(self.features, *unit[:3], name, how.balanced, how.seed)
-            fitted, model = place.fit(train)
-            X = fitted.matrix(self.features.at(test, unit.step))
-            raw = model.scores(X)
-            p, threshold, why_not = self._calibrated(place, model, raw, train)
-            arrays = (test, raw, p, np.full(len(test), threshold), np.full(len(test), unit.fold))
-            scores[name] = FoldScores(*arrays, model.reason, why_not, model.warnings)
-            if name == how.importance_model:
-                seed = int(np.random.SeedSequence([how.seed, unit.fold]).generate_state(1)[0])
-                importance = importance_of(model, fitted, X, self.features.labels[test], seed)
-        return FoldResult(scores, importance)
-
-    def _calibrated(
-        self, place: Fitting, model: FittedModel, raw: np.ndarray, train: np.ndarray
-    ) -> tuple[np.ndarray, float, str]:
-        """Return probabilities, the threshold on them, and why there are none.
-
-        Both suit the scores that a model fitted without a part of the training sessions gives to that part.
-        """
-        none, split, labels = np.full(len(raw), np.nan), SPLITS.get(self.protocol.split), self.features.labels
-        if not self.protocol.inner:
-            return none, np.nan, ""
-        if model.constant is not None:
-            share = float(labels[train].mean())  # of all constants, F1 likes best to buy always
-            return np.full(len(raw), share), share, ""
-        try:
-            number = min(_INNER_FOLDS, split.default_folds)
-            inner = split.folds(SplitInput.of(self.features, train), number, self.protocol.seed)[0]
-            held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
-            platt = measures.fit_platt(x, labels[held])
-        except DataError as error:
-            return none, np.nan, f"inside the training part: {error.message}"
-        threshold = measures.best_threshold(platt.probabilities(x), labels[held])
-        return platt.probabilities(measures.log_odds(raw, model.model)), threshold, ""
+    Both suit the scores that a model fitted without a part of the training sessions gives to that part.
+    """
+    split, labels = SPLITS.get(how.split), place.table.labels
+    if not how.inner:
+        return np.nan, np.nan, ""
+    if model.constant is not None:
+        share = float(labels[train].sum() / max(1, len(train)))
+        return share, share, ""  # of all constants, F1 likes best to buy always
+    try:
+        number = min(_INNER_FOLDS, split.default_folds)
+        inner = split.folds(SplitInput.of(place.table, train), number, how.seed)[0]
+        held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
+        platt = measures.fit_platt(x, labels[held])
+    except DataError as error:
+        return np.nan, np.nan, f"inside the training part: {error.message}"
+    threshold = measures.best_threshold(platt.probabilities(x), labels[held])
+    return platt.probabilities(measures.log_odds(raw, model.model)), threshold, ""
 
 
 def importance_of(
     model: FittedModel, fitted: FittedFeatures, X: np.ndarray, labels: np.ndarray, seed: int
-) -> list[dict[str, Any]]:
+) -> np.ndarray:
     """Return what every feature is worth to a model: by impurity, and by permutation of held-out values.
 
     A feature's columns are taken together in both: what scikit-learn permutes are the numbers of the sessions that a
@@ -264,143 +331,101 @@ def importance_of(
     """
     names, columns = [one.name for one in fitted.features], np.arange(X.shape[1])
     owner = np.array([names.index(one) for one in fitted.owners], dtype=np.int64)
-    drops, impurity = np.full((len(names), REPEATS), np.nan), np.full(len(names), np.nan)
+    found = np.full((len(names), 1 + REPEATS), np.nan)
     if labels.any() and names:
         rows = np.tile(np.arange(len(X))[:, None], (1, len(names)))
 
         def precision(_: object, taken: np.ndarray, truth: np.ndarray) -> float:
-            return measures.average_precision(model.scores(X[taken[:, owner], columns]), truth)
+            ranking = Ranking(model.scores(X[taken[:, owner], columns]), truth)
+            return float(ranking.values()["average_precision"])
 
         permuted = require("sklearn.inspection", "commerce", "importances").permutation_importance
         how = {"scoring": precision, "n_repeats": REPEATS, "random_state": seed}
-        drops = permuted(model.pipeline, rows, labels, **how).importances
+        found[:, 1:] = permuted(model.pipeline, rows, labels, **how).importances
     if model.pipeline is not None and model.model.has_impurity:
-        impurity = np.bincount(owner, model.pipeline[-1].feature_importances_, len(names))
-    return [
-        {
-            "feature": one.name,
-            "dynamic": one.dynamic,
-            "impurity": _plain(share),
-            "drops": _plain(lost.tolist()),
-        }
-        for one, share, lost in zip(fitted.features, impurity, drops, strict=True)
-    ]
-
-
-Measured = tuple[dict[str, Any], FoldScores, dict[str, np.ndarray]]
-"""A cell, its scores, and its resamples."""
+        found[:, 0] = np.bincount(owner, model.pipeline[-1].feature_importances_, len(names))
+    return found
 
 
 def _measured(
-    job: Job[FoldResult], features: FeatureTable, how: Protocol, grid: Sequence[Unit], persons: Persons
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], list[str]]:
-    """Return cells, gains, importances and remarks."""
-    measured: list[Measured] = []
-    importance: list[dict[str, Any]] = []
-    for unit in track(grid, "measuring", len(grid), "settings and steps"):
-        folds = folds_of(job, unit, how.folds)
-        for name in how.models:
-            parts = [one.scores[name] for one in folds]
-            measured.append(_cell(unit, name, how.balanced, parts, features.labels, persons))
-        importance += _importance_rows(unit, [one.importance for one in folds], how.importance_model)
-    cells = [cell for cell, *_ in measured]
-    return cells, _gains(measured, features.labels, persons), importance, _remarks(cells)
+    job: Job[FoldResult], table: FeatureTable, n_folds: int, grid: Sequence[Unit], persons: Persons
+) -> tuple[list[Row], list[Row]]:
+    """Return cells and importances."""
+    measured, importance = {}, []
+    for unit in track(grid, "measuring", len(grid), "models, settings and steps"):
+        folds = _folds_of(job, unit, n_folds)
+        measured[unit] = _cell(unit, folds, table.labels, persons)
+        importance += _importance_rows(unit, folds, table)
+    _add_gains(measured, table.labels, persons)
+    return [cell for cell, *_ in measured.values()], importance
 
 
-def _cell(
-    unit: Unit, name: str, balanced: bool, parts: list[FoldScores], labels: np.ndarray, persons: Persons
-) -> Measured:
+def _cell(unit: Unit, folds: list[FoldResult], labels: np.ndarray, persons: Persons) -> Measured:
     """Measure all folds' test sessions together.
 
     That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
     Explorations 2010).
     """
-    model, found = MODELS.get(name), FoldScores.joined(parts)
-    scores, labels, known = found.scores, labels[found.rows], ~np.isnan(found.calibrated)
+    model, found = MODELS.get(unit.model), _joined(folds)
+    scores, labels, known = found["score"], labels[found["row"]], ~np.isnan(found["p"])
     predicted = {"f1": (scores >= model.threshold, labels)}
     if known.any():
-        predicted["best_f1"] = (found.calibrated >= found.thresholds, labels & known)
-    samples = persons.of_scores(found.rows, scores, labels, predicted)
+        predicted["best_f1"] = (found["p"] >= found["threshold"], labels & known)
+    samples = persons.of_scores(found["row"], scores, labels, predicted)
     raw = measures.of_probabilities(scores, labels) if model.output == "probability" else {}
-    calibrated = measures.of_probabilities(found.calibrated[known], labels[known]) if known.any() else {}
-    remarks = Counter(one for part in parts for one in part.remarks)
-    is_weighed = balanced and not all(part.constant for part in parts)
+    calibrated = measures.of_probabilities(found["p"][known], labels[known]) if known.any() else {}
+    thresholds = [fold.predictions["threshold"][0] for fold in folds if len(fold.predictions)]
     cell = {
-        **unit.place,
-        **{"model": name, "label": model.label, "output": model.output},
+        **unit._asdict(),
+        "label": model.label,
         **measures.measure(scores, labels, model.threshold),
-        "best_f1": measures.f1(*predicted["best_f1"]) if known.any() else None,
-        "threshold": _mean([part.thresholds.mean() for part in parts if len(part.rows)]),
+        "best_f1": float(measures.f1(*predicted["best_f1"])) if known.any() else None,
+        "threshold": float(np.nanmean(thresholds)) if known.any() else None,
         "brier_prior": float(labels.mean() * (1 - labels.mean())),
         **{one: raw.get(one) for one in ("brier", "reliability")},
         **{f"{one}_calibrated": calibrated.get(one) for one in ("brier", "reliability")},
-        "weighting": model.weighting if is_weighed else "none",
-        "constant_folds": sum(bool(one.constant) for one in parts),
-        "uncalibrated_folds": sum(bool(one.uncalibrated) for one in parts),
-        "remarks": dict(sorted(remarks.items())),
+        "remarks": dict(Counter(one for fold in folds for one in fold.remarks)),
         **persons.ends(samples, *RESAMPLED, "best_f1"),
     }
-    return {key: _plain(value) for key, value in cell.items()}, found, samples
+    return {key: None if value != value else value for key, value in cell.items()}, found, samples
 
 
-def _gains(measured: Sequence[Measured], labels: np.ndarray, persons: Persons) -> list[dict[str, Any]]:
-    """Return what the extended set has more than the baseline, on the same sessions and resamples of persons.
+def _add_gains(measured: Mapping[Unit, Measured], labels: np.ndarray, persons: Persons) -> None:
+    """Add what the extended set has more than the baseline, on the same sessions and resamples of persons.
 
     Of the calibrated Brier score, a mean over sessions, the difference is tested over persons, corrected for all tests.
     """
-    found: list[dict[str, Any]] = []
-    tested: list[tuple[dict[str, Any], np.ndarray, np.ndarray]] = []
-    names = ("setting", "step", "model")
-    of = {(*(one[0][name] for name in names), one[0]["set"]): one for one in measured}
-    for key, (mine, p, samples) in of.items():
-        if key[-1] != "extended" or (*key[:-1], "baseline") not in of:
+    tested: list[tuple[Row, np.ndarray, np.ndarray]] = []
+    for unit, (cell, p, samples) in measured.items():
+        base = unit._replace(set="baseline")
+        if unit.set != "extended" or base not in measured:
             continue
-        theirs, other, others = of[*key[:-1], "baseline"]
-        for measure in (*RESAMPLED, "best_f1", "brier_calibrated"):
-            values = {"baseline": theirs[measure], "extended": mine[measure]}
-            if None in values.values():
-                continue
-            resampled = {"gain": samples[measure] - others[measure]} if measure in samples else {}
-            low, high = persons.ends(resampled, "gain").values()
-            values |= {"low": low, "high": high, "p": None, "difference": mine[measure] - theirs[measure]}
-            found.append({name: mine[name] for name in names} | {"measure": measure} | values)
-        errors = [(one.calibrated - labels[one.rows]) ** 2 for one in (p, other)]
+        theirs, other, others = measured[base]
+        for measure in (*RESAMPLED, "best_f1"):
+            if None not in (cell[measure], theirs[measure]):
+                gain = f"{measure}_gain"
+                cell[gain] = cell[measure] - theirs[measure]
+                more = {gain: samples[measure] - others[measure]} if samples else {}
+                cell |= persons.ends(more, gain)
+        errors = [(one["p"] - labels[one["row"]]) ** 2 for one in (p, other)]
         if not np.isnan(errors).any():
-            tested.append((found[-1], errors[0] - errors[1], persons.persons[p.rows]))
+            tested.append((cell, errors[0] - errors[1], persons.persons[p["row"]]))
     columns, clusters = [[one] for _, one, _ in tested], [one for _, _, one in tested]
-    for (row, *_), test in zip(tested, paired(columns, clusters, how=persons.how, flips=_FLIPS), strict=True):
-        row |= {"low": test.low, "high": test.high, "p": test.corrected}
-    return found
+    for (cell, *_), test in zip(
+        tested, paired(columns, clusters, how=persons.how, flips=_FLIPS), strict=True
+    ):
+        values = {"": test.difference, "_low": test.low, "_high": test.high, "_p": test.corrected}
+        cell |= {f"brier_calibrated_gain{name}": value for name, value in values.items()}
 
 
-def _importance_rows(unit: Unit, folds: Sequence[list[dict[str, Any]]], model: str) -> list[dict[str, Any]]:
+def _importance_rows(unit: Unit, folds: Sequence[FoldResult], table: FeatureTable) -> list[Row]:
     """Return one row per feature, the most important by permutation first: means over folds."""
+    worth = np.ma.masked_invalid(np.stack([one.importance for one in folds], axis=1))
+    impurity, drops = worth[..., 0].mean(axis=1), worth[..., 1:]
+    columns = (impurity, drops.mean(axis=(1, 2)), drops.std(axis=(1, 2), ddof=1))
     rows = []
-    for parts in zip(*folds, strict=True):
-        drops = np.array([one["drops"] for one in parts], dtype=np.float64).ravel()
-        spread = float(np.nanstd(drops, ddof=1)) if np.isfinite(drops).sum() > 1 else None
-        worth = {"impurity": _mean([one["impurity"] for one in parts]), "permutation": _mean(drops)}
-        names = {name: parts[0][name] for name in ("feature", "dynamic")}
-        rows.append({**unit.place, **names, **worth, "permutation_sd": spread, "model": model})
+    for feature, *of in zip(table.features(*unit[:3]), *(one.tolist() for one in columns), strict=False):
+        named = {"feature": feature.name, "dynamic": feature.dynamic}
+        values = zip(("impurity", "permutation", "permutation_sd"), of, strict=True)
+        rows.append(unit._asdict() | named | dict(values))
     return sorted(rows, key=lambda row: (-(row["permutation"] or 0.0), row["feature"]))
-
-
-def _remarks(cells: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what went not as it should, counted over the grid."""
-    counts = Counter(remark for cell in cells for remark in cell["remarks"])
-    return [f"{count} of {len(cells)} cells: {remark}" for remark, count in counts.most_common(_MOST_REMARKS)]
-
-
-def _mean(values: Sequence[float | None] | np.ndarray) -> float | None:
-    usable = np.array(values, dtype=np.float64)
-    usable = usable[~np.isnan(usable)]
-    return float(usable.mean()) if len(usable) else None
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers of NumPy as Python's, None for what is not defined."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, np.ndarray | np.floating):
-        value = float(value)
-    return None if isinstance(value, float) and np.isnan(value) else value

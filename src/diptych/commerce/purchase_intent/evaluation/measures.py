@@ -1,12 +1,10 @@
 """Measures of predictions: one F1, average precision, ROC AUC and Brier score for evaluations, scorers and drift.
 
-``scores`` and ``labels`` are (n,). Point values are scikit-learn's; resamples are weights, all at once. A measure that
-is not defined, e.g. where nothing was bought, is NaN.
+``scores`` and ``labels`` are (n,). A measure that is not defined, e.g. where nothing was bought, is NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +23,6 @@ Predicted = dict[str, tuple[np.ndarray, np.ndarray]]
 _NEAREST = 1e-3  # probabilities count as no nearer to 0 or 1: a forest says 0 for fewer than 1 tree in 100
 
 
-def _metrics() -> Any:
-    return require("sklearn.metrics", "commerce", "measuring")
-
-
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     above, below = np.broadcast_arrays(np.asarray(above, dtype=np.float64), below)
     found: np.ndarray = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
@@ -36,7 +30,7 @@ def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 class Ranking:
-    """Sessions in the order of their scores: sorted once, measured under many weights; equal scores enter together."""
+    """Sessions by their scores, sorted once and measured under many weights, which scikit-learn would sort anew."""
 
     def __init__(self, scores: np.ndarray, labels: np.ndarray) -> None:
         self._order = np.argsort(-scores, kind="stable")
@@ -53,14 +47,12 @@ class Ranking:
         return predicted, hits
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return (…,) average precision and ROC AUC."""
+        """Return (…,) average precision and ROC AUC, in which equal scores count half."""
         predicted, hits = self.counts(weights)
         others = predicted - hits
         gained, lost = (np.diff(one, axis=-1, prepend=0.0) for one in (hits, others))
-        precision, wins = (
-            np.nan_to_num(_divided(hits, predicted)),
-            np.sum(lost * (hits - gained / 2), axis=-1),
-        )
+        precision = np.nan_to_num(_divided(hits, predicted))
+        wins = np.sum(lost * (hits - gained / 2), axis=-1)
         return {
             "average_precision": _divided(np.sum(gained * precision, axis=-1), hits[..., -1]),
             "roc_auc": _divided(wins, hits[..., -1] * others[..., -1]),
@@ -70,21 +62,8 @@ class Ranking:
 def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return 2 TP / (2 TP + FP + FN), with (…, n) weights; NaN where nothing is bought or predicted."""
     weights = np.ones(len(labels)) if weights is None else weights
-    hits, chosen, bought = (
-        weights @ one.astype(np.float64) for one in (predicted & labels, predicted, labels)
-    )
+    hits, chosen, bought = (weights @ one.astype(float) for one in (predicted & labels, predicted, labels))
     return _divided(2 * hits, chosen + bought)
-
-
-def average_precision(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return the area under the steps of precision over recall."""
-    return float(_metrics().average_precision_score(labels, scores)) if labels.any() else float("nan")
-
-
-def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of pairs in which the purchase scores higher than the other; equal ones count half."""
-    both = labels.any() and not labels.all()
-    return float(_metrics().roc_auc_score(labels, scores)) if both else float("nan")
 
 
 def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
@@ -100,19 +79,17 @@ def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float
 
 def precision_at_recall(scores: np.ndarray, labels: np.ndarray, recall: float = 0.5) -> float:
     """Return the best precision of any threshold that finds at least that share of purchases."""
-    if not labels.any():
-        return float("nan")
-    precision, reached, _ = _metrics().precision_recall_curve(labels, scores)
-    return float(precision[reached >= recall - 1e-12].max())
+    predicted, hits = Ranking(scores, labels).counts()
+    enough = _divided(hits, hits[-1]) >= recall - 1e-12
+    return float(np.max((hits / predicted)[enough], initial=-1.0)) if enough.any() else float("nan")
 
 
 def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
     """Return the highest score from which on predicting a purchase gives the best F1; NaN where nothing was bought."""
-    if not labels.any():
-        return float("nan")
     ranking = Ranking(scores, labels)
     predicted, hits = ranking.counts()
-    return float(ranking.thresholds[np.argmax(2 * hits / (predicted + hits[-1]))])
+    best = ranking.thresholds[np.argmax(2 * hits / (predicted + hits[-1]))]
+    return float(best) if labels.any() else float("nan")
 
 
 def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
@@ -124,16 +101,15 @@ def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, 
     return float(ranking.thresholds[best]) if costs[best] < missed * hits[-1] else 1.0
 
 
-def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
+def reliability(p: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
     """Return rows {low, high, n, mean_score, share} of bins of equally many; equal probabilities stay together."""
-    edges = np.percentile(probabilities, np.linspace(0, 1, bins + 1) * 100)[1:-1]
-    place = np.unique(np.searchsorted(edges, probabilities), return_inverse=True)[1]
-    n = np.bincount(place)
-    means, shares = (np.bincount(place, one) / n for one in (probabilities, labels))
-    parts = [probabilities[place == number] for number in range(len(n))]
-    values = zip(parts, n.tolist(), means.tolist(), shares.tolist(), strict=True)
-    names = ("low", "high", "n", "mean_score", "share")
-    return [dict(zip(names, (float(min(of)), float(max(of)), *one), strict=True)) for of, *one in values]
+    place = np.searchsorted(np.percentile(p, np.linspace(0, 1, bins + 1) * 100)[1:-1], p)
+    rows = []
+    for mine in (place == number for number in np.unique(place)):
+        values = (p[mine].min(), p[mine].max(), mine.sum(), p[mine].mean(), labels[mine].mean())
+        names = ("low", "high", "n", "mean_score", "share")
+        rows.append({name: value.item() for name, value in zip(names, values, strict=True)})
+    return rows
 
 
 def of_probabilities(p: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -152,8 +128,7 @@ def measure(scores: np.ndarray, labels: np.ndarray, threshold: float | np.ndarra
         "base_rate": rate,
         "always_buy_f1": 2 * rate / (1 + rate),
         "f1": float(f1(scores >= threshold, labels)),
-        "average_precision": average_precision(scores, labels),
-        "roc_auc": roc_auc(scores, labels),
+        **{name: float(value) for name, value in Ranking(scores, labels).values().items()},
         "lift_10": lift_at(scores, labels),
         "precision_at_recall_50": precision_at_recall(scores, labels),
     }
@@ -169,38 +144,30 @@ class Persons:
         self.persons, self.how = persons, how  # (n,) of all sessions of the table
         self._numbers = np.unique(persons, return_inverse=True)[1]
 
-    def resamples(
-        self, rows: np.ndarray, measured: Callable[[np.ndarray], dict[str, np.ndarray]]
-    ) -> dict[str, np.ndarray]:
-        """Return (samples,) values of each measure of (samples, rows) weights; nothing without resamples."""
-        numbers = self._numbers
-        drawn = drawn_clusters(self.how, 0, int(numbers.max(initial=-1)) + 1, len(numbers))
-        parts = [measured(weights[:, numbers[rows]]) for weights in drawn]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-
     def of_scores(
         self, rows: np.ndarray, scores: np.ndarray, labels: np.ndarray, predicted: Predicted
     ) -> dict[str, np.ndarray]:
         """Return (samples,) average precision, ROC AUC, and by name the F1 of each (predictions, labels)."""
-        ranking = Ranking(scores, labels)
-        return self.resamples(
-            rows,
-            lambda weights: (
-                {name: f1(*one, weights) for name, one in predicted.items()} | ranking.values(weights)
-            ),
-        )
+        ranking, numbers, parts = Ranking(scores, labels), self._numbers, []
+        for drawn in drawn_clusters(self.how, 0, int(numbers.max(initial=-1)) + 1, len(numbers)):
+            weights = drawn[:, numbers[rows]]
+            parts.append({name: f1(*one, weights) for name, one in predicted.items()})
+            parts[-1] |= ranking.values(weights)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
     def ends(self, samples: dict[str, np.ndarray], *names: str) -> dict[str, float | None]:
         """Return ``NAME_low`` and ``NAME_high`` of each measure; None without resamples."""
-        ends = {name: interval(samples.get(name, np.zeros(0)), self.how.confidence) for name in names}
-        both = {name: one or (None, None) for name, one in ends.items()}
-        return {f"{name}_{end}": both[name][at] for name in names for at, end in enumerate(("low", "high"))}
+        found: dict[str, float | None] = {}
+        for name in names:
+            low, high = interval(samples.get(name, ()), self.how.confidence) or (None, None)
+            found |= {f"{name}_low": low, f"{name}_high": high}
+        return found
 
 
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
     """Return what a sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
 
-    With log-odds, weighing classes differently is a change of the intercept alone.
+    With log-odds, weighing classes differently changes only the intercept.
     """
     if model.output == "decision":
         return scores

@@ -1,6 +1,6 @@
 """The features of thesis Table 6.7, and ours: what each takes of a view of sessions, and how it is encoded.
 
-Encoders learn from training sessions alone, inside each fold. What they learn is plain data, so that fitted features
+Encoders learn from training sessions only, inside each fold. What they learn is plain data, so that fitted features
 are stored as JSON, are equal when they were fitted on the same, and one running session is encoded at once.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Literal, Self
 
@@ -24,13 +23,11 @@ from diptych.commerce.purchase_intent.features.view import (
     NO_PAGE,
     NOTHING,
     SessionsView,
-    text_array,
 )
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.registry import Registry
 
-OTHER_PAGE = "(other)"  # page types that have no code of their own
 _MOST_CATEGORIES = 50  # with columns, the most frequent: a log may call every campaign a channel of its own
 _WEIGHT = 20.0  # sessions at the rate of all that every category is taken to have had more
 
@@ -50,9 +47,8 @@ class OneHot:
 
     @classmethod
     def fit(cls, texts: np.ndarray, labels: np.ndarray) -> Self:
-        """Take the most frequent categories of (n,) texts."""
-        counts = Counter(texts[texts != NOTHING].tolist())
-        return cls(tuple(sorted(sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_CATEGORIES])))
+        counts = Counter(sorted(texts[texts != NOTHING].tolist()))
+        return cls(tuple(sorted(name for name, _ in counts.most_common(_MOST_CATEGORIES))))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
         """Return (n, categories)."""
@@ -75,7 +71,6 @@ class SmoothedRate:
 
     @classmethod
     def fit(cls, texts: np.ndarray, labels: np.ndarray) -> Self:
-        """Fit the rates of (n,) texts."""
         there = texts != NOTHING
         if not there.any():
             return cls({}, 0.0)
@@ -113,8 +108,7 @@ class MarkovRatio:
     def fit(cls, sequences: np.ndarray, labels: np.ndarray) -> Self:
         """Count the transitions of (n, length) states, :data:`NOTHING` where there is none."""
         states = tuple(sorted(set(sequences.ravel().tolist()) - {NOTHING}))
-        after = _codes(sequences, states)
-        before = np.insert(after + 1, 0, 0, axis=1)[:, :-1]  # 0 is START, as -1 + 1
+        before, after = _steps(sequences, states)
         counts = np.zeros((len(states) + 1, len(states), 2), dtype=np.int64)
         there, of_buyers = after >= 0, np.broadcast_to(labels.astype(np.int64)[:, None], after.shape)
         np.add.at(counts, (before[there], after[there], of_buyers[there]), 1)
@@ -125,21 +119,25 @@ class MarkovRatio:
     def _gains(self) -> np.ndarray:
         """(states + 2, states + 1) what every transition adds; 0 in the last row and column, of states not seen."""
         n = len(self.states)
-        counts = np.zeros((n + 1, n, 2), dtype=np.int64)
-        rows = np.array(self.transitions, dtype=np.int64).reshape(-1, 4)
-        counts[rows[:, 0], rows[:, 1]] = rows[:, 2:]
-        totals = counts.sum(axis=1, keepdims=True) + self.smoothing * max(1, n)
-        logs = np.log(counts + self.smoothing) - np.log(totals)
-        gains = np.zeros((n + 2, n + 1))
+        counts, gains = np.full((n + 1, n, 2), self.smoothing), np.zeros((n + 2, n + 1))
+        for a, b, *of in self.transitions:
+            counts[a, b] += of
+        logs = np.log(counts) - np.log(counts.sum(axis=1, keepdims=True, initial=0.0 if n else 1.0))
         gains[: n + 1, :n] = logs[..., 1] - logs[..., 0]
         return gains
 
     def encode(self, sequences: np.ndarray) -> np.ndarray:
         """Return (n, 1) log-likelihood ratios, positive where buyers are likelier; NaN of no sequence."""
-        after = _codes(sequences, self.states)
-        before, there = np.insert(after + 1, 0, 0, axis=1)[:, :-1], after >= 0
+        before, after = _steps(sequences, self.states)
+        there = after >= 0
         total = np.where(there, self._gains[before, np.maximum(after, 0)], 0.0).sum(axis=1)
         return np.where(there.any(axis=1), total, np.nan)[:, None]
+
+
+def _steps(sequences: np.ndarray, states: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the state before every state, 0 is START, others one more than their code; and that state."""
+    after = _codes(sequences, states)
+    return np.insert(after + 1, 0, 0, axis=1)[:, :-1], after
 
 
 Encoder = OneHot | SmoothedRate | MarkovRatio
@@ -151,7 +149,7 @@ class Feature:
 
     name: str  # e.g. dwell-mean
     label: str  # as the thesis prints it
-    description: str  # the formula in one line; what the thesis leaves open is said to be ours
+    description: str  # the formula in one line; ours where the thesis leaves it open
     columns: tuple[str, ...]  # what it needs of a view's
     values: Callable[[SessionsView], np.ndarray]  # (n,) or (n, length): numbers, or texts to encode
     encoder: type[Encoder] | None = None  # None: the values are the feature's columns
@@ -177,12 +175,6 @@ class Feature:
         return encoded.astype(np.float64).reshape(len(view), len(self.names(learned)))
 
 
-def page_names(view: SessionsView) -> np.ndarray:
-    """Return (n, steps) names of page types, :data:`NOTHING` where there is no page."""
-    names = text_array([*view.vocabulary, OTHER_PAGE, NOTHING])  # NO_PAGE is -1: the last
-    return np.take(names, view.page_types)
-
-
 def _devices(view: SessionsView) -> np.ndarray:
     found = np.stack([view.columns[one] for one in (*reversed(EARLIER_DEVICES), "device")], axis=1)
     found[np.isnan(view.columns["devices"])] = NOTHING  # the visitor's sessions are not known
@@ -196,8 +188,7 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
     """
     known = view.page_types[:, 1:] != NO_PAGE
     seconds = np.where(known, np.diff(view.page_times, axis=1), 0) / SECOND
-    counts = known.sum(axis=1).astype(np.float64)
-    counts[counts == 0] = np.nan
+    counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
     mean = seconds.sum(axis=1) / counts
     apart = np.where(known, seconds - mean[:, None], 0.0)
     return mean, np.sqrt((apart**2).sum(axis=1) / counts)
@@ -205,8 +196,7 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
 
 def _days_since(view: SessionsView) -> np.ndarray:
     days, orders = view.columns["days_since_purchase"], view.columns["orders"]
-    never = np.where(np.isnan(orders), np.nan, orders == 0)  # NaN: the visitor is not known
-    return np.stack([days, never], axis=1)
+    return np.stack([days, np.where(np.isnan(orders), np.nan, orders == 0)], axis=1)  # NaN: visitor not known
 
 
 def _week_day(view: SessionsView) -> np.ndarray:
@@ -228,7 +218,7 @@ _ENCODERS: Mapping[str, type[Encoder]] = {"one-hot": OneHot, "rate": SmoothedRat
 _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-mean": lambda view: _dwells(view)[0],
     "dwell-deviation": lambda view: _dwells(view)[1],
-    "page-sequence-score": page_names,
+    "page-sequence-score": SessionsView.page_names,
     "pages": lambda view: (view.page_types != NO_PAGE).sum(axis=1),
     "week-day": _week_day,
     "days-since-purchase": _days_since,
@@ -237,22 +227,19 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "hour-cyclic": _hour_cyclic,
 }  # others are their column
 _DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
-
 for _name, _one in _DECLARED.items():
-    _one |= {"columns": tuple(_one["columns"]), "parts": tuple(_one.get("parts", [""]))}
-    _one |= {"encoder": _ENCODERS.get(_one.get("encoder", ""))}
-    FEATURES.add(Feature(name=_name, values=_VALUES.get(_name) or _column(_one["columns"][0]), **_one))
+    _one |= {key: tuple(value) for key, value in _one.items() if isinstance(value, list)}
+    _one |= {"values": _VALUES.get(_name) or _column(_one["columns"][0])}
+    FEATURES.add(Feature(_name, encoder=_ENCODERS.get(_one.pop("encoder", "")), **_one))
 
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
     """Return the features of one cell, in the order of Table 6.7, others behind them."""
-    return [
-        one
-        for one in map(FEATURES.get, _DECLARED)
-        if (step != 0 or not one.dynamic)
-        and (setting != "anonymous" or one.group != "history")
-        and (one.baseline if feature_set == "baseline" else one.default or one.name in also)
-    ]
+    known = [one for one in map(FEATURES.get, _DECLARED) if step or not one.dynamic]
+    known = [one for one in known if setting != "anonymous" or one.group != "history"]
+    if feature_set == "baseline":
+        return [one for one in known if one.baseline]
+    return [one for one in known if one.default or one.name in also]
 
 
 def column_feature(name: str, is_text: bool) -> Feature:
@@ -276,39 +263,32 @@ class FittedFeatures:
             for name, learned in zip(self.chosen, self.learned, strict=True)
         )
 
-    @cached_property
-    def names_of(self) -> tuple[tuple[str, ...], ...]:
-        """Return the names of each feature's columns."""
-        return tuple(map(Feature.names, self.features, self.learned))
+    @property
+    def _pairs(self) -> Iterator[tuple[Feature, Encoder | None]]:
+        return zip(self.features, self.learned, strict=True)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all columns."""
-        return tuple(chain.from_iterable(self.names_of))
+        return tuple(name for feature, learned in self._pairs for name in feature.names(learned))
 
     @property
     def owners(self) -> tuple[str, ...]:
         """Return the feature that each column belongs to."""
-        return tuple(name for name, columns in zip(self.chosen, self.names_of, strict=True) for _ in columns)
+        return tuple(feature.name for feature, learned in self._pairs for _ in feature.names(learned))
 
     def matrix(self, view: SessionsView) -> np.ndarray:
         """Return (n, columns) float64 of a view that is cut at the step; NaN where there is no value."""
-        views = [view] * len(self.chosen)
-        return np.hstack([np.empty((len(view), 0)), *map(Feature.matrix, self.features, views, self.learned)])
+        parts = [feature.matrix(view, learned) for feature, learned in self._pairs]
+        return np.hstack([np.empty((len(view), 0)), *parts])
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
-    """Fit features on training sessions alone."""
+    """Fit features on training sessions."""
     labels, known = view.labels, view.until_purchase()
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")
-    for feature in features:
-        for name in set(feature.columns) - view.columns.keys():
-            wrong = f"the feature {feature.name} needs the column {name!r}, which these sessions do not have"
-            raise UsageError(wrong, f"there are: {', '.join(view.columns) or 'none'}")
-    learned = tuple(
-        None if one.encoder is None else one.encoder.fit(one.values(known), labels) for one in features
-    )
-    fitted = FittedFeatures(tuple(feature.name for feature in features), learned)
+    learned = (one.encoder.fit(one.values(known), labels) if one.encoder else None for one in features)
+    fitted = FittedFeatures(tuple(feature.name for feature in features), tuple(learned))
     vars(fitted)["features"] = tuple(features)  # what the cached property would look up
     return fitted

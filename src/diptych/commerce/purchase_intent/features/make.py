@@ -2,66 +2,64 @@
 
 from __future__ import annotations
 
+import csv
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.commerce.logs.log import Log
+from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.features.fitting import FEATURES, page_names
+from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.features.table import (
+    SESSION,
     SESSIONS_FILE,
+    WHOLE_SESSION,
     FeatureTable,
     open_features,
 )
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
-    EARLIER_DEVICES,
     NOTHING,
     PURPOSE,
-    SESSION,
+    SessionsView,
+    text_array,
 )
-from diptych.commerce.purchase_intent.features.whole import make_whole_features
-from diptych.commerce.purchase_intent.options import (
-    EngineOptions,
-    FeatureOptions,
-    SessionOptions,
-    TableOptions,
-)
-from diptych.commerce.purchase_intent.sessions import BUFFER, sessionise
+from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track
-from diptych.core.errors import UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, atomic_path
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.reading import open_text
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from diptych.commerce.purchase_intent.sessions import SessionTables
-
-STEPS_FILES = {"export": "steps.parquet", "csv": "steps.csv"}
-_EXPORTED = (
-    "dwell-mean",
-    "dwell-deviation",
-    "switch-probability",
-)  # no columns of the view, without an encoder
+_PAGE = (
+    ("page_type", "page_type", "string"),
+    ("page_us", "t_us", "int64"),
+)  # of steps: column, of pages, type
+_EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
 
 
 def make_features(
     tables: SessionTables,
     *,
     folder: Path | str,
-    options: FeatureOptions | None = None,
+    options: intent.FeatureOptions | None = None,
     engine: Engine | None = None,
 ) -> FeatureTable:
     """Write all that is known of sessions one may predict on: those with pages for the last step and the buffer."""
-    options, steps = options or FeatureOptions(), int(tables.about["options"]["pages"])
+    options, steps = options or intent.FeatureOptions(), int(tables.about["options"]["pages"])
     with (
         open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
@@ -76,7 +74,7 @@ def make_features(
         with task("features of sessions", n, "sessions") as bar:
             runs.write(_feature_rows(sessions, pages, steps, since_us), inside / SESSIONS_FILE)
             bar.advance(n)
-        given = options.model_dump()
+        given = options.model_dump(mode="json")
         about = {
             "kind": "steps",
             "name": tables.about["log"],
@@ -84,7 +82,7 @@ def make_features(
             "has_times": True,
             "since_us": since_us,
             "steps": list(range(steps + 1)),
-            "options": given | {"also": list(options.also)},
+            "options": given,
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
             "columns": {column.name: column.kind for column in COLUMNS},
@@ -104,64 +102,224 @@ def _vocabulary(engine: Engine, pages: ir.Table, most: int) -> list[str]:
     return [str(name) for name in engine.to_arrow(frequent).column("page_type").to_pylist()]
 
 
-def export_steps(table: FeatureTable, *files: Path | str) -> int:
-    """Write one row per session and step of its population, as Parquet or ``.csv``; return how many.
+def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> int:
+    """Write one row per session and step of its population, as Parquet and also as CSV; return how many.
 
     Columns: ``session_id``, ``setting``, ``step``, ``label``, ``page_type`` of the page opened last, the columns
     of the view (history is empty where the visitor is not known by then) and the features that are computed from
     them without an encoder. Scores of chains and conversion rates are not there: they belong to a training part.
     """
-    pa, parquet, csv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
-    kinds = {"session_id": pa.int64(), "setting": pa.string(), "step": pa.int8(), "label": pa.bool_()}
-    kinds |= {"page_type": pa.string()}
-    kinds |= {one.name: pa.string() if one.kind == "text" else pa.float64() for one in COLUMNS}
-    schema = pa.schema(kinds | {name.replace("-", "_"): pa.float64() for name in _EXPORTED})
-    cells, n = list(product(table.settings, table.steps)), 0
+    pa, pq, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
+    texts = dict.fromkeys(("setting", "page_type"), pa.string())
+    texts |= {one.name: pa.string() for one in COLUMNS if one.kind == "text"}
+    n, writer = 0, None
     with ExitStack() as opened:
-        writers = []
-        for file in files:
-            writer = csv.CSVWriter if str(file).endswith(".csv") else parquet.ParquetWriter
-            writers.append(opened.enter_context(writer(opened.enter_context(atomic_path(file)), schema)))
-        for setting, step in track(cells, "exporting", unit="steps"):
+        written = opened.enter_context(atomic_path(file))
+        for setting, step in track(list(product(table.settings, table.steps)), "exporting", unit="steps"):
             rows = table.population(setting, step)
             view, n = table.at(rows, step), n + len(rows)
-            last = page_names(view)[:, -1] if step else np.full(len(rows), NOTHING, dtype=object)
-            block = dict(view.columns) | {"session_id": table.session_ids[rows], "label": view.labels}
-            block |= {"setting": np.full(len(rows), setting, dtype=object), "step": np.full(len(rows), step)}
-            block |= {name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED}
-            block |= {"page_type": last}
-            for name in (one.name for one in schema if one.type == pa.string()):
-                block[name] = np.array([text or None for text in block[name]], object)  # null, as NaN becomes
-            arrays = [pa.array(block[one.name], one.type, from_pandas=True) for one in schema]
-            for writer in writers:
-                writer.write_table(pa.table(arrays, schema=schema))
+            block: dict[str, Any] = {
+                "session_id": table.session_ids[rows],
+                "setting": [setting] * len(rows),
+                "step": np.full(len(rows), step, dtype=np.int8),
+                "label": table.labels[rows],
+                "page_type": view.page_names()[:, -1] if step else [NOTHING] * len(rows),
+                **view.columns,
+                **{name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED},
+            }
+            block |= {name: [one or None for one in block[name]] for name in texts}
+            found = pa.table(
+                {name: pa.array(one, texts.get(name), from_pandas=True) for name, one in block.items()}
+            )
+            writer = writer or opened.enter_context(pq.ParquetWriter(written, found.schema))
+            writer.write_table(found)
+    if as_csv:
+        rows = pq.ParquetFile(file)
+        with atomic_path(file.with_suffix(".csv")) as path, pcsv.CSVWriter(path, rows.schema_arrow) as text:
+            for batch in rows.iter_batches():
+                text.write_batch(batch)
     return n
+
+
+def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
+    """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
+    opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
+    types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
+    types |= {one.name: "float64" if one.kind == "number" else "string" for one in COLUMNS}
+    columns = (
+        f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
+        for step, name, column, _ in opened
+    )
+    words = {
+        "sessions": sessions.get_name(),
+        "pages": pages.get_name(),
+        "least": steps + BUFFER,
+        "opened": ", ".join(columns),
+        "since": "NULL" if since_us is None else since_us,
+        "day": 86_400 * SECOND,
+    }
+    query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
+    return sessions.get_backend().sql(query, schema=types, dialect="duckdb").order_by("session_id")
+
+
+# Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.
+
+_WHOLE = tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8"))
+SESSION_TABLES = {name: SimpleNamespace(**one) for name, one in _WHOLE.items()}
+
+
+def recognise_session_table(file: Path) -> tuple[str, list[str]]:
+    """Return the name of a known table of whole sessions, empty for none, and its columns in their order."""
+    header: list[str] = []
+    with suppress(DataError), open_text(file, newline="", error=DataError) as text:
+        header = [name.strip() for name in next(csv.reader(text), [])]
+    fits = (
+        name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= {*header}
+    )
+    return next(fits, ""), header
+
+
+def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
+    """Write the sessions of a known table, whatever the order of its columns; they are the features."""
+    file = Path(file)
+    table, header = recognise_session_table(file)
+    if not table:
+        wrong = f"{file} is no known table of whole sessions (columns: {', '.join(header)[:120] or 'none'})"
+        fix = f"known: {', '.join(SESSION_TABLES)}; a log of events is imported first: diptych intent ingest"
+        raise DataError(wrong, fix)
+    known = SESSION_TABLES[table]
+    left_out = {} if keep_leaking else known.leaking
+    kinds = dict.fromkeys(known.numbers, "number") | dict.fromkeys(known.texts, "text")
+    columns = {name: kind for name, kind in kinds.items() if name not in left_out}
+    found = _read(file, known.label, columns, header)
+    labels = found.pop(known.label)
+    n = len(labels)
+    about = {
+        "kind": "whole",
+        "name": table,
+        "zone": None,
+        "has_times": False,
+        "since_us": None,
+        "steps": [WHOLE_SESSION],
+        "options": {"keep_leaking": keep_leaking},
+        "columns": columns,
+        "vocabulary": [],
+        "left_out": [{"column": name, "why": why} for name, why in left_out.items()],
+        "kept_leaking": [name for name in known.leaking if name in columns],
+        "notes": known.notes,
+        "counts": {"sessions": n, "too_short": 0, "population": n},
+        "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
+    }
+    numbers, nothing, pages = np.arange(n), np.zeros(n, dtype=np.int64), np.zeros((n, 0), dtype=np.int64)
+    view = SessionsView(found, pages, pages, (), labels, np.full(n, np.inf))
+    FeatureTable(about, view, numbers, numbers, nothing, nothing, np.full(n, np.nan)).save(folder)
+    return open_features(folder)
+
+
+def _read(file: Path, label: str, columns: Mapping[str, str], header: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the label and the columns."""
+    pa, pcsv = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.csv"))
+    types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
+    convert = pcsv.ConvertOptions(
+        column_types=types | {label: pa.bool_()},
+        include_columns=[label, *columns],
+        null_values=[""],
+        true_values=["TRUE", "True", "true", "1"],
+        false_values=["FALSE", "False", "false", "0"],
+    )
+    read = pcsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False)
+    try:
+        rows = pcsv.read_csv(file, read, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
+    found = {name: rows[name].to_numpy() for name in (label, *columns)}
+    for name, kind in columns.items():
+        if kind == "text":
+            found[name] = text_array((text or NOTHING).strip() for text in found[name])
+        elif np.isinf(found[name]).any():
+            raise DataError(f"{file}: {name} is infinite in a row", "repair the file")
+    if rows[label].null_count:
+        raise DataError(f"{file}: {label} is missing in a row", "repair the file")
+    return found
+
+
+def known_visitors(table: FeatureTable) -> np.ndarray:
+    """Return (n,) bool: the sessions of visitors who count as known."""
+    column, value = SESSION_TABLES[table.about["name"]].known
+    found: np.ndarray = table.view.columns[column] == value
+    return found
+
+
+def sessions_of_table(table: FeatureTable, folder: Path) -> None:
+    """Write the sessions of such a table as :class:`SessionTables` into a folder."""
+    pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
+    form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
+    pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
+    numbers, nothing = np.arange(len(table)), np.zeros(len(table), dtype=np.int64)
+    ids = numbers.astype(str).astype(object)
+    sessions = {
+        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), nothing),
+        **dict.fromkeys(("length", "n_events", "n_pages"), pages),
+        **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
+        **{
+            "session_id": numbers,
+            "client_id": ids,
+            "person": ids,
+            "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
+        },
+        "n_visitors": known.astype(np.int64),
+        "purchase": table.labels,
+        "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
+    }
+    for name, declared in TABLES.items():
+        types = {one: pa.type_for_alias(kind) for one, kind in declared.items()}
+        rows = pa.schema(types).empty_table()
+        if name == "sessions":
+            arrays = {one: pa.array(values, types.get(one)) for one, values in sessions.items()}
+            rows = pa.concat_tables([rows, pa.table(arrays)], promote_options="default")
+        (folder / name).mkdir(parents=True)
+        parquet.write_table(rows, folder / name / "part-0000.parquet")
+    counts = dict.fromkeys(("several_visitors", "pages", "queries"), 0)
+    counts |= {"events": int(pages.sum()), "sessions": len(table), "identified": int(known.sum())}
+    about = {
+        "log": table.about["name"],
+        "zone": "no zone",
+        "log_fingerprint": table.fingerprint,
+        "options": intent.SessionOptions(by="given").model_dump(),
+        "counts": counts | {"purchases": int(table.labels.sum())},
+        "fingerprint": fingerprint("whole sessions", table.fingerprint),
+        "notes": form.session_notes,
+    }
+    SessionTables(about).save(folder / SessionTables.marker())
+
+
+# Sources: logs, tables of whole sessions, folders of features.
 
 
 def features_of_source(
     source: Path,
     *,
     folder: Path,
-    options: FeatureOptions,
-    sessions: SessionOptions,
-    engine: EngineOptions,
-    wanted: TableOptions | None = None,
+    options: intent.FeatureOptions,
+    sessions: intent.SessionOptions,
+    engine: intent.EngineOptions,
+    files: intent.TableOptions | None = None,
 ) -> FeatureTable:
     """Make the features of a log, or of a table of whole sessions, and export them."""
-    wanted = wanted or TableOptions()
-    exports = [folder / STEPS_FILES[name] for name in STEPS_FILES if getattr(wanted, name)]
+    files = files or intent.TableOptions()
+    exports = files.export or files.csv
     if source.is_file():
         if exports or options.also or options.compat != "none":
             fix = "leave --compat, --feature, --export and --csv out"
             raise UsageError(f"{source} is a table of whole sessions, without steps", fix)
-        return make_whole_features(source, folder=folder, keep_leaking=wanted.keep_leaking)
-    if wanted.keep_leaking:
+        return make_whole_features(source, folder=folder, keep_leaking=files.keep_leaking)
+    if files.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
     with engine.open() as runs:
         tables = sessionise(Log.open(source), sessions, engine=runs)
         table = make_features(tables, options=options, engine=runs, folder=folder)
     if exports:
-        export_steps(table, *exports)
+        export_steps(table, folder / "steps.parquet", as_csv=files.csv)
     return table
 
 
@@ -178,113 +336,3 @@ def opened_table(path: Path, keep_leaking: bool) -> Iterator[FeatureTable]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield make_whole_features(path, folder=Path(folder) / "features", keep_leaking=keep_leaking)
-
-
-# What was known of a visitor when a session began.
-#
-# Three streams per visitor are put in the order of time: queries of long sessions, visits that count, purchases that
-# count; what a query gets is what was added up strictly before it. So nothing is compared with everything, and no
-# session sees itself, one that begins later, or a purchase that comes later in an earlier one.
-#
-# A session counts from its start where its visitor was known before its first page. Where the visitor logged in
-# later, it counts from its end: before the log-in it was unknown whose it was. The same holds for a purchase before
-# the log-in.
-
-# At one moment queries come first, so that they see only what was strictly before.
-_QUERY, _VISIT, _PURCHASE = 0, 1, 2
-
-
-def _visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
-    """Return the history of every session that has a visitor and at least that many pages."""
-    import ibis
-
-    known = sessions.filter(sessions.visitor_id.notnull())
-    queries = known.filter(known.n_pages >= least_pages)
-    known = known.semi_join(queries.select("visitor_id").distinct(), "visitor_id")
-    on_arrival = known.pages_before_identified == 0
-    visits = known.mutate(at_us=ibis.ifelse(on_arrival, known.start_us, known.end_us))
-    bought = known.filter(known.first_purchase_us.notnull())
-    before_purchase = bought.pages_before_identified < bought.pages_before_purchase
-    was_known = (bought.pages_before_identified == 0) | before_purchase
-    purchases = bought.mutate(at_us=ibis.ifelse(was_known, bought.first_purchase_us, bought.end_us))
-    counts, numbered = _counts(queries.mutate(at_us=queries.start_us), visits, purchases), _numbered(visits)
-    same = [counts.visitor_id == numbered.visitor_id, counts.sessions == numbered.number]
-    return counts.left_join(numbered, same).select(
-        *(counts[name] for name in ("session_id", "sessions", "orders", "last_purchase_us", "devices")),
-        ibis.coalesce(numbered.switches, 0).name("switches"),
-        ibis.greatest(counts.sessions - 1, 0).name("pairs"),
-        *(numbered[name] for name in EARLIER_DEVICES),
-    )
-
-
-def _counts(*streams: ir.Table) -> ir.Table:
-    """Return counts of what was before each query; the streams are queries, visits and purchases."""
-    import ibis
-
-    stream = ibis.union(
-        *(
-            one.select(
-                "visitor_id",
-                "session_id",
-                "device",
-                "at_us",
-                role=ibis.literal(role, "int64"),
-                bought_us=one.first_purchase_us if role == _PURCHASE else ibis.null("int64"),
-            )
-            for role, one in enumerate(streams)
-        )
-    )
-    so_far = {"order_by": ["at_us", "role"], "rows": (None, 0)}
-    by_visitor = ibis.window(group_by="visitor_id", **so_far)
-    by_device = ibis.window(group_by=["visitor_id", "device"], **so_far)
-    stream = stream.mutate(visit=(stream.role == _VISIT).cast("int64"))
-    stream = stream.mutate(on_device=stream.visit.sum().over(by_device))
-    first_on_device = ((stream.visit == 1) & (stream.on_device == 1)).cast("int64")
-    stream = stream.mutate(
-        sessions=stream.visit.sum().over(by_visitor),
-        orders=(stream.role == _PURCHASE).cast("int64").sum().over(by_visitor),
-        last_purchase_us=stream.bought_us.max().over(by_visitor),
-        earlier_devices=first_on_device.sum().over(by_visitor),
-    )
-    queries = stream.filter(stream.role == _QUERY)
-    return queries.mutate(devices=queries.earlier_devices + (queries.on_device == 0).cast("int64"))
-
-
-def _numbered(visits: ir.Table) -> ir.Table:
-    """Return the visits of each visitor, 1 is the first, with their last devices and the switches so far."""
-    import ibis
-
-    order = {"group_by": "visitor_id", "order_by": ["at_us", "session_id"]}
-    in_turn = ibis.window(**order)
-    devices = [visits.device.lag(back).over(in_turn) for back in range(1, len(EARLIER_DEVICES))]
-    numbered = visits.select(
-        "visitor_id",
-        "session_id",
-        "at_us",
-        number=ibis.row_number().over(in_turn) + 1,
-        **dict(zip(EARLIER_DEVICES, [visits.device, *devices], strict=True)),
-    )
-    last, before = (numbered[name] for name in EARLIER_DEVICES[:2])
-    switched = (before.notnull() & (last != before)).cast("int64")
-    return numbered.mutate(switches=switched.sum().over(ibis.window(**order, rows=(None, 0))))
-
-
-def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
-    """Return a row per session that has pages for the last step and the buffer."""
-    import ibis
-
-    long = sessions.filter(sessions.n_pages >= steps + BUFFER)
-    long = long.mutate(number_of_person=long.session_id.min().over(ibis.window(group_by="person")))
-    opened = {}
-    for step in range(1, steps + 1):
-        there = pages.position == step
-        opened[f"page_type_{step}"] = pages.page_type.max(where=there)
-        opened[f"page_us_{step}"] = pages.t_us.max(where=there)
-    history = _visitor_history(sessions, steps + BUFFER)
-    by_session = pages.group_by("session_id").aggregate(**opened)
-    rows = long.left_join(history, "session_id").drop("session_id_right").left_join(by_session, "session_id")
-    since = ibis.ifelse(rows.sessions.notnull(), ibis.literal(since_us, "int64"), ibis.null("int64"))
-    rows = rows.mutate(since_us=since, person=rows.number_of_person, label=rows.purchase)
-    rows = rows.mutate(**{name: rows[name].cast("float64") for name in SESSION if name.startswith("pages_")})
-    columns = {one.name: one.value(rows) for one in COLUMNS}
-    return rows.select(*SESSION, *opened, **columns).order_by("session_id")

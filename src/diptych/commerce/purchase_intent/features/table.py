@@ -19,18 +19,17 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of, page_names
+from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
     PURPOSE,
-    SESSION,
     SessionsView,
     empty_column,
     encode_pages,
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import percent
+from diptych.commerce.purchase_intent.shown import TEXTS, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
@@ -45,6 +44,9 @@ WHOLE_SESSION = -1  # the one step of a table whose rows are whole sessions
 ALL = "all"  # the one setting and the one feature set of such a table
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
+SESSION = dict.fromkeys(("session_id", "person", "start_us", "end_us"), "int64") | {"label": "boolean"}
+SESSION |= dict.fromkeys(("pages_before_purchase", "pages_before_identified"), "float64")
+"""Columns that every table of features has before those of its view."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +80,15 @@ class FeatureTable(
         if (folder / SESSIONS_FILE).exists():
             return
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
-        view, before = self.view, self.view.pages_before_purchase
-        assert before is not None
+        before = self.view.pages_before_purchase
+        purchase = None if before is None else np.where(np.isinf(before), np.nan, before)
         *known, identified = (getattr(self, name) for name in _ARRAYS)
-        known += [self.labels, np.where(np.isinf(before), np.nan, before), identified]
-        rows = dict(zip(SESSION, known, strict=True)) | dict(view.columns)
-        for place, (types, times) in enumerate(zip(page_names(view).T, view.page_times.T, strict=True), 1):
+        rows = dict(zip(SESSION, (*known, self.labels, purchase, identified), strict=True))
+        rows |= self.view.columns
+        pages = zip(self.view.page_names().T, self.view.page_times.T, strict=True)
+        for place, (types, times) in enumerate(pages, 1):
             rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
-        kinds = {name: arrow.string() if of.dtype.hasobject else None for name, of in rows.items()}
-        arrays = {name: arrow.array(of, kinds[name]) for name, of in rows.items()}
-        parquet.write_table(arrow.table(arrays), folder / SESSIONS_FILE)
+        parquet.write_table(arrow.table(rows), folder / SESSIONS_FILE)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
@@ -107,10 +108,10 @@ class FeatureTable(
         except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
             wrong = f"{folder / SESSIONS_FILE} cannot be read: {error}"
             raise StorageError(wrong, f"recreate it: {cls.RECREATE}") from None
-        ids, persons, start_us, end_us, labels, purchase, identified = map(found.pop, SESSION)
+        *known, labels, purchase, identified = map(found.pop, SESSION)
         before = np.where(np.isnan(purchase), np.inf, purchase)
         view = SessionsView(found, types, times, vocabulary, labels, before)
-        return {"view": view} | dict(zip(_ARRAYS, (ids, persons, start_us, end_us, identified), strict=True))
+        return {"view": view} | dict(zip(_ARRAYS, (*known, identified), strict=True))
 
     @property
     def labels(self) -> np.ndarray:
@@ -130,12 +131,10 @@ class FeatureTable(
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return ``anonymous`` and ``identified``, or ``all``."""
         return (ALL,) if self.is_whole else SETTINGS
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """Return ``baseline`` and ``extended``, or ``all``."""
         return (ALL,) if self.is_whole else FEATURE_SETS
 
     @property
@@ -145,7 +144,6 @@ class FeatureTable(
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of what it was made of and how."""
         return str(self.about["fingerprint"])
 
     # Who is in the population of a setting and a step (thesis section 6.5.1).
@@ -190,11 +188,10 @@ class FeatureTable(
         taken = self.view.take(rows)
         if self.is_whole:
             return taken
-        unknown, columns = ~self.identified(step)[rows], dict(taken.columns)
-        for name in HISTORY_COLUMNS:
-            nothing = empty_column(self.about["columns"][name], len(rows))
-            columns[name] = np.where(unknown, nothing, columns[name])
-        return replace(taken, columns=columns).until(step)
+        unknown, columns = ~self.identified(step)[rows], taken.columns
+        nothing = {name: empty_column(self.about["columns"][name], len(rows)) for name in HISTORY_COLUMNS}
+        known = {name: np.where(unknown, one, columns[name]) for name, one in nothing.items()}
+        return replace(taken, columns={**columns, **known}).until(step)
 
     def sample(self, sessions: int | Sequence[int] | None, seed: int) -> Self:
         """Return ``sessions`` or more, of persons drawn at random; or so many of each setting at the first step."""
@@ -249,13 +246,9 @@ class FeatureTable(
             early = int((self.identified(step) == (setting == "identified")).sum()) - len(rows)
             rate = Cell(percent(control.share(int(self.labels[rows].sum()), len(rows))))
             lines[step] += [control.count(len(rows)), rate, control.count(early)]
-        after = (
-            "left out: something was bought before two pages more were open"
-            if self.compat == "none"
-            else "as published: none is left out, and who logs in at any page is identified from the beginning"
-        )
         groups = [("", 1), *((setting, 3) for setting in self.settings)]
         heads = ("step", *("sessions", "% bought", "left out") * len(self.settings))
+        after = TEXTS["left_out"][self.compat]
         return [Table("Sessions by step", heads, list(lines.values()), groups, after)]
 
     def _check(self, setting: str, step: int) -> None:

@@ -6,20 +6,33 @@ cannot differ. A view of step k is cut first: what lies behind page k is not in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
+from diptych.commerce.logs.schema import read_columns
 
 NO_PAGE = -1  # the code of a page that was not opened, or lies behind the step
 NOTHING = ""  # the text of an earlier session that does not exist, or of a visitor who is not known
-DAY_US = 86_400 * SECOND
+OTHER_PAGE = "(other)"  # page types that have no code of their own
+PURPOSE = "a table of features"
+
+
+class ViewColumn(NamedTuple):
+    """A column of a view, as ``columns.toml`` declares it."""
+
+    name: str
+    kind: str  # text or number
+    group: str  # session, or the visitor's history
+
+
+_DECLARED = read_columns(Path(__file__).with_name("columns.toml"))
+COLUMNS = tuple(ViewColumn(name, kind, group) for group, of in _DECLARED.items() for name, kind in of.items())
+HISTORY_COLUMNS = tuple(_DECLARED["history"])
+EARLIER_DEVICES = tuple(name for name in HISTORY_COLUMNS if name.startswith("device_before_"))
 
 
 @dataclass(frozen=True)
@@ -50,15 +63,10 @@ class SessionsView:
 
     def take(self, rows: np.ndarray) -> SessionsView:
         """Return some of the sessions, by number or by mask."""
-        before = self.pages_before_purchase
-        return replace(
-            self,
-            columns={name: values[rows] for name, values in self.columns.items()},
-            page_types=self.page_types[rows],
-            page_times=self.page_times[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            pages_before_purchase=None if before is None else before[rows],
-        )
+        names = ("page_types", "page_times", "labels", "pages_before_purchase")
+        given = {name: getattr(self, name) for name in names}
+        taken = {name: one[rows] for name, one in given.items() if one is not None}
+        return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
     def until(self, step: int) -> SessionsView:
         """Return what is known once ``step`` pages are open."""
@@ -71,68 +79,19 @@ class SessionsView:
         behind = np.arange(self.page_types.shape[1]) >= self.pages_before_purchase[:, None]
         return replace(self, page_types=np.where(behind, NO_PAGE, self.page_types))
 
+    def page_names(self) -> np.ndarray:
+        """Return (n, steps) names of page types, :data:`NOTHING` where there is no page."""
+        names = text_array([*self.vocabulary, OTHER_PAGE, NOTHING])  # NO_PAGE is -1: the last
+        return np.take(names, self.page_types)
+
 
 def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], steps: int) -> np.ndarray:
     """Return (sessions, steps) int32 codes of page types by name, as :attr:`SessionsView.page_types`."""
     code_of = {name: code for code, name in enumerate(vocabulary)}
     codes = np.full((len(sessions), steps), NO_PAGE, dtype=np.int32)
     for row, types in enumerate(sessions):
-        for place, name in enumerate(types[:steps]):
-            codes[row, place] = code_of.get(name, len(vocabulary))
+        codes[row, : len(types)] = [code_of.get(name, len(vocabulary)) for name in types[:steps]]
     return codes
-
-
-EARLIER_DEVICES = tuple(f"device_before_{number}" for number in range(1, 5))
-"""Devices of the visitor's last sessions before this one, latest first; how many is ours."""
-
-
-class ViewColumn(NamedTuple):
-    """A column of a view: whatever makes a view, of a log or of a running session, fills these and no other."""
-
-    name: str
-    kind: Literal["text", "number"]  # number: float64 with NaN
-    group: Literal["session", "history"]  # of the session itself, or of the visitor's history
-    expression: Callable[[ir.Table], ir.Value] | None = None  # of a session and its history; None: the column
-
-    def value(self, row: ir.Table) -> ir.Value:
-        """Return its Ibis expression of sessions with their history."""
-        found = row[self.name] if self.expression is None else self.expression(row)
-        return found.cast("float64") if self.kind == "number" else found.fill_null(NOTHING)
-
-
-COLUMNS = (
-    ViewColumn("channel", "text", "session"),  # how the visitor came
-    ViewColumn("device", "text", "session"),
-    ViewColumn("start_hour", "number", "session"),  # local, 0 to 23
-    ViewColumn("start_dow", "number", "session"),  # local week day, 0 is Monday
-    ViewColumn("orders", "number", "history"),  # sessions with a purchase that came before this start
-    ViewColumn(  # from the latest of them to this start; NaN for none
-        "days_since_purchase", "number", "history", lambda row: (row.start_us - row.last_purchase_us) / DAY_US
-    ),
-    ViewColumn("sessions", "number", "history"),  # before this one
-    ViewColumn("devices", "number", "history"),  # different device types of these sessions and of this one
-    *(ViewColumn(name, "text", "history") for name in EARLIER_DEVICES),
-    ViewColumn("switches", "number", "history"),  # pairs of consecutive earlier sessions on two device types
-    ViewColumn("pairs", "number", "history"),  # pairs of consecutive earlier sessions
-    ViewColumn(  # from the log's first session to this start
-        "history_days", "number", "history", lambda row: (row.start_us - row.since_us) / DAY_US
-    ),
-)
-
-PURPOSE = "a table of features"
-
-SESSION = (
-    "session_id",
-    "person",
-    "start_us",
-    "end_us",
-    "label",
-    "pages_before_purchase",
-    "pages_before_identified",
-)
-"""Columns that every table of features has before those of its view."""
-
-HISTORY_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "history")
 
 
 def empty_column(kind: str, n: int) -> np.ndarray:
