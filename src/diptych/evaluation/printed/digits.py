@@ -8,7 +8,7 @@ value in ten, so six values that all fit did so by chance once in a million; a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,25 +55,29 @@ class Size:
 
 @dataclass(frozen=True)
 class PossibleSizes:
-    """What one rule allows."""
+    """Numbers of queries that one rule allows."""
 
-    rule: str  # ``round`` or ``truncate``
     sizes: tuple[Size, ...]  # those that fit, ascending
     tried: int  # how many numbers of queries were tried
     expected: float  # how many of them would fit by chance, if the values had nothing to do with any
     distinct: int  # how many different values had to fit
-    chances: Mapping[int, float] = field(
-        default_factory=dict
-    )  # of known sizes that were tried, to fit by chance
+    chances: Mapping[int, float]  # of known sizes that were tried, to fit by chance
 
     @property
-    def known(self) -> tuple[Size, ...]:
+    def known(self) -> list[Size]:
         """Return those that are the size of a known test set, the least likely by chance first."""
-        return tuple(sorted((size for size in self.sizes if size.known), key=lambda size: size.chance))
+        return sorted((size for size in self.sizes if size.known), key=lambda size: size.chance)
 
-    def chance_of_any(self, chance: float) -> float:
-        """Return at most how likely a known size no more likely than ``chance`` fits, by either rule."""
-        return min(1.0, len(RULES) * sum(one for one in self.chances.values() if one <= chance))
+    def to_dict(self) -> dict[str, Any]:
+        smallest, known = (list(map(asdict, some)) for some in (self.sizes[:_LISTED], self.known))
+        return {
+            "smallest": smallest,
+            "of known test sets": known,
+            "tried": self.tried,
+            "fitting": len(self.sizes),
+            "expected by chance": self.expected,
+            "distinct values": self.distinct,
+        }
 
 
 def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray:
@@ -96,10 +100,8 @@ def possible_sizes(
     given = list(values)
     tried = np.unique(np.fromiter(candidates, dtype=np.int64))
     if not given or not len(tried) or tried[0] < 1:
-        raise UsageError(
-            f"{len(given)} values and {len(tried)} numbers of queries: nothing to try",
-            "give printed values, and numbers of queries from 1 on",
-        )
+        text = f"{len(given)} values and {len(tried)} numbers of queries: nothing to try"
+        raise UsageError(text, "give printed values, and numbers of queries from 1 on")
     fits = np.ones(len(tried), dtype=bool)
     for one in given:
         if not 0 <= one.value <= 100:
@@ -111,7 +113,7 @@ def possible_sizes(
     distinct = len({(one.value, one.decimals) for one in given})
     is_known = np.isin(tried, [n for n, _ in _KNOWN_SIZES])
     chances = dict(zip(tried[is_known].tolist(), chance[is_known].tolist(), strict=True))
-    return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct, chances)
+    return PossibleSizes(sizes, len(tried), float(chance.sum()), distinct, chances)
 
 
 def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:
@@ -140,9 +142,8 @@ _MOST_QUERIES = 200_000  # larger test sets are not looked for
 
 @dataclass(frozen=True)
 class DigitReport:
-    sizes: Mapping[
-        str, Mapping[str, PossibleSizes]
-    ]  # by recalls (``"all recalls"``, ``"i2t"``, ...) and rule
+    # by recalls (``"all recalls"``, ``"i2t"``, ...) and rule
+    sizes: Mapping[str, Mapping[str, PossibleSizes]]
     signs: tuple[Sign, ...]
     given: Mapping[str, int] = field(default_factory=dict)  # per direction, queries of a test set at hand
     runs: int = 1  # of how many runs each number is a mean; of several, digits tell no number of queries
@@ -153,32 +154,40 @@ class DigitReport:
         if self.runs > 1:
             text = f"These are means of {self.runs} runs: of how many queries they are shares, their digits do not say."
             return [*lines, text]
-        known_chances: list[float] = []
-        fitting = {direction: n for direction, n in self.given.items() if self._fitting(direction, n)}
+        fitting = {direction: self._fitting(direction, n) for direction, n in self.given.items()}
+        least: float | None = None  # chance of what was named before: what is less telling is left out
         for of, by_rule in self.sizes.items():
-            if of == next(iter(self.sizes)) or known_chances:
-                given = [n for direction, n in fitting.items() if of in (ALL_CELLS, direction)]
-                lines += _known_line(of, by_rule, known_chances, given)
+            if least is None and of != next(iter(self.sizes)):
+                continue
+            given = [n for way, n in self.given.items() if of in (ALL_CELLS, way) and fitting[way]]
+            line, chance = _known_line(of, by_rule, least, given)
+            least = least if chance is None else chance
+            lines += [line] if line else []
         for direction, n in self.given.items():
-            lines += _given_line(direction, n, self._fitting(direction, n))
+            rules = fitting[direction]
+            chance = next(iter(rules.values()), 0.0)
+            if not rules:
+                lines.append(
+                    f"The {direction} recalls cannot be shares of the {n:,} queries given, neither rounded nor cut "
+                    "off: other queries were scored, or R@K is no share of them."
+                )
+            elif chance <= 0.5:
+                lines.append(
+                    f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(rules)}); digits "
+                    f"of anything else could with probability {chance:.2g}."
+                )
         return lines
 
     def _fitting(self, direction: str, n: int) -> dict[str, float]:
         """Return by which rules the recalls are shares of ``n`` queries, and how likely that is by chance."""
-        return {
-            _WORDS[rule]: size.chance
-            for rule, one in self.sizes.get(direction, {}).items()
-            for size in one.sizes
-            if size.n == n
-        }
+        by_rule = self.sizes.get(direction, {})
+        return {_WORDS[rule]: one.chance for rule in by_rule for one in by_rule[rule].sizes if one.n == n}
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able; of many possible sizes the smallest."""
+        sizes = {of: {rule: one.to_dict() for rule, one in some.items()} for of, some in self.sizes.items()}
         return {
-            "possible numbers of queries": {
-                of: {rule: _sizes_dict(one) for rule, one in by_rule.items()}
-                for of, by_rule in self.sizes.items()
-            },
+            "possible numbers of queries": sizes,
             "queries given": dict(self.given),
             "means of runs": self.runs,
             "signs": [{"kind": one.kind, "cells": list(one.cells), "text": one.text} for one in self.signs],
@@ -190,91 +199,53 @@ def read_digits(
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
     candidates: Iterable[int] | None = None,
 ) -> DigitReport:
-    shares: dict[str, list[Printed]] = {ALL_CELLS: []}
-    for direction in DIRECTIONS:
-        shares[direction] = list(target.recalls(direction).values())
-        shares[ALL_CELLS] += shares[direction]
-    if not shares["i2t"] or not shares["t2i"]:
-        del shares[ALL_CELLS]
+    shares = {way: list(target.recalls(way).values()) for way in DIRECTIONS}
+    every = {ALL_CELLS: [cell for some in shares.values() for cell in some]} if all(shares.values()) else {}
     decimals = max((cell.decimals for some in shares.values() for cell in some), default=0)
     telling = range(1, min(100 * 10**decimals, _MOST_QUERIES))
-    tried = {
-        *(telling if candidates is None else candidates),
-        *(one[2] for one in (galleries or {}).values()),
-    }
+    queries: dict[str, int] = {way: one[2] for way, one in (galleries or {}).items()}
+    tried = {*(telling if candidates is None else candidates), *queries.values()}
     sizes = {
         of: {rule: possible_sizes(values, rule, tried) for rule in RULES}
-        for of, values in shares.items()
+        for of, values in {**every, **shares}.items()
         if values and target.runs == 1
     }
-    given: dict[str, int] = {name: one[2] for name, one in (galleries or {}).items() if name in sizes}
+    given = {way: n for way, n in queries.items() if way in sizes}
     return DigitReport(sizes, signs(target, galleries), given, target.runs)
 
 
-def _sizes_dict(one: PossibleSizes) -> dict[str, Any]:
-    def listed(some: Iterable[Size]) -> list[dict[str, Any]]:
-        return [{"n": size.n, "known": list(size.known), "chance": size.chance} for size in some]
-
-    return {
-        "smallest": listed(one.sizes[:_LISTED]),
-        "of known test sets": listed(one.known),
-        "tried": one.tried,
-        "fitting": len(one.sizes),
-        "expected by chance": one.expected,
-        "distinct values": one.distinct,
-    }
-
-
 def _known_line(
-    of: str, by_rule: Mapping[str, PossibleSizes], told: list[float], given: Sequence[int]
-) -> list[str]:
-    """Say which known sizes fit by which rule, and how much that means.
+    of: str, by_rule: Mapping[str, PossibleSizes], least: float | None, given: Sequence[int]
+) -> tuple[str, float | None]:
+    """Say which known sizes fit by which rule, and how likely the best of them is by chance.
 
-    ``told`` are the chances of what was said before: what is less telling is left out. Of the sizes ``given``
-    something else is said; what they make, their multiples make too, and other sizes need not be looked for.
+    What is less telling than ``least`` is left out. Of the sizes ``given`` something else is said; what they make,
+    their multiples make too, and other sizes need not be looked for.
     """
-    if given and any(one.n % n == 0 for rule in by_rule.values() for one in rule.known for n in given):
-        return []
+    if any(one.n % n == 0 for rule in by_rule.values() for one in rule.known for n in given):
+        return "", None
     found: dict[int, tuple[Size, list[str]]] = {}
     for rule, one in by_rule.items():
         for size in one.known:
             # What n makes, its multiples make too.
             if size.chance < _TELLING and not any(size.n % n == 0 and size.n > n for n in found):
                 found.setdefault(size.n, (size, []))[1].append(_WORDS[rule])
-    who = "all recalls together" if of == ALL_CELLS else f"the {of} recalls"
+    which = "all recalls together" if of == ALL_CELLS else f"the {of} recalls"
     best = sorted(found.values(), key=lambda one: one[0].chance)[:_SHOWN]
     if best:
-        if told and min(told) <= best[0][0].chance:
-            return []
-        told.append(best[0][0].chance)
-        among = next(iter(by_rule.values()))
-        said = "; or ".join(
+        chance, chances = best[0][0].chance, next(iter(by_rule.values())).chances
+        if least is not None and least <= chance:
+            return "", None
+        sizes = "; or ".join(
             f"{size.n:,} queries, {' or '.join(rules)} ({', '.join(size.known)}; digits of anything else would fit "
             f"this size with probability {size.chance:.2g}, one of those as small with at most "
-            f"{among.chance_of_any(size.chance):.2g})"
+            f"{min(1.0, len(RULES) * sum(one for one in chances.values() if one <= size.chance)):.2g})"
             for size, rules in best
         )
-        return [f"Of {len(among.chances)} sizes of known test sets, {who} fit {said}."]
-    smallest = [(rule, one.sizes[0]) for rule, one in by_rule.items() if one.sizes]
-    if told or not smallest or min(size.chance for _, size in smallest) >= _TELLING:
-        return []
-    said = " and ".join(f"{size.n:,} {_WORDS[rule]}" for rule, size in smallest)
-    return [
-        f"No known test set is of a size that {who} fit and other digits would not; the smallest sizes that they "
-        f"fit at all are {said}, which alone means little."
-    ]
-
-
-def _given_line(direction: str, n: int, fitting: Mapping[str, float]) -> list[str]:
-    if not fitting:
-        return [
-            f"The {direction} recalls cannot be shares of the {n:,} queries given, neither rounded nor cut off: "
-            "other queries were scored, or R@K is no share of them."
-        ]
-    chance = next(iter(fitting.values()))
-    if chance > 0.5:
-        return []
-    return [
-        f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(fitting)}); digits of "
-        f"anything else could with probability {chance:.2g}."
-    ]
+        return f"Of {len(chances)} sizes of known test sets, {which} fit {sizes}.", chance
+    smallest = {_WORDS[rule]: one.sizes[0] for rule, one in by_rule.items() if one.sizes}
+    if least is not None or all(size.chance >= _TELLING for size in smallest.values()):
+        return "", None
+    sizes = " and ".join(f"{size.n:,} {rule}" for rule, size in smallest.items())
+    text = f"No known test set is of a size that {which} fit and other digits would not; the smallest sizes that they "
+    return f"{text}fit at all are {sizes}, which alone means little.", None

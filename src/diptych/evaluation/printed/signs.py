@@ -11,7 +11,7 @@ it; how many fewer, R@1, R@5 and R@10 cannot tell.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -102,49 +102,40 @@ def signs(
 
 
 def _truncated(direction: str, recalls: Mapping[int, Printed], one: Truncation) -> Sign:
-    gain = f"{one.gain:.{recalls[10].decimals}f}"
-    text = (
-        f"{direction} R@10 − R@5 is {gain}; in all {COMPARED} full rankings in print it is {LEAST_GAIN:g} times "
-        f"min(R@5, 100 − R@5) or more, here {one.least:.2g}"
-    )
+    places = ""
     if one.by_chance is not None:
-        text += f", and places that nothing ranked would gain {one.by_chance:.2g} by chance"
-    text += (
-        f". That is what ranking {one.at_least} to {one.at_most} candidates of each query gives, all others "
-        "missed or tied; which of these numbers, R@1, R@5 and R@10 cannot tell"
+        places = f", and places that nothing ranked would gain {one.by_chance:.2g} by chance"
+    text = (
+        f"{direction} R@10 − R@5 is {one.gain:.{recalls[10].decimals}f}; in all {COMPARED} full rankings in print it "
+        f"is {LEAST_GAIN:g} times min(R@5, 100 − R@5) or more, here {one.least:.2g}{places}. That is what ranking "
+        f"{one.at_least} to {one.at_most} candidates of each query gives, all others missed or tied; which of these "
+        "numbers, R@1, R@5 and R@10 cannot tell"
     )
     return Sign("truncated", (f"{direction} R@5", f"{direction} R@10"), text)
 
 
-def _sums(target: Target) -> list[Sign]:
-    found = []
+def _sums(target: Target) -> Iterator[Sign]:
     for name, cell in target.cells.items():
         names = sum_cells(name) if name.endswith("rsum") else []
-        parts = [target.cells[part] for part in names if part in target.cells]
-        if not names or len(parts) < len(names):
-            continue
-        total = math.fsum(part.value for part in parts)
-        # Cut-off digits all fall to one side, so a whole unit of each; rounded ones half a unit.
-        slack = sum(part.unit for part in parts) + cell.unit
-        if abs(total - cell.value) > slack + 1e-9:
-            text = f"{name} {cell} is not the sum of its recalls, {total:.{cell.decimals}f}"
-            found.append(Sign("impossible", (name, *names), text))
-    return found
+        if names and all(part in target.cells for part in names):
+            parts = [target.cells[part] for part in names]
+            total = math.fsum(part.value for part in parts)
+            # Cut-off digits all fall to one side, so a whole unit of each; rounded ones half a unit.
+            if abs(total - cell.value) > sum(part.unit for part in parts) + cell.unit + 1e-9:
+                text = f"{name} {cell} is not the sum of its recalls, {total:.{cell.decimals}f}"
+                yield Sign("impossible", (name, *names), text)
 
 
-def _unusual(target: Target) -> list[Sign]:
-    cells, found = target.cells, []
-    i2t, t2i = cells.get("i2t R@1"), cells.get("t2i R@1")
+def _unusual(target: Target) -> Iterator[Sign]:
+    i2t, t2i = (target.cells.get(f"{way} R@1") for way in DIRECTIONS)
     if i2t is not None and t2i is not None and t2i.value >= 10 and i2t.value < _LEAST_RATIO * t2i.value:
         text = (
             f"i2t R@1 {i2t} is {i2t.value / t2i.value:.2f} times t2i R@1 {t2i}; with five captions per image, "
             f"of which any counts, 128 of 130 printed tables have {_LEAST_RATIO} times or more: one caption "
             "per image may have been used, or the directions swapped"
         )
-        found.append(Sign("unusual", ("i2t R@1", "t2i R@1"), text))
-    shares = {f"{side} R@{k}": cell for side in DIRECTIONS for k, cell in target.recalls(side).items()}
-    recalls = [cell.value for cell in shares.values()]
-    if max(recalls, default=2) <= 1 and any(0 < value < 1 for value in recalls):
+        yield Sign("unusual", ("i2t R@1", "t2i R@1"), text)
+    shares = {f"{way} R@{k}": cell.value for way in DIRECTIONS for k, cell in target.recalls(way).items()}
+    if max(shares.values(), default=2) <= 1 and any(0 < value < 1 for value in shares.values()):
         text = "no recall is above 1 %; if these are fractions of 1, give them in per cent"
-        found.append(Sign("unusual", tuple(shares), text))
-    return found
+        yield Sign("unusual", tuple(shares), text)
