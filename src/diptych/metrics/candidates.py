@@ -52,32 +52,24 @@ class Candidates:
                 f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
             )
         for here in blocks(len(self.items), _CHECKED // self.k):
-            self._check_block(here.start, gallery, what, *(getattr(self, name)[here] for name in _PARTS))
-
-    def _check_block(
-        self, begin: int, gallery: int, what: str, items: np.ndarray, first: np.ndarray, second: np.ndarray
-    ) -> None:
-        order = np.argsort(items, axis=1, kind="stable")
-        again = np.zeros(items.shape, dtype=bool)
-        same = np.diff(np.take_along_axis(items, order, axis=1), axis=1) == 0
-        np.put_along_axis(again, order[:, 1:], same, axis=1)
-        rising = np.zeros(items.shape, dtype=bool)
-        rising[:, 1:] = np.diff(first, axis=1) > 0
-        for wrong, message in (
-            ((items < 0) | (items >= gallery), "row {item} is not in a gallery of {gallery}"),
-            (again, "row {item} is a candidate already"),
-            (~np.isfinite(first), "its contrastive score is {first}"),
-            (~np.isfinite(second), "its matching score is {second}"),
-            (rising, "row {item} has a higher contrastive score than the candidate before it"),
-        ):
-            if wrong.any():
-                query, place = np.argwhere(wrong)[0].tolist()
-                at = {"item": int(items[query, place]), "gallery": gallery}
-                at |= {"first": first[query, place], "second": second[query, place]}
-                raise (NumericalError if "score is" in message else DataError)(
-                    f"{what} query {begin + query}, candidate {place}: {message.format(**at)}",
-                    "re-rank again, with the embeddings that are evaluated and sound weights",
-                )
+            items, first, second = (getattr(self, name)[here] for name in _PARTS)
+            same = np.diff(np.sort(items, axis=1), axis=1) == 0
+            for wrong, message in (
+                ((items < 0) | (items >= gallery), f"a candidate is not in a gallery of {gallery}"),
+                (same, "a row is a candidate twice"),
+                (~np.isfinite(first), "a contrastive score is not finite"),
+                (~np.isfinite(second), "a matching score is not finite"),
+                (
+                    np.diff(first, axis=1) > 0,
+                    "a candidate has a higher contrastive score than the one before it",
+                ),
+            ):
+                if wrong.any():
+                    query = here.start + int(np.argwhere(wrong)[0, 0])
+                    raise (NumericalError if "finite" in message else DataError)(
+                        f"{what} query {query}: {message}",
+                        "re-rank again, with the embeddings that are evaluated and sound weights",
+                    )
 
     @property
     def k(self) -> int:
@@ -131,7 +123,7 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return replace(self, i2t=i2t, t2i=t2i)
 
     def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
-        """(n_queries, gallery) float32 as the published evaluations hold it: ``fill`` where nothing was scored."""
+        """Return (n_queries, gallery) float32 as published: ``fill`` where nothing was scored."""
         one = self.candidates(direction)
         gallery = self.n_texts if direction == "i2t" else self.n_images
         table = np.full((len(one.items), gallery), fill, dtype=np.float32)

@@ -131,26 +131,21 @@ def _cut_group(
     groups: TieGroups, some: np.ndarray, places: np.ndarray, sums: np.ndarray, hits: np.ndarray
 ) -> np.ndarray:
     """Return (c,) values of queries whose group is cut after ``places`` of its items."""
+    from scipy.stats import hypergeom
+
     positives, negatives, before, found = (
         values[some, None] for values in (groups.positives, groups.negatives, groups.before, groups.found)
     )
     x = places[:, None]
     h = np.arange(int(min(places.max(), positives.max())) + 1)[None, :]
-    possible = (h <= np.minimum(x, positives)) & (x - h <= negatives)
-    # Each probability from its neighbour's, all up to one factor, which the sum takes out again: nothing
-    # has to be divided by a huge binomial.
-    ratio = (positives - h + 1.0) * (x - h + 1.0) / (np.maximum(h, 1) * np.maximum(negatives - x + h, 1.0))
-    steps = np.log(np.where(possible, ratio, 1.0))
-    logs = np.where(possible, np.cumsum(steps, axis=1), -np.inf)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
+    weights = hypergeom.pmf(h, positives + negatives, positives, x)
     # Precision at the places s + 1 … s + x, h of which are hits; see summed_precision.
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int((before + x).max()) + 1))])
     slope = (h - 1) / np.maximum(x - 1, 1)
     reciprocals = harmonic[before + x] - harmonic[before]
     gain = ((1 + found - slope * (before + 1)) * reciprocals + slope * x) * h / x
     ratios = (sums[:, None] + gain) / np.maximum(hits[:, None] + h, 1)
-    expected: np.ndarray = np.sum(weights * np.where(possible, ratios, 0.0), axis=1)
+    expected: np.ndarray = np.sum(weights * ratios, axis=1)
     return expected
 
 

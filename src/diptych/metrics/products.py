@@ -47,14 +47,6 @@ def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm:
     return np.where(size < float(np.finfo(kind).max) / 4, band, np.inf)
 
 
-def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first of each set of equal rows, and for every row the place of its first."""
-    seen: dict[bytes, int] = {}
-    of = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
-    first = np.unique(of, return_index=True)[1]
-    return first, of
-
-
 def _blocks(rows: np.ndarray) -> Iterator[slice]:
     return blocks(len(rows), _CHECK_NUMBERS // max(1, rows.shape[1]))
 

@@ -49,18 +49,15 @@ class Grades:
     top: float = 0.0  # the highest grade of the scale; that of ``values`` where it is 0
 
     def __post_init__(self) -> None:
-        if not len(self.images) == len(self.texts) == len(self.values):
-            raise DataError(
-                f"grades: {len(self.images)} images, {len(self.texts)} texts and {len(self.values)} values "
-                "are not the same pairs"
-            )
+        sizes = len(self.images), len(self.texts), len(self.values)
+        if len(set(sizes)) > 1:
+            text = "grades: {} images, {} texts and {} values are not the same pairs"
+            raise DataError(text.format(*sizes))
         for bad in np.flatnonzero(~np.isfinite(self.values))[:1]:
             raise NumericalError(f"the grade of {self._pair(bad)} is {self.values[bad]}")
         for low in np.flatnonzero(self.values < 0)[:1]:
-            raise UsageError(
-                f"the grade of {self._pair(low)} is {self.values[low]:g}, below 0",
-                "shift the scale so that the least relevant has 0",
-            )
+            text = f"the grade of {self._pair(low)} is {self.values[low]:g}, below 0"
+            raise UsageError(text, "shift the scale so that the least relevant has 0")
         order = np.lexsort((self.texts, self.images))
         for twice in order[~begins(self.images[order], self.texts[order])][:1]:
             raise DataError(f"two grades of {self._pair(twice)}", "give each pair once")
@@ -98,12 +95,11 @@ class GradeTable:
             queries = np.concatenate([queries[missing], rated[0]])
             rows = np.concatenate([rows[missing], rated[1]])
             values = np.concatenate([np.full(int(missing.sum()), grades.highest), grades.values])
-        outside = (queries < 0) | (queries >= positives.n_queries)
-        outside |= (rows < 0) | (rows >= max(positives.gallery, 1))
-        if outside.any():
+        outside = (queries < 0) | (queries >= positives.n_queries) | (rows < 0) | (rows >= positives.gallery)
+        for bad in np.flatnonzero(outside)[:1]:
             raise DataError(
-                f"a grade is of query row {int(queries[outside][0])} and gallery row {int(rows[outside][0])}, "
-                f"there are {positives.n_queries:,} and {positives.gallery:,}",
+                f"a grade is of query row {queries[bad]} and gallery row {rows[bad]}, there are "
+                f"{positives.n_queries:,} and {positives.gallery:,}",
                 "give the grades of the same images and texts that are evaluated",
             )
         keys = positives.keys_of(queries, rows)
@@ -172,12 +168,8 @@ def graded_gains(
         given = table.of(firsts.queries[firsts.local], firsts.rows)
         for gain in gains:
             first[gain][firsts.queries] = gains_at_places(firsts, gain.transform(given), depth, ties)
-    return {
-        gain: Gained(
-            first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
-        )
-        for gain in gains
-    }
+    expected = {gain: _everywhere(table.mean(gain), depth) if chance else None for gain in gains}
+    return {gain: Gained(first[gain], table.best(gain, depth), expected[gain]) for gain in gains}
 
 
 def similar_gains(
@@ -201,11 +193,7 @@ def similar_gains(
     """
     check_rule(ties)
     similar = source.cosines() if by is None else by
-    if similar is None:
-        raise UsageError(
-            f"gains by the evaluated model need cosines, and {source.no_cosines}",
-            "name a relevance model (--relevance), or leave DCG_CM and nDCG_CM out",
-        )
+    assert similar is not None  # an evaluation without cosines and relevance model is refused before
     depth, most = min(depth, positives.gallery), int(positives.counts.max(initial=0))
     shape = (positives.n_queries, depth)
     share = (positives.counts / max(positives.gallery, 1))[:, None]

@@ -16,7 +16,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError
 from diptych.metrics.ground_truth import Direction
-from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.products import check_rows, cosine_rows, pair_scores, rounding_band
 from diptych.metrics.runs import blocks
 
 Rows = slice | np.ndarray  # some rows of one side: a slice where they are neighbours, which copies nothing
@@ -128,8 +128,10 @@ class RowProducts(DenseRows):
         mask = near(tile, self._band("i2t", np.float64)[images], self._band("t2i", np.float64)[texts])
         rows, columns = np.nonzero(mask)
         if len(rows) > max(len(left), len(right)):
-            left_first, left_of = distinct(left)
-            right_first, right_of = distinct(right)
+            once: dict[str, Any] = {"axis": 0, "return_index": True, "return_inverse": True}
+            (_, left_first, left_of), (_, right_first, right_of) = (
+                np.unique(one, **once) for one in (left, right)
+            )
             if 2 * len(left_first) * len(right_first) <= len(rows):
                 grid = np.indices((len(left_first), len(right_first))).reshape(2, -1)
                 table = pair_scores(left, right, left_first[grid[0]], right_first[grid[1]])
