@@ -316,10 +316,10 @@ def check_gains(
     if names and relevance is not None:
         relevance.source(truth.n_images, truth.n_texts)
     elif names and source.cosines() is None:
-        raise UsageError(
-            f"{' and '.join(names)} by the evaluated model need cosines, and {source.no_cosines}",
-            "name a relevance model (--relevance), or leave them out",
+        text = (
+            f"{' and '.join(names)} by the evaluated model need cosines, and similarity {source.similarity!r}"
         )
+        raise UsageError(f"{text} gives none", "name a relevance model (--relevance), or leave them out")
 
 
 def _gain_text(

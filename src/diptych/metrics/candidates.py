@@ -34,23 +34,19 @@ class Candidates:
     matching: np.ndarray  # (n_queries, k) float32 scores of the matching head
 
     def __post_init__(self) -> None:
-        if not self.items.shape == self.contrastive.shape == self.matching.shape or self.items.ndim != 2:
-            raise DataError(
-                f"candidates of shape {self.items.shape}, contrastive scores {self.contrastive.shape}, "
-                f"matching scores {self.matching.shape}",
-                "all three are (queries, k)",
-            )
+        shapes = self.items.shape, self.contrastive.shape, self.matching.shape
+        if len(set(shapes)) > 1 or self.items.ndim != 2:
+            text = "candidates of shape {}, contrastive scores {}, matching scores {}"
+            raise DataError(text.format(*shapes), "all three are (queries, k)")
         if not np.issubdtype(self.items.dtype, np.integer):
-            raise DataError(
-                f"candidates are {self.items.dtype} numbers", "they are rows of the gallery: whole numbers"
-            )
+            text = f"candidates are {self.items.dtype} numbers"
+            raise DataError(text, "they are rows of the gallery: whole numbers")
 
     def check(self, gallery: int, what: str) -> None:
         """Refuse candidates outside the gallery, given twice or out of order, and scores that are not finite."""
         if not self.items.size:
-            raise DataError(
-                f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
-            )
+            text = f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
+            raise DataError(text)
         for here in blocks(len(self.items), _CHECKED // self.k):
             items, first, second = (getattr(self, name)[here] for name in _PARTS)
             same = np.diff(np.sort(items, axis=1), axis=1) == 0
@@ -77,10 +73,8 @@ class Candidates:
 
     def first(self, k: int) -> Candidates:
         if not 1 <= k <= self.k:
-            raise UsageError(
-                f"k = {k}, but {self.k} candidates of each query were scored",
-                f"choose 1 to {self.k}, or re-rank more",
-            )
+            text = f"k = {k}, but {self.k} candidates of each query were scored"
+            raise UsageError(text, f"choose 1 to {self.k}, or re-rank more")
         return Candidates(self.items[:, :k], self.contrastive[:, :k], self.matching[:, :k])
 
 

@@ -109,7 +109,7 @@ def weighted_correlations(
         # Ranks of levels, less their mean: sums of halves, which are exact.
         ranks = [np.cumsum(one) - (one + total) / 2 for one in counts]
         row[2] = _pearson(ranks[0][x_of], ranks[1][y_of], times)
-        row[3] = _pearson(*(one - np.sum(times * one) / total for one in (x, y)), times)
+        row[3] = _pearson(x - np.sum(times * x) / total, y - np.sum(times * y) / total, times)
     return found
 
 

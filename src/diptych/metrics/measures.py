@@ -178,15 +178,11 @@ def _hits(groups: TieGroups, k: int) -> np.ndarray:
     return groups.hits(np.full(groups.n_queries, k))
 
 
-def _at_least_one(counts: np.ndarray) -> np.ndarray:
-    return np.maximum(counts, 1)
-
-
 _MEASURES: Mapping[str, _PerQuery] = {
     "R@k": _best(found_within),
     "P@k": lambda groups, k: _hits(groups, k) / k,
-    "R-precision": lambda groups, _: groups.hits(groups.relevant) / _at_least_one(groups.relevant),
-    "R-cap@k": lambda groups, k: _hits(groups, k) / _at_least_one(np.minimum(groups.relevant, k)),
+    "R-precision": lambda groups, _: groups.hits(groups.relevant) / np.maximum(groups.relevant, 1),
+    "R-cap@k": lambda groups, k: _hits(groups, k) / np.clip(groups.relevant, 1, k),
     "medr": lambda groups, _: best_ranks(groups),
     "medr-floor": lambda groups, _: best_ranks(groups),
     "meanr": lambda groups, _: best_ranks(groups),
@@ -194,9 +190,9 @@ _MEASURES: Mapping[str, _PerQuery] = {
     "MRR@k": _best(expected_reciprocal),
     "mAP": _average_precision,
     "mAP@k": _average_precision,
-    "mAP@R": lambda groups, _: _sum_up_to(groups, groups.relevant) / _at_least_one(groups.relevant),
+    "mAP@R": lambda groups, _: _sum_up_to(groups, groups.relevant) / np.maximum(groups.relevant, 1),
     "mAP-cutoff@k": lambda groups, k: _sum_at(groups, k) / k,
-    "mAP-positives@k": lambda groups, k: _sum_at(groups, k) / _at_least_one(groups.relevant),
+    "mAP-positives@k": lambda groups, k: _sum_at(groups, k) / np.maximum(groups.relevant, 1),
     "mAP-hits@k": _over_hits,
 }
 _MEDIANS = {"medr": MEDIAN, "medr-floor": FLOOR_MEDIAN}

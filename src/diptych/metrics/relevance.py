@@ -13,7 +13,6 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import Direction, Positives, places_of, renumbered
 from diptych.metrics.measuring import Gain, Gained
-from diptych.metrics.ranks import check_rule
 from diptych.metrics.runs import begins, places
 from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
 from diptych.metrics.topk import BLOCK, Firsts, first_places
@@ -31,10 +30,8 @@ class Relevance:
     def source(self, n_images: int, n_texts: int) -> CosineRows:
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
-                raise DataError(
-                    f"{self.name}: {len(rows):,} {side} rows where {size:,} are evaluated",
-                    "embed the same collection and split with the relevance model",
-                )
+                text = f"{self.name}: {len(rows):,} {side} rows where {size:,} are evaluated"
+                raise DataError(text, "embed the same collection and split with the relevance model")
         return CosineRows(self.images, self.texts)
 
 
@@ -161,7 +158,6 @@ def graded_gains(
     chance: bool = True,
     block: int = BLOCK,
 ) -> dict[Gain, Gained]:
-    check_rule(ties)
     table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):
@@ -191,7 +187,6 @@ def similar_gains(
     of the evaluated model, which orders items by their own gains: chance keeps that order and puts matches
     anywhere in it.
     """
-    check_rule(ties)
     similar = source.cosines() if by is None else by
     assert similar is not None  # an evaluation without cosines and relevance model is refused before
     depth, most = min(depth, positives.gallery), int(positives.counts.max(initial=0))

@@ -199,7 +199,7 @@ def read_digits(
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
     candidates: Iterable[int] | None = None,
 ) -> DigitReport:
-    shares = {way: list(target.recalls(way).values()) for way in DIRECTIONS}
+    shares: dict[str, list[Printed]] = {way: list(target.recalls(way).values()) for way in DIRECTIONS}
     every = {ALL_CELLS: [cell for some in shares.values() for cell in some]} if all(shares.values()) else {}
     decimals = max((cell.decimals for some in shares.values() for cell in some), default=0)
     telling = range(1, min(100 * 10**decimals, _MOST_QUERIES))
@@ -207,7 +207,7 @@ def read_digits(
     tried = {*(telling if candidates is None else candidates), *queries.values()}
     sizes = {
         of: {rule: possible_sizes(values, rule, tried) for rule in RULES}
-        for of, values in {**every, **shares}.items()
+        for of, values in (every | shares).items()
         if values and target.runs == 1
     }
     given = {way: n for way, n in queries.items() if way in sizes}
