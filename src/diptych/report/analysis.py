@@ -24,7 +24,6 @@ from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.tables import (
     axes_tables,
     changes_table,
-    distance_chart,
     explain,
     variants_table,
 )
@@ -179,7 +178,7 @@ def protocol_page(found: Exploration, name: str = "") -> Page:
         tried += f" {100 * found.luck:.0f} % of made-up targets would be explained with as few changes."
     sections = [
         Section("Verdict", [variants_table(found, _VARIANTS)], notes=says),
-        Section("Single changes", [distance_chart(found), changes_table(found)]),
+        Section("Single changes", [changes_table(found)]),
         about_digits,
         Section("What was tried", axes_tables(found), tried),
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,29 +105,22 @@ def _place_within_image(truth: GroundTruth) -> np.ndarray:
     return place
 
 
-def _first(count: int) -> Callable[[GroundTruth, np.ndarray], np.ndarray]:
-    def first(truth: GroundTruth, keys: np.ndarray) -> np.ndarray:
-        place = _place_within_image(truth)
-        return np.flatnonzero((place >= 0) & (place < count))
-
-    return first
+def _first(truth: GroundTruth, keys: np.ndarray, count: int) -> np.ndarray:
+    place = _place_within_image(truth)
+    return np.flatnonzero((place >= 0) & (place < count))
 
 
-def _random(seed: int) -> Callable[[GroundTruth, np.ndarray], np.ndarray]:
+def _random(truth: GroundTruth, keys: np.ndarray, seed: int) -> np.ndarray:
     """Draw as ``Collection.random_captions`` does: of each image the caption with the least number."""
-
-    def random(truth: GroundTruth, keys: np.ndarray) -> np.ndarray:
-        place = _place_within_image(truth)
-        order = np.lexsort((draw_uniform(seed, keys[truth.text_image], place), truth.text_image))
-        home = truth.text_image[order]
-        first = np.append(True, home[1:] != home[:-1])[: len(home)] & (home >= 0)
-        return np.sort(order[first])
-
-    return random
+    draws = draw_uniform(seed, keys[truth.text_image], _place_within_image(truth))
+    order = np.lexsort((draws, truth.text_image))
+    home = truth.text_image[order]
+    first = np.append(True, home[1:] != home[:-1])[: len(home)] & (home >= 0)
+    return np.sort(order[first])
 
 
-_RANDOM = {f"random, seed {seed}": _random(seed) for seed in (0, 1, 2)}  # several: one may fit by luck
-KEPT = {"first five": _first(5), "first": _first(1), **_RANDOM}
+_RANDOM = {f"random, seed {seed}": partial(_random, seed=seed) for seed in (0, 1, 2)}  # one may fit by luck
+KEPT = {"first five": partial(_first, count=5), "first": partial(_first, count=1), **_RANDOM}
 """From a ground truth and a number for every image to the rows of the texts that stay, ascending."""
 
 

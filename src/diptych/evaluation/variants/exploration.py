@@ -11,10 +11,10 @@ from diptych.core.table import Table
 from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import Choice
+from diptych.evaluation.variants.tables import explain, variants_table
 from diptych.metrics.ground_truth import Direction
 
 TOLERANCE = 0.05  # relative distance within which the thesis (ch. 2) counts a number as reproduced
-NEAR = 0.1  # share of the tolerance within which a cell is near: what rounding and the order of ties leave
 
 
 class Change(NamedTuple):
@@ -31,7 +31,7 @@ class Variant:
     values: Mapping[str, float]  # the target's cells, shares in per cent, with all their digits
     errors: Mapping[str, float]  # relative distance per cell
     within: tuple[str, ...]  # names of the cells within tolerance
-    near: tuple[str, ...]  # names of the cells within :data:`NEAR` of it
+    near: tuple[str, ...]  # names of the cells within :data:`~diptych.evaluation.variants.tables.NEAR` of it
     exact: tuple[str, ...]  # names of the cells that are printed alike
 
     @property
@@ -151,8 +151,6 @@ class Exploration:
 
     def sentences(self) -> list[str]:
         """Return the verdict and what it leaves open, then what the digits say."""
-        from diptych.evaluation.variants.tables import explain
-
         return [*explain(self), *self.digits.sentences()]
 
     def __str__(self) -> str:
@@ -160,14 +158,10 @@ class Exploration:
 
     def tables(self) -> list[Table]:
         """Return the printed cells, with the nearest variants where there are any."""
-        from diptych.evaluation.variants.tables import variants_table
-
         return [variants_table(self)]
 
     def lines(self) -> list[str]:
         """Return the verdict without its warnings, what the digits say, and what it was computed from."""
-        from diptych.evaluation.variants.tables import explain
-
         signs = self.digits.sentences()
         head = "the digits:" if signs else "the digits: nothing that other digits would not say as well"
         verdict = explain(self)[len(self.warnings) :]
@@ -175,8 +169,6 @@ class Exploration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able, with what follows from it."""
-        from diptych.evaluation.variants.tables import explain
-
         content = {"format": 2, "target": self.target.to_dict(), "of": list(self.of), "says": explain(self)}
         content |= {"digits say": self.digits.sentences(), "digits": self.digits.to_dict()}
         if not self.variants:

@@ -17,8 +17,9 @@ from diptych.core.context import report_to, task
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import AXES, DEPTHS, Axis, Choice, Settings, Sources
-from diptych.evaluation.variants.exploration import NEAR, TOLERANCE, Change, Exploration, Variant
+from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant
 from diptych.evaluation.variants.recompute import NotPossible, Recompute
+from diptych.evaluation.variants.tables import NEAR
 
 _EXHAUSTIVE = 2  # changes up to which everything is tried
 _BEAM = 16  # of the nearest that are changed further

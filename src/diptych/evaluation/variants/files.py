@@ -79,10 +79,8 @@ def _explore_files(
         is_side = side in ("i2t", "t2i") and bool(file)
         files[side if is_side else ""] = Path(file if is_side else text)
     if len(files) < len(options.matching) or ("" in files and len(files) > 1):
-        raise UsageError(
-            f"--matching is given {len(options.matching)} times: {', '.join(options.matching)}",
-            "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy",
-        )
+        text = f"--matching is given {len(options.matching)} times: {', '.join(options.matching)}"
+        raise UsageError(text, "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy")
     home = None if options.caption_image is None else _loaded(options.caption_image)
     matrix = _loaded(scores)
     truth, metadata = as_ground_truth(home, matrix.shape)

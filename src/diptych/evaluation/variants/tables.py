@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from diptych.core.chart import Chart, Series
+from typing import TYPE_CHECKING
+
 from diptych.core.table import Cell, Table
 from diptych.evaluation.variants.axes import AXES
-from diptych.evaluation.variants.exploration import NEAR, Exploration, Variant
 
+if TYPE_CHECKING:
+    from diptych.evaluation.variants.exploration import Exploration, Variant
+
+NEAR = 0.1  # share of the tolerance within which a cell is near: what rounding and the order of ties leave
 _DEEPEST = 10  # the last cut-off that tables print
 _NAMED = 3  # other explanations that are named
 _LUCKY = 0.2  # share of made-up targets from which on an explanation says little
@@ -164,20 +168,3 @@ def axes_tables(found: Exploration) -> list[Table]:
     if refused:
         tables.append(Table("Not tried", ("the first of them", "variants", "why"), refused))
     return tables
-
-
-def distance_chart(found: Exploration) -> Chart:
-    """Return the mean distance of the default, of the best explanation and of every best single change."""
-    shown = [found.as_given, *found.single_changes]
-    best = found.explanations[0] if found.explanations else found.as_given
-    if best not in shown:
-        shown.insert(1, best)
-    series = []
-    for name, colour, explains in (("explains", "orange", True), ("does not", "blue", False)):
-        values = [100 * one.mean_error if one.explains == explains else None for one in shown]
-        if any(value is not None for value in values):
-            texts = ["" if value is None else f"{value:.1f} %" for value in values]
-            series.append(Series(name, values, mark="bar", colour=colour, texts=texts))
-    series.append(Series("default protocol", [100 * found.as_given.mean_error], mark="level"))
-    names, x = [one.line() for one in shown], "mean relative distance from what is printed, %"
-    return Chart("Single changes", series, x, "", names, across=True, stacked=True)
