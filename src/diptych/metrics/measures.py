@@ -1,4 +1,4 @@
-"""The measures; ``measures.toml`` beside this file says what each is and where it comes from.
+"""The measures; ``measures.toml`` describes each and names its source.
 
 DCG_CM: a labelled match has gain 1, any other item the cosine of query and candidate: by the evaluated model
 (thesis Eq. 5.1), whose scale values depend on, or by a relevance model that is named in the protocol.

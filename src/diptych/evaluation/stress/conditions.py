@@ -5,7 +5,7 @@
     FOLDER/units/NAME-SEED/arrays.npz        values per query, which were changed, ranks, preferences, the worst hit
     FOLDER/units/NAME-SEED/texts.jsonl.gz    id and text of every changed caption
 
-Changed queries alone are encoded. Embeddings of the same text or image differ in their last digits with the batch
+Only changed queries are encoded. Embeddings of the same text or image differ in their last digits with the batch
 that they were encoded in: a changed query whose embedding lies within rounding of the clean one keeps the clean one,
 and is counted. Two seeds may draw the same images, pixel for pixel: then one of them is enough, and both hold the
 same bytes.

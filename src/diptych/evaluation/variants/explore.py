@@ -1,7 +1,7 @@
 """Explore: try variants of the protocol, few changes first, and hold each against what was printed.
 
 All variants of up to two changes are tried. If none of them prints every cell alike, the nearest ones are changed
-further, up to ``changes`` changes. The order of work, and so the result, depends on the inputs alone.
+further, up to ``changes`` changes. The order of work, and so the result, depends only on the inputs.
 """
 
 from __future__ import annotations
@@ -169,9 +169,9 @@ class _Search:
             for count in range(1, len(one.changes)):
                 self._try(combinations(one.changes, count))
 
-    def _try(self, wanted: Iterable[Sequence[Change]]) -> None:
+    def _try(self, untried: Iterable[Sequence[Change]]) -> None:
         new: list[tuple[tuple[str, ...], tuple[Change, ...], Settings]] = []
-        for changes in map(tuple, map(sorted, wanted)):
+        for changes in map(tuple, map(sorted, untried)):
             if changes in self._seen or len({change.axis for change in changes}) < len(changes):
                 continue
             self._seen.add(changes)

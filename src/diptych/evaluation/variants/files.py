@@ -36,8 +36,7 @@ def explore_named(
     """Explore what was named; without anything named the digits are read.
 
     ``opened`` returns the embeddings of a name, data, its split and a folder for what is embedded; ``warnings``,
-    from metadata and number of images of every test set, what is said before any verdict; ``of`` says what was
-    printed.
+    from metadata and number of images of every test set, what precedes any verdict; ``of`` names what was printed.
     """
     if options.source is None:
         return Exploration(target, of=of)

@@ -1,4 +1,4 @@
-"""What is said of printed numbers: the verdict in words, tables and charts of explored protocols."""
+"""The verdict on printed numbers in words, and tables of explored protocols."""
 
 from __future__ import annotations
 
