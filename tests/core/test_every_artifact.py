@@ -111,7 +111,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),
     Condition: lambda: Condition(
         *("blur", 0, "k", "c", ABOUT, {"short": 1}, NUMBERS > 1, NUMBERS > 2, {"R@1": NUMBERS}, NUMBERS),
-        *(NUMBERS, np.arange(1), np.ones((1, 2), int), ["a b"], {"c0": "a b"}),
+        *(NUMBERS, np.arange(1), np.ones((1, 2), int), {"c0": "a b"}),
     ),
     FeatureTable: feature_table,
     FittedModel: classifier,

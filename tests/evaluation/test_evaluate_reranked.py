@@ -315,7 +315,7 @@ def test_wrong_sizes_and_scores() -> None:
     with pytest.raises(DataError, match="3 images and 4 texts for a ground truth of 2 images and 2 texts"):
         evaluate_reranked(given, GroundTruth.from_caption_image([0, 1], 2))
     nan = Candidates(given.i2t.items, given.i2t.contrastive, np.full((3, 2), np.nan, np.float32))
-    with pytest.raises(NumericalError, match="i2t query 0, candidate 0: its matching score is nan"):
+    with pytest.raises(NumericalError, match="i2t query 0: a matching score is not finite"):
         evaluate_reranked(Reranked(nan, given.t2i), small()[1])
 
 

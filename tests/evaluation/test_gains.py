@@ -388,10 +388,10 @@ def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, n
     terms, order = [csr_array(np.abs(side)) for side in rows], {"similarity": "order"}
     other = {"relevance": replace(MODEL, images=MODEL.images[:23])}
     for given_, options, error, message in (
-        (rows, order, UsageError, r"DCG_CM@5 by the evaluated model need.*'order' gives penalties"),
-        (terms, {}, UsageError, "sums of term weights"),
-        ((np.full((24, 48), 7.0), None), {}, UsageError, "the given scores lie between 0 and 7"),
-        ((np.full((24, 48), -3.0), None), {}, UsageError, "the given scores lie between -3 and 0"),
+        (rows, order, UsageError, r"DCG_CM@5 by the evaluated model need.*'order' gives none"),
+        (terms, {}, UsageError, "'dot' gives none"),
+        ((np.full((24, 48), 7.0), None), {}, UsageError, "'given scores' gives none"),
+        ((np.full((24, 48), -3.0), None), {}, UsageError, "'given scores' gives none"),
         (rows, other, DataError, "model of 3: 23 image rows where 24"),
     ):
         with pytest.raises(error, match=message):

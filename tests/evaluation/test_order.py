@@ -30,11 +30,14 @@ def slow_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 def test_by_hand() -> None:
     image, texts = np.array([1, 2], dtype=np.float32), np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
-    found = [similarity("order").score(image, text) for text in texts]
-    assert found == [0, -2, -9]
-    assert not np.signbit(found[0])
-    assert similarity("dot").score(image, texts[1]) == 8
-    assert similarity("cosine").score(image, texts[1]) == pytest.approx(8 / 65**0.5)
+
+    def scores(name: str) -> np.ndarray:
+        return similarity(name).source(image[None], texts).pairs(np.zeros(3, int), np.arange(3))
+
+    assert scores("order").tolist() == [0, -2, -9]
+    assert not np.signbit(scores("order")[0])
+    assert scores("dot")[1] == 8
+    assert scores("cosine")[1] == pytest.approx(8 / 65**0.5)
 
 
 @settings(max_examples=40)

@@ -39,12 +39,12 @@ def test_the_published_matrix(given: Reranked) -> None:
 @pytest.mark.parametrize(
     ("items", "contrastive", "matching", "error", "message"),
     [
-        ([[0, 3]], None, None, DataError, r"i2t query 0, candidate 1: row 3 is not in a gallery of 3"),
-        ([[0, -1]], None, None, DataError, r"row -1 is not in a gallery of 3"),
-        ([[0, 1], [2, 2]], None, None, DataError, r"i2t query 1, candidate 1: row 2 is a candidate already"),
-        ([[0, 1]], [[0.1, 0.2]], None, DataError, "row 1 has a higher contrastive score than"),
-        ([[0, 1]], [[np.inf, 0]], None, NumericalError, "candidate 0: its contrastive score is inf"),
-        ([[0, 1]], None, [[0, np.nan]], NumericalError, "candidate 1: its matching score is nan"),
+        ([[0, 3]], None, None, DataError, "i2t query 0: a candidate is not in a gallery of 3"),
+        ([[0, -1]], None, None, DataError, "a candidate is not in a gallery of 3"),
+        ([[0, 1], [2, 2]], None, None, DataError, "i2t query 1: a row is a candidate twice"),
+        ([[0, 1]], [[0.1, 0.2]], None, DataError, "a higher contrastive score than"),
+        ([[0, 1]], [[np.inf, 0]], None, NumericalError, "a contrastive score is not finite"),
+        ([[0, 1]], None, [[0, np.nan]], NumericalError, "a matching score is not finite"),
         (np.zeros((2, 0), int), None, None, DataError, "2 queries with 0 candidates each"),
         (np.zeros((0, 2), int), None, None, DataError, "0 queries with 2 candidates each"),
     ],

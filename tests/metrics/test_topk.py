@@ -49,22 +49,6 @@ def test_sums_that_differ_in_the_last_digit_only() -> None:
     assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 7)
 
 
-@settings(max_examples=60)
-@given(data=st.data())
-def test_only_what_is_allowed_is_found(data: st.DataObject) -> None:
-    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
-    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    allowed = random.random(m) < data.draw(st.sampled_from([0.1, 0.5, 0.95]))
-    allowed[random.integers(m)] = True
-    queries, gallery = (random.integers(-2, 3, (size, d)).astype(np.float32) for size in (n, m))
-    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
-    rows, scores = top_k(queries, gallery, k, block=block, allowed=allowed)
-    among = np.flatnonzero(allowed)
-    expected_rows, expected_scores = slowly(queries, gallery[among], k)
-    assert rows.tolist() == [[int(among[row]) for row in mine] for mine in expected_rows]
-    assert scores.tolist() == expected_scores
-
-
 def test_the_whole_gallery_is_searched_only_where_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
     search = module._careful
@@ -93,8 +77,6 @@ def test_what_cannot_be() -> None:
         (wide, 1, {}, DataError, "cannot search a gallery"),
         (rows[:0], 1, {}, DataError, "cannot search a gallery"),
         (nan, 1, {"gallery_ids": ["a", "b"]}, NumericalError, r"gallery 'b' \(row 1\)"),
-        (rows, 1, {"allowed": np.zeros(2, bool)}, DataError, "0 of 2 rows can be found in a gallery of 2"),
-        (rows, 1, {"allowed": np.ones(3, bool)}, DataError, "3 of 3 rows can be found in a gallery of 2"),
     ):
         with pytest.raises(error, match=message):
             top_k(rows, gallery, k, **options)  # type: ignore[arg-type]

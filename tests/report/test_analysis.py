@@ -40,8 +40,8 @@ from diptych.core.errors import UsageError
 from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
 from diptych.evaluation.printed import Target
-from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore
-from diptych.evaluation.variants.tables import Verdict, axes_tables, distance_charts, variants_table
+from diptych.evaluation.variants import Exploration, Scored, explore
+from diptych.evaluation.variants.tables import axes_tables, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
@@ -247,16 +247,12 @@ def protocol_found() -> Exploration:
     truth = GroundTruth.from_caption_image(model.home, 150)
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     label = "table <1>"
-    inputs = Inputs(
-        {"test": MatrixScores(model.contrastive, truth, matching=model.matching)},
-        Target.of(printed, 2, label),
-    )
-    return explore(inputs, threads=1, changes=1)
+    sources = {"test": Scored(model.contrastive, truth, matching=model.matching)}
+    return explore(sources, Target.of(printed, 2, label), threads=1, changes=1)
 
 
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
-    verdict = Verdict(protocol_found.target, protocol_found, ["test: 150 images"])
-    text = protocol_page(verdict, "a run").html()
+    text = protocol_page(replace(protocol_found, of=["test: 150 images"]), "a run").html()
     assert "<1>" not in text
     for said in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
         assert said in Parsed(text).text
@@ -267,17 +263,16 @@ def test_an_explained_protocol(protocol_found: Exploration) -> None:
     assert (row[name], row["off, %"]) == (f"{printed} =", "0.0")
     assert row["what it means"].startswith("only the 2 best candidates of each query are re-ranked")
     assert {row[1].text for row in axes_tables(protocol_found)[0].rows} >= {"none", "2", "first"}
-    assert "k_test = 2" in distance_charts(protocol_found)[0].categories
     warned = replace(protocol_found, warnings=("OTHER DATA",))
-    summary = protocol_page(Verdict(warned.target, warned)).summary
+    summary = protocol_page(warned).summary
     assert summary.startswith("OTHER DATA. Under the default protocol")
 
 
 def test_without_embeddings_the_digits_alone() -> None:
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
-    page = protocol_page(Verdict(target))
+    page = protocol_page(Exploration(target))
     assert page.title == "What the digits of these numbers say"
     assert "ranking 2 to 5 candidates" in page.html()
     assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
     nothing = Target.of({"rsum": 400.0}, 1)
-    assert "Nothing that other digits" in protocol_page(Verdict(nothing)).html()
+    assert "Nothing that other digits" in protocol_page(Exploration(nothing)).html()

@@ -192,22 +192,20 @@ def protocol(options: ProtocolOptions) -> None:
     from diptych.core.files import write_json
     from diptych.evaluation.printed import as_target
     from diptych.evaluation.variants.files import explore_named
-    from diptych.evaluation.variants.tables import Verdict
     from diptych.report.analysis import protocol_page
 
     source, out = options.source, options.out
     if options.published is None:
-        target, of = as_target(options.target, options.decimals), list[str]()
-        explored, more = explore_named(options, target, encoded_of, lambda known: ())
+        target = as_target(options.target, options.decimals)
+        found = explore_named(options, target, encoded_of, lambda known: (), [])
     else:
         row = published_row(options.published)
         target, left_out = target_of(row, options.decimals)
         of = [f"printed: {target.label}; {row.on.describe()}"]
         of += [f"left out, no measures of retrieval: {', '.join(left_out)}"] if left_out else []
-        explored, more = explore_named(options, target, encoded_of, partial(other_data, row.on))
-    found = Verdict(target, explored, [*of, *more], options.is_matrix)
+        found = explore_named(options, target, encoded_of, partial(other_data, row.on), of)
     for line in found.warnings:
-        warn(line)
+        warn(f"{line}.")
     show(*found.tables(), *found.lines())
     if out is None:
         again = command_line(["diptych", "analyse", "protocol"], options, left_out={"source"})
@@ -220,7 +218,7 @@ def protocol(options: ProtocolOptions) -> None:
         return
     write_json(out / "protocol.json", found.to_dict())
     page = protocol_page(found, source or "").save(out / "report.html")
-    show(f"{'' if explored is None else 'with every variant '}in {out / 'protocol.json'}")
+    show(f"{'with every variant ' if found.variants else ''}in {out / 'protocol.json'}")
     next_step(["open", page])
 
 

@@ -49,10 +49,8 @@ def audit_encoder(
     collection.require_captions("an audit")
     needed = splits if tested is None else splits[:2]
     if missing := [name for name in needed if name not in collection.split_sizes]:
-        raise UsageError(
-            f"{collection.name} has no split {missing[0]!r}; an audit needs splits to train, choose and test",
-            f"it has: {', '.join(collection.split_sizes)}",
-        )
+        text = f"{collection.name} has no split {missing[0]!r}; an audit trains, chooses and tests"
+        raise UsageError(text, f"it has: {', '.join(collection.split_sizes)}")
     plain = [collection.split(name) for name in needed]
     names = [safe_name(f"{collection.name}-{name}") for name in needed]
     if tested is not None:

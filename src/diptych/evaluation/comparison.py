@@ -255,10 +255,8 @@ def check_same_gains(results: Mapping[str, Result], measures: Sequence[str]) -> 
 def text_image_of(result: Result, name: str) -> np.ndarray:
     """Return the image each text was written for."""
     if result.text_image is None or not all(result.per_query.get(way) for way in DIRECTIONS):
-        raise StorageError(
-            f"{name} has no values per query, or does not say which texts belong to an image",
-            "evaluate it again with this version of diptych",
-        )
+        text = f"{name} has no values per query, or does not say which texts belong to an image"
+        raise StorageError(text, "evaluate it again with this version of diptych")
     return result.text_image
 
 

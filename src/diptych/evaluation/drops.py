@@ -1,14 +1,11 @@
 """Drops: what a change of the queries costs, condition by condition, and whether it costs one model less.
 
-The same queries are asked twice, clean and changed, so differences are paired by query. What is independent is
-an image with its captions: clusters of queries are resampled and their two values swapped, by the same draws in
-all conditions and measures (:func:`diptych.metrics.paired.paired`). Where a condition was drawn with several
-seeds, a query's value is the mean over them, so intervals and p-values are of other images and say nothing of
-other seeds; the spread does.
+Differences are paired by query; images with their captions are resampled and swapped, by the same draws in all
+conditions and measures (:func:`diptych.metrics.paired.paired`). Of several seeds a query's value is the mean, so
+intervals and p-values are of other images and say nothing of other seeds; the spread does.
 
-What one of two models has ahead of the other on clean queries plays no part in the difference of their drops. The
-one that starts higher has more to lose, so drops as shares of each model's clean mean are compared as well: they
-may point to the other model; p-values and verdicts are of the absolute difference.
+The model that starts higher has more to lose, so drops as shares of each model's clean mean are compared as well:
+they may point to the other model; p-values and verdicts are of the absolute difference.
 """
 
 from __future__ import annotations
@@ -24,9 +21,8 @@ from diptych.evaluation.result import interval_line
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.paired import LEVEL, PairedTest, correction_named, correction_text, paired
 
-_ROUNDING = 16 * float(
-    np.finfo(np.float64).eps
-)  # of four values added and subtracted, by the greatest of them
+# of four values added and subtracted, by the greatest of them
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

@@ -282,8 +282,7 @@ def measure_queries(
     *,
     query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
-    relevance: tuple[np.ndarray, np.ndarray]
-    | None = None,  # rows of queries and gallery by a relevance model
+    relevance: tuple[np.ndarray, np.ndarray] | None = None,  # rows of queries and gallery by another model
     ties: str = "expected",
     grades: Grades | None = None,
     block: int = BLOCK,
@@ -316,10 +315,8 @@ def check_gains(
     if names and relevance is not None:
         relevance.source(truth.n_images, truth.n_texts)
     elif names and source.cosines() is None:
-        raise UsageError(
-            f"{' and '.join(names)} by the evaluated model need cosines, and {source.no_cosines}",
-            "name a relevance model (--relevance), or leave them out",
-        )
+        text = f"{' and '.join(names)} by the evaluated model need cosines: {source.similarity!r} gives none"
+        raise UsageError(text, "name a relevance model (--relevance), or leave them out")
 
 
 def _gain_text(

@@ -164,10 +164,8 @@ def _write_candidates(
 def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:
     """Return how relevant an item is by another model's embeddings of the same images and captions."""
     if by.similarity != "cosine":
-        raise MismatchError(
-            f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains",
-            "name a model of cosines, for example hf:openai/clip-vit-base-patch32",
-        )
+        text = f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains"
+        raise MismatchError(text, "name a model of cosines, for example hf:openai/clip-vit-base-patch32")
     encoder = by.about.get("encoder", {})
     name = f"{encoder.get('name', encoder.get('family', 'relevance model'))} {by.images.encoder}"
     source, fix = f"relevance model {name}", "embed the same data and split with it"
@@ -178,11 +176,8 @@ def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance
         return Relevance(images, texts, name)
     kind = kind_of_data(encoded)
     if images is by.images.rows and texts is by.texts.rows and kind == kind_of_data(by) != GivenRows.family:
-        raise MismatchError(
-            f"relevance model {name} has rows of other images or captions of the same ids: of data {theirs}, "
-            f"and {mine} is evaluated",
-            fix,
-        )
+        text = f"relevance model {name} has rows of other images or captions of the same ids"
+        raise MismatchError(f"{text}: of data {theirs}, and {mine} is evaluated", fix)
     return Relevance(images, texts, f"{name} (rows of data {theirs})")
 
 

@@ -1,12 +1,9 @@
 """How well relevance and measures agree with people who judged pairs of images and texts.
 
-Two questions. Of pairs: does what an item counts as (the label, DCG_CM's label or similarity, the similarity
-alone, a grade) order judged pairs as people do? Of queries: does a measure's value say what people would say
-of the list? What they would say is nDCG of the condensed list: the judged items of a query alone, in the
-model's order, with what people gave as gains (Sakai, SIGIR 2007). Items that nobody judged are left out of it
-instead of counting as irrelevant, for of thousands a handful is judged. A query with fewer than two judged
-items has no order to be judged, and one of which people found nothing relevant has no best order: both are
-left out and counted.
+Of pairs: does what an item counts as (the label, DCG_CM's label or similarity, the similarity, a grade) order
+judged pairs as people do? Of queries: does a measure agree with nDCG of the condensed list, the judged items of a
+query in the model's order with people's ratings as gains (Sakai, SIGIR 2007)? Queries with fewer than two judged
+items, or nothing relevant to people, have no such list: they are left out and counted.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
+from diptych.metrics.runs import begins, places
 from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
@@ -83,13 +81,10 @@ def condensed_gain(
     From (n,) scores, queries and people's gains of judged pairs; of tied items every order is equally likely.
     """
     counts = np.bincount(queries, minlength=n_queries)
-    place = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
-    weights = discounts(int(counts.max(initial=1)))[place]
+    weights = discounts(int(counts.max(initial=1)))[places(counts)]
     order = np.lexsort((-scores, queries))
     query, ordered = queries[order], gains[order]
-    begins = np.ones(len(order), dtype=bool)
-    begins[1:] = (query[1:] != query[:-1]) | (scores[order][1:] != scores[order][:-1])
-    group = np.cumsum(begins) - 1
+    group = np.cumsum(begins(query, scores[order])) - 1
     expected = (np.bincount(group, weights=ordered) / np.bincount(group))[group]
     total = np.bincount(query, weights=weights * expected, minlength=n_queries)
     ideal = gains[np.lexsort((-gains, queries))]

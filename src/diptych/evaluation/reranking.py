@@ -40,23 +40,18 @@ _NUMBERS = 1 << 21  # candidates looked at at once
 
 
 def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
-    have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
+    have, want = (f"{one.n_images:,} images and {one.n_texts:,} texts" for one in (reranked, truth))
     if have != want:
-        raise DataError(
-            f"candidates of {have[0]:,} images and {have[1]:,} texts for a ground truth of {want[0]:,} images "
-            f"and {want[1]:,} texts",
-            "give the candidates of the same split",
-        )
+        text = f"candidates of {have} for a ground truth of {want}"
+        raise DataError(text, "give the candidates of the same split")
     reranked.check()
 
 
 def check_no_gains(measures: Sequence[object]) -> None:
     for member in measures:
         if isinstance(member, GainMeasure):
-            raise UsageError(
-                f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked",
-                "measure it without re-ranking",
-            )
+            text = f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked"
+            raise UsageError(text, "measure it without re-ranking")
 
 
 class RerankedScores:
@@ -78,10 +73,8 @@ class RerankedScores:
         if unranked not in UNRANKED_RULES:
             raise UnknownNameError("rule for unranked candidates", unranked, UNRANKED_RULES)
         if unranked == "contrastive" and first is None:
-            raise UsageError(
-                "unranked 'contrastive' continues with the first stage's order, and its rows were not given",
-                "give the first stage's scores, or choose unranked='miss'",
-            )
+            text = "unranked 'contrastive' needs the first stage's order, and its rows were not given"
+            raise UsageError(text, "give the first stage's scores, or choose unranked='miss'")
         if first is not None:
             check_sizes(first, truth)
         cut = reranked if k is None else reranked.first(k)

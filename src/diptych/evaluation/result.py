@@ -53,15 +53,12 @@ class Partition:
             return
         size, rest = divmod(ground_truth.n_images, self.count)
         if rest or not size:
-            raise UsageError(
-                f"{ground_truth.n_images:,} images cannot be cut into {self.count} equal folds",
-                "choose a number of folds that divides the number of images",
-            )
+            text = f"{ground_truth.n_images:,} images cannot be cut into {self.count} equal folds"
+            raise UsageError(text, "choose a number of folds that divides the number of images")
         homeless = int(np.sum(ground_truth.text_image < 0))
         if homeless:
-            raise UsageError(
-                f"{homeless:,} texts belong to no image, so to no fold", "use the protocol 'full'"
-            )
+            text = f"{homeless:,} texts belong to no image, so to no fold"
+            raise UsageError(text, "use the protocol 'full'")
         fold_of_text = ground_truth.text_image // size
         for fold in range(self.count):
             images = np.arange(fold * size, (fold + 1) * size)
@@ -107,11 +104,9 @@ def one_gallery(protocol: str) -> Partition:
     """Return the protocol called ``protocol``, refused where it has several galleries."""
     chosen = partition(protocol)
     if chosen.count > 1:
-        raise UsageError(
-            f"protocol {protocol!r} has {chosen.count} galleries, and candidates were chosen from one: the "
-            "whole test set",
-            "use the protocol 'full' or 'coco-5k', or re-rank and evaluate each fold as a collection of its own",
-        )
+        text = f"protocol {protocol!r} has {chosen.count} galleries, and candidates were chosen from one"
+        fix = "use the protocol 'full' or 'coco-5k', or re-rank and evaluate each fold as a collection of its own"
+        raise UsageError(text, fix)
     return chosen
 
 

@@ -71,10 +71,8 @@ def evaluate_both(
     """Embed and measure a split without shortcuts, and with those given; None for none on both sides."""
     for option in ("positives", "ground_truth"):
         if options.get(option) is not None:
-            raise UsageError(
-                f"{option} are of what was embedded without shortcuts",
-                "evaluate each condition alone with evaluate_encoded",
-            )
+            text = f"{option} are of what was embedded without shortcuts"
+            raise UsageError(text, "evaluate each condition alone with evaluate_encoded")
     part, name = collection.split(split), name or safe_name(f"{collection.name}-{split}")
     if without is None:
         if encoded is None:

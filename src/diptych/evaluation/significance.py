@@ -183,10 +183,8 @@ def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where:
     wrong = np.flatnonzero(np.isfinite(given[name]) != asked)
     if len(wrong):
         row = int(wrong[0])
-        raise NumericalError(
-            f"{where}: {name} of query {row} is {given[name][row]}, {len(wrong):,} queries are not as expected",
-            "evaluate it again",
-        )
+        text = f"{where}: {name} of query {row} is {given[name][row]}, {len(wrong):,} queries are not as expected"
+        raise NumericalError(text, "evaluate it again")
 
 
 def compare(

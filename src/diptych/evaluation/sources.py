@@ -241,10 +241,8 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
     judged = None if options.judgements is None else read_judgements(options.judgements)
     kinds = [kind.partition(":")[0] for kind in options.positives]
     if len(set(kinds)) < len(kinds):
-        raise UsageError(
-            f"--positives names one format twice: {', '.join(options.positives)}",
-            "evaluate one after the other with --out",
-        )
+        text = f"--positives names one format twice: {', '.join(options.positives)}"
+        raise UsageError(text, "evaluate one after the other with --out")
     if rerank is not None:
         source.check_matching()
     kept = None if out is None else out / "embeddings"
@@ -290,10 +288,8 @@ def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, P
     names = [name for text in options.perturb or ["all"] for name in text.split(",") if name]
     chosen, out = choose_perturbations(names), options.out
     if (embedded := Origin.read(Path(source.name))) is not None:
-        raise UsageError(
-            f"{source.name} holds embeddings, no encoder: perturbed queries cannot be encoded",
-            f"name the encoder that made them, {embedded.model}",
-        )
+        text = f"{source.name} holds embeddings, no encoder: perturbed queries cannot be encoded"
+        raise UsageError(text, f"name the encoder that made them, {embedded.model}")
     if out is None and not Path(source.name).is_dir():
         raise UsageError("nowhere to write", f"{source.name} is no folder: name one with --out")
     origin, whole = source.opened

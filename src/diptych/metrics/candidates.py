@@ -34,50 +34,38 @@ class Candidates:
     matching: np.ndarray  # (n_queries, k) float32 scores of the matching head
 
     def __post_init__(self) -> None:
-        if not self.items.shape == self.contrastive.shape == self.matching.shape or self.items.ndim != 2:
-            raise DataError(
-                f"candidates of shape {self.items.shape}, contrastive scores {self.contrastive.shape}, "
-                f"matching scores {self.matching.shape}",
-                "all three are (queries, k)",
-            )
+        shapes = self.items.shape, self.contrastive.shape, self.matching.shape
+        if len(set(shapes)) > 1 or self.items.ndim != 2:
+            text = "candidates of shape {}, contrastive scores {}, matching scores {}"
+            raise DataError(text.format(*shapes), "all three are (queries, k)")
         if not np.issubdtype(self.items.dtype, np.integer):
-            raise DataError(
-                f"candidates are {self.items.dtype} numbers", "they are rows of the gallery: whole numbers"
-            )
+            text = f"candidates are {self.items.dtype} numbers"
+            raise DataError(text, "they are rows of the gallery: whole numbers")
 
     def check(self, gallery: int, what: str) -> None:
         """Refuse candidates outside the gallery, given twice or out of order, and scores that are not finite."""
         if not self.items.size:
-            raise DataError(
-                f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
-            )
+            text = f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
+            raise DataError(text)
         for here in blocks(len(self.items), _CHECKED // self.k):
-            self._check_block(here.start, gallery, what, *(getattr(self, name)[here] for name in _PARTS))
-
-    def _check_block(
-        self, begin: int, gallery: int, what: str, items: np.ndarray, first: np.ndarray, second: np.ndarray
-    ) -> None:
-        order = np.argsort(items, axis=1, kind="stable")
-        again = np.zeros(items.shape, dtype=bool)
-        same = np.diff(np.take_along_axis(items, order, axis=1), axis=1) == 0
-        np.put_along_axis(again, order[:, 1:], same, axis=1)
-        rising = np.zeros(items.shape, dtype=bool)
-        rising[:, 1:] = np.diff(first, axis=1) > 0
-        for wrong, message in (
-            ((items < 0) | (items >= gallery), "row {item} is not in a gallery of {gallery}"),
-            (again, "row {item} is a candidate already"),
-            (~np.isfinite(first), "its contrastive score is {first}"),
-            (~np.isfinite(second), "its matching score is {second}"),
-            (rising, "row {item} has a higher contrastive score than the candidate before it"),
-        ):
-            if wrong.any():
-                query, place = np.argwhere(wrong)[0].tolist()
-                at = {"item": int(items[query, place]), "gallery": gallery}
-                at |= {"first": first[query, place], "second": second[query, place]}
-                raise (NumericalError if "score is" in message else DataError)(
-                    f"{what} query {begin + query}, candidate {place}: {message.format(**at)}",
-                    "re-rank again, with the embeddings that are evaluated and sound weights",
-                )
+            items, first, second = (getattr(self, name)[here] for name in _PARTS)
+            same = np.diff(np.sort(items, axis=1), axis=1) == 0
+            for wrong, message in (
+                ((items < 0) | (items >= gallery), f"a candidate is not in a gallery of {gallery}"),
+                (same, "a row is a candidate twice"),
+                (~np.isfinite(first), "a contrastive score is not finite"),
+                (~np.isfinite(second), "a matching score is not finite"),
+                (
+                    np.diff(first, axis=1) > 0,
+                    "a candidate has a higher contrastive score than the one before it",
+                ),
+            ):
+                if wrong.any():
+                    query = here.start + int(np.argwhere(wrong)[0, 0])
+                    raise (NumericalError if "finite" in message else DataError)(
+                        f"{what} query {query}: {message}",
+                        "re-rank again, with the embeddings that are evaluated and sound weights",
+                    )
 
     @property
     def k(self) -> int:
@@ -85,10 +73,8 @@ class Candidates:
 
     def first(self, k: int) -> Candidates:
         if not 1 <= k <= self.k:
-            raise UsageError(
-                f"k = {k}, but {self.k} candidates of each query were scored",
-                f"choose 1 to {self.k}, or re-rank more",
-            )
+            text = f"k = {k}, but {self.k} candidates of each query were scored"
+            raise UsageError(text, f"choose 1 to {self.k}, or re-rank more")
         return Candidates(self.items[:, :k], self.contrastive[:, :k], self.matching[:, :k])
 
 
@@ -131,7 +117,7 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return replace(self, i2t=i2t, t2i=t2i)
 
     def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
-        """(n_queries, gallery) float32 as the published evaluations hold it: ``fill`` where nothing was scored."""
+        """Return (n_queries, gallery) float32 as published: ``fill`` where nothing was scored."""
         one = self.candidates(direction)
         gallery = self.n_texts if direction == "i2t" else self.n_images
         table = np.full((len(one.items), gallery), fill, dtype=np.float32)

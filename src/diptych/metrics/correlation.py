@@ -9,7 +9,6 @@ Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 19
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -91,105 +90,63 @@ def weighted_correlations(
     x: np.ndarray, y: np.ndarray, cluster: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Return (samples, 4) coefficients by (samples, n_clusters) int64 ``weights``; NaN for a constant list."""
-    x_levels, x_of = np.unique(x, return_inverse=True)
-    y_levels, y_of = np.unique(y, return_inverse=True)
-    order = np.argsort(x_of, kind="stable")
     found = np.full((len(weights), len(COEFFICIENTS)), np.nan)
-    if len(x):
-        _kernel()(
-            # Less the means, so that sums of squares lose no digits.
-            (x - x.mean())[order],
-            (y - y.mean())[order],
-            x_of[order].astype(np.int64),
-            y_of[order].astype(np.int64),
-            len(x_levels),
-            len(y_levels),
-            cluster[order].astype(np.int64),
-            np.ascontiguousarray(weights, dtype=np.int64),
-            found,
-        )
+    order = np.argsort(x, kind="stable")
+    x, y, cluster = x[order], y[order], cluster[order]
+    x_of, y_of = (np.unique(one, return_inverse=True)[1].astype(np.int64) for one in (x, y))
+    # Less the means, so that sums of squares lose no digits.
+    x, y = (one - one.mean() if len(one) else one for one in (x, y))
+    for row, drawn in zip(found, weights, strict=True):
+        times = drawn[cluster].astype(np.float64)
+        counts = [np.bincount(of, weights=times) for of in (x_of, y_of)]
+        levels, total = min(map(np.count_nonzero, counts), default=0), times.sum()
+        if levels < 2:
+            continue
+        concordant, pairs = _kernel()(x_of, y_of, times), total * (total - 1) / 2
+        untied = [pairs - np.sum(one * (one - 1)) / 2 for one in counts]
+        row[0] = concordant / np.sqrt(untied[0] * untied[1])
+        row[1] = 2 * concordant / (total * total * (levels - 1) / levels)
+        # Ranks of levels, less their mean: sums of halves, which are exact.
+        ranks = [np.cumsum(one) - (one + total) / 2 for one in counts]
+        row[2] = _pearson(ranks[0][x_of], ranks[1][y_of], times)
+        row[3] = _pearson(x - np.sum(times * x) / total, y - np.sum(times * y) / total, times)
     return found
 
 
+def _pearson(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
+    """Return the weighted correlation of numbers whose weighted means are 0."""
+    weighted = times * x  # not by BLAS, whose own threads wait for each other in a pool of threads
+    spread = np.sum(weighted * x) * np.sum(times * y * y)
+    return float(np.sum(weighted * y) / np.sqrt(spread)) if spread > 0 else np.nan
+
+
 @cache
-def _kernel() -> Callable[..., None]:
+def _kernel() -> Callable[..., float]:
     import numba
 
-    compiled: Callable[..., None] = numba.njit(nogil=True)(_correlations)
+    compiled: Callable[..., float] = numba.njit(nogil=True)(_concordant)
     return compiled
 
 
-def _correlations(
-    x: np.ndarray,
-    y: np.ndarray,
-    x_of: np.ndarray,
-    y_of: np.ndarray,
-    n_x: int,
-    n_y: int,
-    cluster: np.ndarray,
-    weights: np.ndarray,
-    found: np.ndarray,
-) -> None:
-    """Fill ``found``; entries by ascending ``x``. Plain loops, to be compiled."""
-    n = len(x)
-    for sample in range(len(weights)):
-        x_count, y_count = np.zeros(n_x), np.zeros(n_y)
-        tree = np.zeros(n_y + 1)
-        total = concordant = 0.0
-        sums = np.zeros(5)
-        begin = 0
-        while begin < n:
-            end = begin
-            while end < n and x_of[end] == x_of[begin]:
-                end += 1
-            for i in range(begin, end):  # against entries of lower x
-                w = weights[sample, cluster[i]]
-                if w == 0:
-                    continue
-                below, place = 0.0, y_of[i]
-                while place > 0:
-                    below += tree[place]
-                    place -= place & -place
-                not_above, place = 0.0, y_of[i] + 1  # the same, and those of the same y
-                while place > 0:
-                    not_above += tree[place]
-                    place -= place & -place
-                concordant += w * (below - (total - not_above))
-            for i in range(begin, end):
-                w = weights[sample, cluster[i]]
-                if w == 0:
-                    continue
-                place = y_of[i] + 1
-                while place <= n_y:
-                    tree[place] += w
-                    place += place & -place
-                total += w
-                x_count[x_of[i]] += w
-                y_count[y_of[i]] += w
-                sums[0] += w * x[i]
-                sums[1] += w * y[i]
-                sums[2] += w * x[i] * x[i]
-                sums[3] += w * y[i] * y[i]
-                sums[4] += w * x[i] * y[i]
-            begin = end
-        kinds = min(np.count_nonzero(x_count), np.count_nonzero(y_count))
-        if kinds < 2:
-            continue
-        # Ranks of levels, less their mean, and pairs that tie: sums of halves, which are exact.
-        x_rank = np.cumsum(x_count) - (x_count + total) / 2
-        y_rank = np.cumsum(y_count) - (y_count + total) / 2
-        x_ties = np.sum(x_count * (x_count - 1)) / 2
-        y_ties = np.sum(y_count * (y_count - 1)) / 2
-        pairs = total * (total - 1) / 2
-        found[sample, 0] = concordant / math.sqrt((pairs - x_ties) * (pairs - y_ties))
-        found[sample, 1] = 2 * concordant / (total * total * (kinds - 1) / kinds)
-        both = 0.0
-        for i in range(n):
-            both += weights[sample, cluster[i]] * x_rank[x_of[i]] * y_rank[y_of[i]]
-        x_spread, y_spread = np.sum(x_count * x_rank**2), np.sum(y_count * y_rank**2)
-        found[sample, 2] = both / math.sqrt(x_spread * y_spread)
-        covariance = sums[4] - sums[0] * sums[1] / total
-        x_variance = sums[2] - sums[0] * sums[0] / total
-        y_variance = sums[3] - sums[1] * sums[1] / total
-        if x_variance > 0 and y_variance > 0:
-            found[sample, 3] = covariance / math.sqrt(x_variance * y_variance)
+def _concordant(x_of: np.ndarray, y_of: np.ndarray, times: np.ndarray) -> float:
+    """Return concordant less discordant pairs, by ascending levels of x. Plain loops, to be compiled."""
+    n, n_y = len(x_of), y_of.max() + 1
+    tree, total, concordant, begin = np.zeros(n_y + 1), 0.0, 0.0, 0
+    while begin < n:
+        end = begin
+        while end < n and x_of[end] == x_of[begin]:
+            if times[end]:  # against entries of lower x: those of lower y, less those of higher
+                for place in (y_of[end], y_of[end] + 1):
+                    while place > 0:
+                        concordant += times[end] * tree[place]
+                        place -= place & -place
+                concordant -= times[end] * total
+            end += 1
+        for i in range(begin, end):
+            place = y_of[i] + 1
+            total += times[i]
+            while place <= n_y and times[i]:
+                tree[place] += times[i]
+                place += place & -place
+        begin = end
+    return concordant

@@ -1,4 +1,4 @@
-"""The measures, declared; docs/evaluation.md says what each of them is, and of which values compare.
+"""The measures; ``measures.toml`` describes each and names its source.
 
 DCG_CM: a labelled match has gain 1, any other item the cosine of query and candidate: by the evaluated model
 (thesis Eq. 5.1), whose scale values depend on, or by a relevance model that is named in the protocol.
@@ -9,21 +9,22 @@ item without one, and the highest grade for a labelled match without one. Withou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from diptych.core.reading import read_toml
 from diptych.metrics.bootstrap import FLOOR_MEDIAN, MEDIAN
 from diptych.metrics.measuring import MEASURES, Gain, GainMeasure, Measure, Sum
 from diptych.metrics.ranks import TieGroups, expected_reciprocal, found_within
 from diptych.metrics.runs import blocks
 
+_CHUNK_NUMBERS = 1 << 20
+_DIGITS = 4
 
-def _measure(name: str, description: str, citation: str, looks_at: Any, per_query: Any, **more: Any) -> None:
-    kind, what = (GainMeasure, "gain") if isinstance(looks_at, Gain) else (Measure, "positives")
-    given = {"name": name, "description": description, "citation": citation, what: looks_at, **more}
-    MEASURES.add(kind(per_query=per_query, **given))
+_PerQuery = Callable[[TieGroups, Any], np.ndarray]  # from tie groups and cut-off to one value per query
 
 
 def _of_best(
@@ -35,56 +36,6 @@ def _of_best(
         groups.before[best], groups.negatives[best], groups.positives[best], cutoff
     )
     return values
-
-
-_measure(
-    "R@k",
-    "share of queries with at least one positive among the first k (any-of-k; "
-    "elsewhere called success or hit rate at k)",
-    "Hodosh, Young and Hockenmaier, JAIR 2013; Karpathy and Fei-Fei, CVPR 2015",
-    "best",
-    lambda groups, k: _of_best(groups, found_within, k),
-)
-
-MEASURES.add(
-    Sum(
-        name="rsum",
-        description="R@1 + R@5 + R@10 of both directions, in per cent: 600 at most",
-        citation="Faghri et al., VSE++, BMVC 2018 (model selection in the published code)",
-        parts=("R@1", "R@5", "R@10"),
-    )
-)
-
-_measure(
-    "P@k",
-    "share of positives among the first k, always divided by k",
-    "Manning, Raghavan and Schütze, Introduction to Information Retrieval, section 8.4",
-    "all",
-    lambda groups, k: groups.hits(np.full(groups.n_queries, k)) / k,
-)
-
-_measure(
-    "R-precision",
-    "share of positives among the first R, R being the positives of the query",
-    "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022",
-    "all",
-    lambda groups, _: groups.hits(groups.relevant) / np.maximum(groups.relevant, 1),
-)
-
-_measure(
-    "R-cap@k",
-    "positives among the first k over min(k, positives of the query): what the thesis's "
-    "Table 5.2 prints as recall",
-    "Thakur et al., BEIR, NeurIPS 2021 (capped recall); published code of thesis chapter 5",
-    "all",
-    lambda groups, k: (
-        groups.hits(np.full(groups.n_queries, k)) / np.maximum(np.minimum(groups.relevant, k), 1)
-    ),
-    compat=True,
-)
-
-
-_VOORHEES = "Voorhees, TREC-8 question answering track report, 1999"
 
 
 def best_ranks(groups: TieGroups) -> np.ndarray:
@@ -110,59 +61,6 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
         else:
             low = middle + 1
     return float(low if low <= ranked else gallery + 1)
-
-
-_measure(
-    "medr",
-    "median rank of the best positive (any-of-k), the mean of the middle two for an "
-    "even number of queries; its chance level is the median over all queries and orders",
-    "Hodosh, Young and Hockenmaier, JAIR 2013",
-    "best",
-    lambda groups, _: best_ranks(groups),
-    kind="rank",
-    aggregate=MEDIAN,
-    chance_of=_chance_median,
-)
-
-_measure(
-    "medr-floor",
-    "median rank of the best positive (any-of-k) rounded down, as published code does",
-    "Faghri et al., VSE++, BMVC 2018 (published code)",
-    "best",
-    lambda groups, _: best_ranks(groups),
-    kind="rank",
-    aggregate=FLOOR_MEDIAN,
-    chance_of=_chance_median,
-    compat=True,
-)
-
-_measure(
-    "meanr",
-    "mean rank of the best positive (any-of-k)",
-    "Faghri et al., VSE++, BMVC 2018",
-    "best",
-    lambda groups, _: best_ranks(groups),
-    kind="rank",
-)
-
-_measure(
-    "MRR",
-    "mean of 1 / rank of the best positive (any-of-k)",
-    _VOORHEES,
-    "best",
-    lambda groups, _: _of_best(groups, expected_reciprocal, None),
-)
-
-_measure(
-    "MRR@k",
-    "mean of 1 / rank of the best positive (any-of-k), 0 when it is not among the first k",
-    _VOORHEES,
-    "best",
-    lambda groups, k: _of_best(groups, expected_reciprocal, k),
-)
-
-
-_CHUNK_NUMBERS = 1 << 20
 
 
 def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
@@ -233,87 +131,22 @@ def _cut_group(
     groups: TieGroups, some: np.ndarray, places: np.ndarray, sums: np.ndarray, hits: np.ndarray
 ) -> np.ndarray:
     """Return (c,) values of queries whose group is cut after ``places`` of its items."""
+    from scipy.stats import hypergeom
+
     positives, negatives, before, found = (
         values[some, None] for values in (groups.positives, groups.negatives, groups.before, groups.found)
     )
     x = places[:, None]
     h = np.arange(int(min(places.max(), positives.max())) + 1)[None, :]
-    possible = (h <= np.minimum(x, positives)) & (x - h <= negatives)
-    # Each probability from its neighbour's, all up to one factor, which the sum takes out again: nothing
-    # has to be divided by a huge binomial.
-    ratio = (positives - h + 1.0) * (x - h + 1.0) / (np.maximum(h, 1) * np.maximum(negatives - x + h, 1.0))
-    steps = np.log(np.where(possible, ratio, 1.0))
-    logs = np.where(possible, np.cumsum(steps, axis=1), -np.inf)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
+    weights = hypergeom.pmf(h, positives + negatives, positives, x)
     # Precision at the places s + 1 … s + x, h of which are hits; see summed_precision.
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int((before + x).max()) + 1))])
     slope = (h - 1) / np.maximum(x - 1, 1)
     reciprocals = harmonic[before + x] - harmonic[before]
     gain = ((1 + found - slope * (before + 1)) * reciprocals + slope * x) * h / x
     ratios = (sums[:, None] + gain) / np.maximum(hits[:, None] + h, 1)
-    expected: np.ndarray = np.sum(weights * np.where(possible, ratios, 0.0), axis=1)
+    expected: np.ndarray = np.sum(weights * ratios, axis=1)
     return expected
-
-
-_AP_CITATION = "Buckley and Voorhees, SIGIR 2000; ties: McSherry and Najork, ECIR 2008"
-
-_measure(
-    "mAP",
-    "mean over queries of the mean over all positives of the precision at its rank",
-    _AP_CITATION,
-    "all",
-    _average_precision,
-)
-
-_measure(
-    "mAP@k",
-    "mean over queries of the summed precision at each positive among the first k, "
-    "divided by min(k, positives of the query)",
-    _AP_CITATION,
-    "all",
-    _average_precision,
-)
-
-_measure(
-    "mAP@R",
-    "mean over queries of the summed precision at each positive among the first R, "
-    "divided by R, the positives of the query",
-    "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022",
-    "all",
-    lambda groups, _: _sum_up_to(groups, groups.relevant) / np.maximum(groups.relevant, 1),
-)
-
-_measure(
-    "mAP-cutoff@k",
-    "as mAP@k, but divided by k, however few positives the query has",
-    "a reading of mAP@k that published code takes; ties: McSherry and Najork, ECIR 2008",
-    "all",
-    lambda groups, k: _sum_at(groups, k) / k,
-    compat=True,
-)
-
-_measure(
-    "mAP-positives@k",
-    "as mAP@k, but divided by all positives of the query, however many more than k there are",
-    "trec_eval's map_cut; Buckley and Voorhees, SIGIR 2000",
-    "all",
-    lambda groups, k: _sum_at(groups, k) / np.maximum(groups.relevant, 1),
-)
-
-_measure(
-    "mAP-hits@k",
-    "as mAP@k, but divided by the positives found among the first k, 0 when there are "
-    "none: what Bleeker and de Rijke (ECIR 2022), Table 1, print as mAP@5",
-    "Bleeker and de Rijke, ECIR 2022 (published code)",
-    "all",
-    _over_hits,
-    compat=True,
-)
-
-
-_CM_CITATION = "Hendriksen, Multimodal machine learning for information retrieval, 2025, Eq. 5.1 and 5.2"
-_DIGITS = 4
 
 
 def discounts(depth: int) -> np.ndarray:
@@ -337,57 +170,54 @@ def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
     return normalised
 
 
-CLAMPED = Gain("similarity", lambda similarity: np.clip(similarity, 0.0, 1.0), "clamped to [0, 1]")
-ROUNDED = Gain(
+def _best(of: Callable[..., np.ndarray]) -> _PerQuery:
+    return lambda groups, k: _of_best(groups, of, k)
+
+
+def _hits(groups: TieGroups, k: int) -> np.ndarray:
+    return groups.hits(np.full(groups.n_queries, k))
+
+
+_MEASURES: Mapping[str, _PerQuery] = {
+    "R@k": _best(found_within),
+    "P@k": lambda groups, k: _hits(groups, k) / k,
+    "R-precision": lambda groups, _: groups.hits(groups.relevant) / np.maximum(groups.relevant, 1),
+    "R-cap@k": lambda groups, k: _hits(groups, k) / np.clip(groups.relevant, 1, k),
+    "medr": lambda groups, _: best_ranks(groups),
+    "medr-floor": lambda groups, _: best_ranks(groups),
+    "meanr": lambda groups, _: best_ranks(groups),
+    "MRR": _best(expected_reciprocal),
+    "MRR@k": _best(expected_reciprocal),
+    "mAP": _average_precision,
+    "mAP@k": _average_precision,
+    "mAP@R": lambda groups, _: _sum_up_to(groups, groups.relevant) / np.maximum(groups.relevant, 1),
+    "mAP-cutoff@k": lambda groups, k: _sum_at(groups, k) / k,
+    "mAP-positives@k": lambda groups, k: _sum_at(groups, k) / np.maximum(groups.relevant, 1),
+    "mAP-hits@k": _over_hits,
+}
+_MEDIANS = {"medr": MEDIAN, "medr-floor": FLOOR_MEDIAN}
+
+_CLAMPED = Gain("similarity", lambda similarity: np.clip(similarity, 0.0, 1.0), "clamped to [0, 1]")
+_ROUNDED = Gain(
     "similarity", lambda similarity: np.round(similarity, _DIGITS), "rounded to 4 digits and not clamped"
 )
-LINEAR = Gain("grade", lambda grade: grade, "the grade")
-EXPONENTIAL = Gain("grade", lambda grade: np.exp2(grade) - 1.0, "2^grade - 1")
+_GAINS: Mapping[str, tuple[Gain, Callable[[np.ndarray, Any], np.ndarray]]] = {
+    "DCG_CM@k": (_CLAMPED, discounted_gain),
+    "DCG_CM-published@k": (_ROUNDED, lambda gains, _: np.round(discounted_gain(gains), _DIGITS)),
+    "nDCG_CM@k": (_CLAMPED, normalised_gain),
+    "nDCG@k": (Gain("grade", lambda grade: grade, "the grade"), normalised_gain),
+    "nDCG-exponential@k": (Gain("grade", lambda grade: np.exp2(grade) - 1.0, "2^grade - 1"), normalised_gain),
+}
 
-_measure(
-    "DCG_CM@k",
-    "discounted gain of the first k: 1 for a match, else the cosine of query and item (clamped "
-    "to [0, 1]) by the evaluated model, or by the one of --relevance; over log2(place + 1)",
-    _CM_CITATION,
-    CLAMPED,
-    discounted_gain,
-)
-
-_measure(
-    "DCG_CM-published@k",
-    "as DCG_CM@k with cosines rounded to 4 digits and not clamped, and the sum rounded to 4; "
-    "published with a fixed CLIP ViT-B/32 as relevance model",
-    f"{_CM_CITATION} (published code)",
-    ROUNDED,
-    lambda gains, _: np.round(discounted_gain(gains), _DIGITS),
-    compat=True,
-)
-
-_measure(
-    "nDCG_CM@k",
-    "DCG_CM@k over the greatest that any order of the gallery reaches under the same gains "
-    "(all matches first, then the most similar): 1 at most, and 0 where nothing has any gain",
-    _CM_CITATION,
-    CLAMPED,
-    normalised_gain,
-    needs_best=True,
-)
-
-_measure(
-    "nDCG@k",
-    "discounted gain of the first k over the greatest there is, the gain being the grade (1 for "
-    "a match without --positives that have grades); 0 where nothing has a grade",
-    "Järvelin and Kekäläinen, ACM TOIS 2002",
-    LINEAR,
-    normalised_gain,
-    needs_best=True,
-)
-
-_measure(
-    "nDCG-exponential@k",
-    "as nDCG@k with 2^grade - 1 as the gain, which tells the highest grades apart",
-    "Burges et al., ICML 2005",
-    EXPONENTIAL,
-    normalised_gain,
-    needs_best=True,
-)
+for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
+    if _name in _GAINS:
+        _gain, _of = _GAINS[_name]
+        _best_too = _of is normalised_gain
+        MEASURES.add(GainMeasure(name=_name, gain=_gain, per_query=_of, needs_best=_best_too, **_given))
+    elif _name in _MEASURES:
+        _more: dict[str, Any] = {}
+        if _name in _MEDIANS:
+            _more = {"aggregate": _MEDIANS[_name], "chance_of": _chance_median}
+        MEASURES.add(Measure(name=_name, per_query=_MEASURES[_name], **_more, **_given))
+    else:
+        MEASURES.add(Sum(name=_name, **{**_given, "parts": tuple(_given["parts"])}))

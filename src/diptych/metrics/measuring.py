@@ -18,6 +18,7 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.metrics.bootstrap import MEAN, Aggregate
 from diptych.metrics.ranks import TieGroups, tied_throughout
+from diptych.metrics.runs import places
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
 FAMILY = "@k"  # how the name of a family of measures ends
@@ -88,35 +89,20 @@ class Measure(DeclaredMeasure):
         return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
 
 
-def _drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
-    """Return probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items of a gallery.
-
-    C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
-    """
-    h = np.arange(min(relevant, ranked) + 1)
-    possible = ranked - h <= gallery - relevant
-    others = np.maximum(gallery - relevant - ranked + h, 1.0)
-    ratio = (relevant - h + 1.0) * (ranked - h + 1.0) / (np.maximum(h, 1) * others)
-    # The least possible number stands first among the possible; its weight is any number.
-    steps = np.log(np.where(possible & (h > np.argmax(possible)), ratio, 1.0))
-    logs = np.where(possible, np.cumsum(steps), -np.inf)
-    weights = np.exp(logs - logs.max())
-    chances: np.ndarray = weights / weights.sum()
-    return chances
-
-
 def _truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
     """Return (n,) expectations for numbers of positives, which lie anywhere among those that are ranked."""
-    chances = [_drawn_positives(int(kind), gallery, ranked) for kind in kinds]
-    kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
-    drawn = np.concatenate([np.arange(len(part)) for part in chances])
+    from scipy.stats import hypergeom
+
+    counts = np.minimum(kinds, ranked) + 1
+    kind, drawn = np.repeat(np.arange(len(kinds)), counts), places(counts)
+    chances = hypergeom.pmf(drawn, gallery, kinds[kind], ranked)
     query = np.flatnonzero(drawn)
     nothing, positives = np.zeros(len(query), dtype=np.int64), drawn[query]
     negatives = np.maximum(ranked - positives, 0)
     cases = TieGroups(query, nothing, nothing, negatives, positives, kinds[kind], gallery, True)
-    return np.bincount(kind, weights=np.concatenate(chances) * values(cases), minlength=len(kinds))
+    return np.bincount(kind, weights=chances * values(cases), minlength=len(kinds))
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,13 @@ class Shares:
 
     @property
     def freedom(self) -> int:
-        """The degrees of freedom of its variance; below 1 it has none."""
+        """Return the degrees of freedom of its variance; below 1 it has none."""
         return int(self.used.sum()) - 1
 
     @property
     def variance(self) -> float:
-        """The variance of the difference: a sum over C clusters, it is C times that of one residual."""
-        freedom = max(self.freedom, 1)
-        return (self.freedom + 1) / freedom * float(np.sum(self.residuals**2))
+        """Return the variance of the difference: a sum over C clusters, it is C times that of one residual."""
+        return (self.freedom + 1) / max(self.freedom, 1) * float(np.sum(self.residuals**2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,14 +47,6 @@ def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm:
     return np.where(size < float(np.finfo(kind).max) / 4, band, np.inf)
 
 
-def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first of each set of equal rows, and for every row the place of its first."""
-    seen: dict[bytes, int] = {}
-    of = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
-    first = np.unique(of, return_index=True)[1]
-    return first, of
-
-
 def _blocks(rows: np.ndarray) -> Iterator[slice]:
     return blocks(len(rows), _CHECK_NUMBERS // max(1, rows.shape[1]))
 
@@ -74,24 +66,16 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
     check_ids(side, ids, len(rows))
     norms = np.empty(len(rows), dtype=np.float64)
     for here in _blocks(rows):
-        block = np.asarray(rows[here])
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", block, block)
-        if not np.all(np.isfinite(squares)):  # NaN, infinity, or only too large for a float32 square
-            wide = block.astype(np.float64)
-            bad = np.flatnonzero(~np.isfinite(wide).all(axis=1))
-            if len(bad):
-                row = here.start + int(bad[0])
-                name = "" if ids is None else f" {ids[row]!r}"
-                raise NumericalError(
-                    f"{side}{name} (row {row}) is not finite: its embedding holds NaN or infinity",
-                    "the encoder diverged or its input was broken: embed again",
-                )
-            squares = np.einsum("ij,ij->i", wide, wide)
+        squares = np.einsum("ij,ij->i", rows[here], rows[here], dtype=np.float64)
+        for bad in np.flatnonzero(~np.isfinite(squares))[:1]:  # no square of a float32 overflows
+            row = here.start + int(bad)
+            name = "" if ids is None else f" {ids[row]!r}"
+            raise NumericalError(
+                f"{side}{name} (row {row}) is not finite: its embedding holds NaN or infinity",
+                "the encoder diverged or its input was broken: embed again",
+            )
         norms[here] = np.sqrt(squares)
-    # A float32 sum of d squares may be low by gamma(d), and tiny ones may have underflowed.
-    slack = 1 + rows.shape[1] * float(np.finfo(np.float32).eps)
-    bounds: np.ndarray = norms * slack + np.sqrt(rows.shape[1] * _SMALLEST_NORMAL[np.dtype(np.float32)])
+    bounds: np.ndarray = norms * (1 + rows.shape[1] * float(np.finfo(np.float64).eps))
     return bounds
 
 

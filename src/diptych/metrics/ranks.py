@@ -8,7 +8,6 @@ its exact expectation over all orders of the tied (McSherry and Najork, ECIR 200
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.runs import begins, blocks, places, starts
 from diptych.metrics.sources import ScoreSource
-from diptych.metrics.tiles import Counter, TileCounter
+from diptych.metrics.tiles import Counter, Counts, TileCounter
 from diptych.metrics.topk import BLOCK
 
 # 500 by 5,000: large enough for the product to run at full speed, and wide enough for NumPy's broadcast
@@ -66,10 +65,8 @@ def available_threads() -> int:
 def check_sizes(source: ScoreSource, truth: GroundTruth) -> None:
     for side, n, size in zip(("image", "text"), source.shape, (truth.n_images, truth.n_texts), strict=True):
         if n != size:
-            raise DataError(
-                f"{n:,} {side} rows for a ground truth of {size:,} {side}s",
-                "evaluate the split that was embedded",
-            )
+            text = f"{n:,} {side} rows for a ground truth of {size:,} {side}s"
+            raise DataError(text, "evaluate the split that was embedded")
 
 
 def ranks_of(
@@ -90,10 +87,8 @@ def ranks_of(
     """
     check_sizes(source, truth)
     if truth.n_images == 0 or truth.n_texts == 0:
-        raise DataError(
-            f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank",
-            "give a dataset with images and captions",
-        )
+        text = f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank"
+        raise DataError(text, "give a dataset with images and captions")
     for what, value in (("block", block), ("threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")
@@ -114,29 +109,20 @@ def ranks_of(
     ]
     usual = available_threads() if source.one_core else 1 + available_threads() // 4
     workers = min(threads or usual, len(tiles))
-    lock, stop = threading.Lock(), threading.Event()
-    with task("ranks", truth.n_images * truth.n_texts, "scores") as bar:
+    idle = [TileCounter(source, counters, rows, columns) for _ in range(workers)]
 
-        def work(share: Sequence[tuple[slice, slice]]) -> None:
-            tile_counter = TileCounter(source, counters, rows, columns)
-            for images, texts in share:
-                if stop.is_set():
-                    return
-                counts = tile_counter.count(images, texts)
-                with lock:
-                    for name, entries, found in counts:
-                        counters[name].counts[:, entries] += found
-                    bar.advance((images.stop - images.start) * (texts.stop - texts.start))
+    def work(tile: tuple[slice, slice]) -> list[Counts]:
+        counter = idle.pop()
+        counts = counter.count(*tile)
+        idle.append(counter)
+        return counts
 
-        if workers == 1:
-            work(tiles)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                try:
-                    list(pool.map(work, [tiles[first::workers] for first in range(workers)]))
-                except BaseException:  # an error or Ctrl-C: the others finish their tile, not their share
-                    stop.set()
-                    raise
+    with task("ranks", truth.n_images * truth.n_texts, "scores") as bar, ThreadPoolExecutor(workers) as pool:
+        # After an error or Ctrl-C tiles that are begun are finished, and no others.
+        for (images, texts), counts in zip(tiles, pool.map(work, tiles), strict=True):
+            for name, entries, found in counts:
+                counters[name].counts[:, entries] += found
+            bar.advance((images.stop - images.start) * (texts.stop - texts.start))
     return {name: _finish(counters[name]) for name in directions}
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import Direction, Positives, places_of, renumbered
 from diptych.metrics.measuring import Gain, Gained
-from diptych.metrics.ranks import check_rule
 from diptych.metrics.runs import begins, places
 from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
 from diptych.metrics.topk import BLOCK, Firsts, first_places
@@ -31,10 +30,8 @@ class Relevance:
     def source(self, n_images: int, n_texts: int) -> CosineRows:
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
-                raise DataError(
-                    f"{self.name}: {len(rows):,} {side} rows where {size:,} are evaluated",
-                    "embed the same collection and split with the relevance model",
-                )
+                text = f"{self.name}: {len(rows):,} {side} rows where {size:,} are evaluated"
+                raise DataError(text, "embed the same collection and split with the relevance model")
         return CosineRows(self.images, self.texts)
 
 
@@ -49,18 +46,15 @@ class Grades:
     top: float = 0.0  # the highest grade of the scale; that of ``values`` where it is 0
 
     def __post_init__(self) -> None:
-        if not len(self.images) == len(self.texts) == len(self.values):
-            raise DataError(
-                f"grades: {len(self.images)} images, {len(self.texts)} texts and {len(self.values)} values "
-                "are not the same pairs"
-            )
+        sizes = len(self.images), len(self.texts), len(self.values)
+        if len(set(sizes)) > 1:
+            text = "grades: {} images, {} texts and {} values are not the same pairs"
+            raise DataError(text.format(*sizes))
         for bad in np.flatnonzero(~np.isfinite(self.values))[:1]:
             raise NumericalError(f"the grade of {self._pair(bad)} is {self.values[bad]}")
         for low in np.flatnonzero(self.values < 0)[:1]:
-            raise UsageError(
-                f"the grade of {self._pair(low)} is {self.values[low]:g}, below 0",
-                "shift the scale so that the least relevant has 0",
-            )
+            text = f"the grade of {self._pair(low)} is {self.values[low]:g}, below 0"
+            raise UsageError(text, "shift the scale so that the least relevant has 0")
         order = np.lexsort((self.texts, self.images))
         for twice in order[~begins(self.images[order], self.texts[order])][:1]:
             raise DataError(f"two grades of {self._pair(twice)}", "give each pair once")
@@ -98,12 +92,11 @@ class GradeTable:
             queries = np.concatenate([queries[missing], rated[0]])
             rows = np.concatenate([rows[missing], rated[1]])
             values = np.concatenate([np.full(int(missing.sum()), grades.highest), grades.values])
-        outside = (queries < 0) | (queries >= positives.n_queries)
-        outside |= (rows < 0) | (rows >= max(positives.gallery, 1))
-        if outside.any():
+        outside = (queries < 0) | (queries >= positives.n_queries) | (rows < 0) | (rows >= positives.gallery)
+        for bad in np.flatnonzero(outside)[:1]:
             raise DataError(
-                f"a grade is of query row {int(queries[outside][0])} and gallery row {int(rows[outside][0])}, "
-                f"there are {positives.n_queries:,} and {positives.gallery:,}",
+                f"a grade is of query row {queries[bad]} and gallery row {rows[bad]}, there are "
+                f"{positives.n_queries:,} and {positives.gallery:,}",
                 "give the grades of the same images and texts that are evaluated",
             )
         keys = positives.keys_of(queries, rows)
@@ -165,19 +158,14 @@ def graded_gains(
     chance: bool = True,
     block: int = BLOCK,
 ) -> dict[Gain, Gained]:
-    check_rule(ties)
     table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):
         given = table.of(firsts.queries[firsts.local], firsts.rows)
         for gain in gains:
             first[gain][firsts.queries] = gains_at_places(firsts, gain.transform(given), depth, ties)
-    return {
-        gain: Gained(
-            first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
-        )
-        for gain in gains
-    }
+    expected = {gain: _everywhere(table.mean(gain), depth) if chance else None for gain in gains}
+    return {gain: Gained(first[gain], table.best(gain, depth), expected[gain]) for gain in gains}
 
 
 def similar_gains(
@@ -199,13 +187,8 @@ def similar_gains(
     of the evaluated model, which orders items by their own gains: chance keeps that order and puts matches
     anywhere in it.
     """
-    check_rule(ties)
     similar = source.cosines() if by is None else by
-    if similar is None:
-        raise UsageError(
-            f"gains by the evaluated model need cosines, and {source.no_cosines}",
-            "name a relevance model (--relevance), or leave DCG_CM and nDCG_CM out",
-        )
+    assert similar is not None  # an evaluation without cosines and relevance model is refused before
     depth, most = min(depth, positives.gallery), int(positives.counts.max(initial=0))
     shape = (positives.n_queries, depth)
     share = (positives.counts / max(positives.gallery, 1))[:, None]

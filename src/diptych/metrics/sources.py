@@ -16,7 +16,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError
 from diptych.metrics.ground_truth import Direction
-from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.products import check_rows, cosine_rows, pair_scores, rounding_band
 from diptych.metrics.runs import blocks
 
 Rows = slice | np.ndarray  # some rows of one side: a slice where they are neighbours, which copies nothing
@@ -56,10 +56,6 @@ class ScoreSource(ABC):
         """Return how similar images and texts are, in [-1, 1]; None where the scores do not say."""
         return None
 
-    @property
-    def no_cosines(self) -> str:
-        return f"similarity {self.similarity!r} gives none"
-
 
 class DenseRows(ScoreSource):
     """Two matrices of float32 rows, (n, d) and (m, d), possibly memory-mapped; checked once."""
@@ -76,10 +72,8 @@ class DenseRows(ScoreSource):
         images, texts = np.asarray(images), np.asarray(texts)
         norms = check_rows(images, "image", image_ids), check_rows(texts, "text", text_ids)
         if images.shape[1] != texts.shape[1]:
-            raise DataError(
-                f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}",
-                "evaluate images and texts that the same model encoded",
-            )
+            text = f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}"
+            raise DataError(text, "evaluate images and texts that the same model encoded")
         self.images, self.texts = (cosine_rows(rows) if self.unit else rows for rows in (images, texts))
         if self.images is not images or self.texts is not texts:
             norms = check_rows(self.images, "image"), check_rows(self.texts, "text")
@@ -128,8 +122,10 @@ class RowProducts(DenseRows):
         mask = near(tile, self._band("i2t", np.float64)[images], self._band("t2i", np.float64)[texts])
         rows, columns = np.nonzero(mask)
         if len(rows) > max(len(left), len(right)):
-            left_first, left_of = distinct(left)
-            right_first, right_of = distinct(right)
+            once: dict[str, Any] = {"axis": 0, "return_index": True, "return_inverse": True}
+            (_, left_first, left_of), (_, right_first, right_of) = (
+                np.unique(one, **once) for one in (left, right)
+            )
             if 2 * len(left_first) * len(right_first) <= len(rows):
                 grid = np.indices((len(left_first), len(right_first))).reshape(2, -1)
                 table = pair_scores(left, right, left_first[grid[0]], right_first[grid[1]])
@@ -164,10 +160,6 @@ class OrderScores(DenseRows):
     """
 
     similarity = "order"
-
-    @property
-    def no_cosines(self) -> str:
-        return "similarity 'order' gives penalties"
 
     def _chunks(self, size: int) -> Iterator[slice]:
         return blocks(size, _CHUNK_NUMBERS // max(1, int(self.images.shape[1])))
@@ -207,10 +199,8 @@ class GivenScores(ScoreSource):
     def __init__(self, scores: np.ndarray) -> None:
         self.scores = np.asarray(scores)
         if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
-            raise DataError(
-                f"scores must be a matrix of numbers (images, texts), "
-                f"got {self.scores.dtype} with shape {self.scores.shape}"
-            )
+            text = f"{self.scores.dtype} with shape {self.scores.shape}"
+            raise DataError(f"scores must be a matrix of numbers (images, texts), got {text}")
         self.shape = self.scores.shape
         for row, values in enumerate(self.scores):
             bad = np.flatnonzero(~np.isfinite(values))
@@ -220,17 +210,9 @@ class GivenScores(ScoreSource):
                     "give pairs that were not scored a low finite number",
                 )
 
-    def _range(self) -> tuple[float, float]:
-        return float(self.scores.min(initial=0)), float(self.scores.max(initial=0))
-
     def cosines(self) -> ScoreSource | None:
-        low, high = self._range()
+        low, high = self.scores.min(initial=0), self.scores.max(initial=0)
         return self if low >= -_COSINE and high <= _COSINE else None
-
-    @property
-    def no_cosines(self) -> str:
-        low, high = self._range()
-        return f"the given scores lie between {low:g} and {high:g}"
 
     def part(self, images: Rows, texts: Rows) -> GivenScores:
         found = copy(self)
@@ -291,10 +273,6 @@ class Similarity:
         from diptych.metrics.topk import best_of
 
         return best_of(self.source(images, texts), direction, k)
-
-    def score(self, image: np.ndarray, text: np.ndarray) -> float:
-        first = np.zeros(1, dtype=np.int64)
-        return float(self.source(image[None], text[None]).pairs(first, first)[0])
 
 
 def _products(images: Any, texts: Any, *ids: Any) -> ScoreSource:

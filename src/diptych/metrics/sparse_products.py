@@ -51,7 +51,6 @@ class SparseProducts(ScoreSource):
 
     similarity = "dot"
     one_core = True
-    no_cosines = "sparse rows give sums of term weights"
 
     def __init__(
         self,

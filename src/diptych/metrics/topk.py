@@ -58,7 +58,6 @@ def top_k(
     k: int,
     *,
     block: int = BLOCK,
-    allowed: np.ndarray | None = None,
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +67,6 @@ def top_k(
         queries: (n, d) float32 rows, possibly memory-mapped.
         gallery: (m, d) float32 rows.
         block: scores held at once.
-        allowed: (m,) booleans, the gallery rows that can be found, which are then the m that count; None: all.
 
     Returns:
         (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
@@ -78,13 +76,7 @@ def top_k(
     check_rows(gallery, "gallery", gallery_ids)
     if queries.shape[1] != gallery.shape[1] or not len(gallery):
         raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
-    if allowed is None:
-        return best_of(RowProducts(queries, gallery), "i2t", k, block=block)
-    can = np.flatnonzero(allowed)
-    if len(allowed) != len(gallery) or not len(can):
-        raise DataError(f"{len(can)} of {len(allowed)} rows can be found in a gallery of {len(gallery)}")
-    rows, scores = best_of(RowProducts(queries, gallery[can]), "i2t", k, block=block)
-    return can[rows], scores
+    return best_of(RowProducts(queries, gallery), "i2t", k, block=block)
 
 
 def best_of(

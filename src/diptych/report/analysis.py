@@ -20,11 +20,11 @@ from diptych.analysis.information.tables import (
     question_tables,
 )
 from diptych.core.errors import UsageError
+from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.tables import (
-    Verdict,
     axes_tables,
     changes_table,
-    distance_charts,
+    explain,
     variants_table,
 )
 from diptych.report.document import Headline, Page, Section
@@ -145,25 +145,22 @@ def audit_page(found: Audit, name: str) -> Page:
     )
 
 
-def protocol_page(verdict: Verdict, name: str = "") -> Page:
+def protocol_page(found: Exploration, name: str = "") -> Page:
     """Return the page of printed numbers: which protocol would explain them, and what their digits say."""
-    target, found = verdict.target, verdict.found
-    label = target.label or "these numbers"
-    signs = verdict.digits.sentences()
+    label, signs = found.target.label or "these numbers", found.digits.sentences()
     about_digits = Section(
         "What the digits say",
         text="" if signs else "Nothing that other digits would not say as well.",
         notes=signs,
     )
-    if found is None:
-        sections = [Section("Printed numbers", verdict.tables()), about_digits]
+    if not found.variants:
+        sections = [Section("Printed numbers", found.tables()), about_digits]
         summary = signs[0] if signs else "The digits alone say nothing."
-        return Page(f"What the digits of {label} say", summary, sections=sections, notes=verdict.of)
-    warnings = verdict.warnings
-    says = verdict.explained[len(warnings) :]
-    first = says.pop(1 if len(says) > 1 and not warnings else 0)
+        return Page(f"What the digits of {label} say", summary, sections=sections, notes=found.of)
+    says = explain(found)[len(found.warnings) :]
+    first = says.pop(1 if len(says) > 1 and not found.warnings else 0)
     best = found.explanations[0] if found.explanations else found.nearest
-    cells = len(target.cells)
+    cells = len(found.target.cells)
     headlines = [
         Headline("default protocol", f"{len(found.as_given.within)} of {cells}", "cells within tolerance"),
         Headline(
@@ -181,14 +178,14 @@ def protocol_page(verdict: Verdict, name: str = "") -> Page:
         tried += f" {100 * found.luck:.0f} % of made-up targets would be explained with as few changes."
     sections = [
         Section("Verdict", [variants_table(found, _VARIANTS)], notes=says),
-        Section("Single changes", [*distance_charts(found), changes_table(found)]),
+        Section("Single changes", [changes_table(found)]),
         about_digits,
         Section("What was tried", axes_tables(found), tried),
     ]
     return Page(
         title=f"Which protocol would explain {label}?",
-        summary=" ".join([*warnings, first]),
+        summary=" ".join([*(f"{one}." for one in found.warnings), first]),
         headlines=headlines,
         sections=sections,
-        notes=verdict.of,
+        notes=found.of,
     )

@@ -175,7 +175,8 @@ def _retrievals(
         if relevant and not any(hit.state == "right" for hit in hits):
             right = min(relevant)
             pair = (query, right) if direction == "i2t" else (right, query)
-            score = compared.score(images[pair[0]], texts[pair[1]])
+            rows_of_pair = images[pair[0]][None], texts[pair[1]][None]
+            score = float(compared.source(*rows_of_pair).pairs(np.array([0]), np.array([0]))[0])
             label = f"should be first, is {round(float(ranks[query])):,}"
             hits.append(item_card(direction, right, score, True, collection, label))
         label = f"query {'' if direction == 'i2t' else collection.caption_ids[query]}"

@@ -25,7 +25,6 @@ from diptych.evaluation.stress.tables import (
     length_tables,
     main_measure,
     preference_tables,
-    same_to_the_encoder,
     shown,
     shown_difference,
     stress_charts,
@@ -66,7 +65,7 @@ def stress_page(found: StressResult, collection: Collection | None = None) -> Pa
             value = shown_difference(main, drop.difference).replace("-", "−")
             headlines.append(Headline(f"{worst.name}, the most", value, share))
     sections = [
-        Section("What it costs", cost_tables(found), COST_LEGEND, same_to_the_encoder(found)),
+        Section("What it costs", cost_tables(found), COST_LEGEND),
         Section("Clean or changed", [*stress_charts(found), *preference_tables(found.rows)], _PREFERENCE),
         Section("Who is hurt", [*length_tables(found.rows), *agreement_tables(found)]),
         Section(

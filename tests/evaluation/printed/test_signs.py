@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diptych.evaluation.printed import Printed, Target, read_digits, signs, truncation
-from diptych.evaluation.printed.signs import COMPARED, LEAST_GAIN
+from diptych.evaluation.printed.digits import COMPARED, LEAST_GAIN
 from diptych.studies.published import published_table
 
 PAPERS = {

@@ -21,15 +21,13 @@ from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import (
     AXES,
     Choice,
-    Inputs,
-    MatrixScores,
     NotPossible,
     Recompute,
-    RowScores,
     Scored,
     Settings,
 )
-from diptych.metrics import Candidates, GroundTruth, Reranked
+from diptych.evaluation.variants.axes import KEPT
+from diptych.metrics import Candidates, GroundTruth, Reranked, similarity
 
 CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)
@@ -45,16 +43,17 @@ def truth(model: TwoStage) -> GroundTruth:
     return GroundTruth.from_caption_image(model.home, 100)
 
 
-def chosen(source: Scored, **wanted: str) -> Settings:
+def cosine(images: np.ndarray, texts: np.ndarray, truth: GroundTruth, **options: Any) -> Scored:
+    return Scored(similarity("cosine").source(images, texts), truth, **options)
+
+
+def chosen(source: Scored, target: Target = NOTHING, **wanted: str) -> Settings:
     """Settings with choices made by axis and name, as the explorer makes them."""
-    inputs = Inputs({"test": source}, NOTHING)
-    found = Settings("test")
+    fields: dict[str, Any] = {}
     for axis in AXES:
-        found = axis.choices(inputs)[0].apply(found)
-    for name, choice in wanted.items():
-        options = {one.name: one for one in AXES.get(name).choices(inputs)}
-        found = options[choice].apply(found)
-    return found
+        options = {one.name: one for one in axis.choices({"test": source}, target)}
+        fields |= options[wanted.get(axis.name, next(iter(options)))].fields
+    return Settings(**fields)
 
 
 def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> dict[str, float]:
@@ -64,17 +63,16 @@ def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> d
 def test_first_five_of_more() -> None:
     truth = GroundTruth.from_caption_image(np.repeat([0, 1, 2], [6, 5, 7]), 3)
     scores = np.random.default_rng(0).standard_normal((3, 18))
-    source = MatrixScores(scores, truth)
+    source = Scored(scores, truth)
     settings = chosen(source, captions="first five")
-    assert settings.keep is not None
-    kept = settings.keep.of(truth, source.image_keys)
+    kept = KEPT[settings.captions](truth, source.image_keys)
     assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
     assert cells(source, settings) == pytest.approx(wanted)
 
 
 def test_columns(model: TwoStage, truth: GroundTruth) -> None:
-    source = RowScores(model.images, model.texts, truth)
+    source = cosine(model.images, model.texts, truth)
     plain = cells(source, chosen(source))
     rotated = cells(source, chosen(source, columns="i2t rotated to R@5, R@10, R@1"))
     assert [rotated[f"i2t R@{k}"] for k in (1, 5, 10)] == [plain[f"i2t R@{k}"] for k in (5, 10, 1)]
@@ -91,26 +89,25 @@ def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
     broken[3, 7] = np.nan
     matched: dict[str, Any] = {"depth": 2, "matched": True}
     stranger = scored(other.images, other.texts, other.matching, 4)
-    plain = RowScores(images, texts, truth)
-    few = RowScores(images, texts, truth, reranked=some)
+    plain = cosine(images, texts, truth)
+    few = cosine(images, texts, truth, reranked=some)
     both: dict[str, Any] = {"matching": model.matching, "reranked": some}
     of_40 = "candidates of 40 images and 200 texts for a ground truth of 100 images and 500 texts"
-    refused(DataError, of_40, RowScores, images, texts, truth, reranked=stranger)
-    refused(DataError, "40 image rows for a ground truth of 100", RowScores, images[:40], texts, truth)
-    refused(DataError, "500 image rows for a ground truth of 100", MatrixScores, scores.T, truth)
-    refused(DataError, "2 image ids for 100 images", MatrixScores, scores, truth, image_ids=["a", "b"])
-    refused(UsageError, "give one of them", MatrixScores, scores, truth, **both)
-    refused(NumericalError, "row 3 and text row 7 is nan", MatrixScores, scores, truth, matching=broken)
+    refused(DataError, of_40, cosine, images, texts, truth, reranked=stranger)
+    refused(DataError, "40 image rows for a ground truth of 100", cosine, images[:40], texts, truth)
+    refused(DataError, "500 image rows for a ground truth of 100", Scored, scores.T, truth)
+    refused(DataError, "2 image ids for 100 images", Scored, scores, truth, image_ids=["a", "b"])
+    refused(UsageError, "give one of them", Scored, scores, truth, **both)
+    refused(NumericalError, "row 3 and text row 7 is nan", Scored, scores, truth, matching=broken)
     refused(NotPossible, "no matching scores", cells, plain, Settings("test", **matched))
     refused(NotPossible, "only some candidates", cells, few, Settings("test", matched=True))
 
 
 def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
     """Over the positives that are found, and over all five that could be."""
-    source = RowScores(model.images, model.texts, truth)
+    source = cosine(model.images, model.texts, truth)
     target = Target.of({"i2t mAP@5": 40.0}, 0)
-    axis = AXES.get("mAP")
-    plain, over_hits = (one.apply(Settings("test")) for one in axis.choices(Inputs({"test": source}, target)))
+    plain, over_hits = (chosen(source, target, mAP=name) for name in ("over positives", "over hits"))
     order = np.argsort(-model.contrastive, axis=1)[:, :5]
     hits = model.home[order] == np.arange(100)[:, None]
     precision = np.cumsum(hits, axis=1) / np.arange(1, 6)
@@ -120,7 +117,7 @@ def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
     assert found[0]["i2t mAP@5"] == pytest.approx(100 * np.mean(sums / 5))
     assert found[1]["i2t mAP@5"] == pytest.approx(100 * np.mean(sums / np.maximum(hits.sum(axis=1), 1)))
     assert found[0]["i2t R@5"] == found[1]["i2t R@5"]
-    assert len(axis.choices(Inputs({"test": source}, NOTHING))) == 1
+    assert len(list(AXES.get("mAP").choices({"test": source}, NOTHING))) == 1
 
 
 def test_random_captions_are_those_that_embedding_draws() -> None:
@@ -139,11 +136,10 @@ def test_random_captions_are_those_that_embedding_draws() -> None:
         source_rows=np.arange(60),
     )
     scores = np.zeros((60, len(home)))
-    source = MatrixScores(scores, GroundTruth.from_caption_image(home, 60), image_ids=ids)
+    source = Scored(scores, GroundTruth.from_caption_image(home, 60), image_ids=ids)
     for seed in (0, 1, 2):
         settings = chosen(source, captions=f"random, seed {seed}")
-        assert settings.keep is not None
-        kept = settings.keep.of(source.truth, source.image_keys)
+        kept = KEPT[settings.captions](source.truth, source.image_keys)
         assert list(map(str, kept)) == list(collection.random_captions(seed=seed).caption_ids)
 
 
@@ -187,7 +183,7 @@ class Case:
                 )
             reranked = Reranked(*sides, adds_contrastive=self.adds)
         whole = self.matching if kind == "whole" else None
-        self.source = MatrixScores(
+        self.source = Scored(
             self.scores, self.truth, matching=whole, reranked=reranked, adds_contrastive=self.adds
         )
 
@@ -197,11 +193,9 @@ class Case:
 
     def cells(self, wanted: Settings, folds: int, counting: str) -> dict[str, float] | None:
         """What a variant is, ranked with a list per query; None where there are too few candidates."""
-        texts = (
-            range(len(self.home))
-            if wanted.keep is None
-            else wanted.keep.of(self.truth, self.source.image_keys).tolist()
-        )
+        texts: Iterable[int] = range(len(self.home))
+        if wanted.captions:
+            texts = KEPT[wanted.captions](self.truth, self.source.image_keys).tolist()
         found: dict[str, list[float]] = {name: [] for name in CELLS}
         size = self.n // folds
         for fold in range(folds):
@@ -292,13 +286,11 @@ def expected(order: list[tuple[int, int]], cutoff: int, positives: int, counting
 @pytest.mark.parametrize("seed", range(6))
 def test_every_pair_of_choices(seed: int, kind: str) -> None:
     case = Case(seed, kind)
-    inputs = Inputs({"test": case.source}, Target.of(dict.fromkeys(CELLS, 10.0), 1))
     most = case.source.most_matched
     recompute = Recompute({"test": case.source}, CELLS, 256 if most is None else most or 16, threads=1)
-    default, options = Settings("test"), []
+    default, options = chosen(case.source), []
     for axis in AXES:
-        first, *others = axis.choices(inputs)
-        default = first.apply(default)
+        _, *others = axis.choices({"test": case.source}, NOTHING)
         options += [(axis.name, one) for one in others if axis.name in VARIED]
     pairs: list[tuple[tuple[str, Choice], ...]] = [()]
     pairs += [(one,) for one in options]
@@ -307,7 +299,7 @@ def test_every_pair_of_choices(seed: int, kind: str) -> None:
     for number, pair in enumerate(pairs):
         wanted = default
         for _, choice in pair:
-            wanted = choice.apply(wanted)
+            wanted = replace(wanted, **choice.fields)
         if not all(choice.applies(wanted) for _, choice in pair):
             continue
         folds = 1 + number % 2

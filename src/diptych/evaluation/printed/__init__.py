@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from diptych.evaluation.printed.digits import (
     DigitReport,
+    Sign,
     chance_of_size,
     names_of,
     possible_sizes,
     read_digits,
+    signs,
+    truncation,
 )
-from diptych.evaluation.printed.signs import Sign, signs, truncation
 from diptych.evaluation.printed.target import Printed, Target, as_target, cell_name, cell_parts
 
 __all__ = [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from diptych.core.errors import UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
@@ -163,61 +162,50 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
     measure.
     """
     if isinstance(given, Target):
-        if decimals is None and not label:
-            return given
         shown = {
-            name: cell if decimals is None else Printed(cell.value, decimals)
-            for name, cell in given.cells.items()
+            name: Printed(one.value, one.decimals if decimals is None else decimals)
+            for name, one in given.cells.items()
         }
-        return replace(given, cells=shown, label=label or given.label)
-    if isinstance(given, Mapping):
-        return _of_numbers(_flat(given), decimals, label)
-    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
-    if not texts or not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"a target of type {type(given).__name__} names no cells", _FORMS)
+        return (
+            given
+            if decimals is None and not label
+            else replace(given, cells=shown, label=label or given.label)
+        )
     values: list[tuple[str, object]] = []
-    for text in texts:
-        name, _, value = text.rpartition("=")
-        if not name.strip() or _number(value) is None:
-            raise UsageError(f"target {text!r} is not NAME=NUMBER", _FORM)
-        values.append((name, value))
-    return _of_numbers(values, decimals, label)
-
-
-def _flat(given: Mapping[Any, Any]) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
-    for key, value in given.items():
-        name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        if getattr(value, "shape", ()) != () or (isinstance(value, Sequence) and not isinstance(value, str)):
-            if len(value) != len(SUM_PARTS):
-                raise UsageError(
-                    f"{name} has {len(value)} values, not {', '.join(SUM_PARTS)}", "name each cell instead"
-                )
-            value = dict(zip(SUM_PARTS, value, strict=True))
-        if isinstance(value, Mapping):
-            found += [(f"{name} {inner}", number) for inner, number in value.items()]
-        else:
-            found.append((name, value))
-    return found
-
-
-def _of_numbers(given: Iterable[tuple[str, object]], decimals: int | None, label: str) -> Target:
-    values: dict[str, tuple[float, int]] = {}
-    for text, value in given:
-        name, number = cell_name(text), _number(value)
-        if number is None:
+    if isinstance(given, Mapping):
+        for key, value in given.items():
+            name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            if getattr(value, "shape", ()) != () or isinstance(value, (list, tuple)):
+                if len(value) != len(SUM_PARTS):
+                    text = f"{name} has {len(value)} values, not {', '.join(SUM_PARTS)}"
+                    raise UsageError(text, "name each cell instead")
+                value = dict(zip(SUM_PARTS, value, strict=True))
+            inner = value.items() if isinstance(value, Mapping) else [("", value)]
+            values += [(f"{name} {part}", number) for part, number in inner]
+    else:
+        texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise UsageError(f"a target of type {type(given).__name__} names no cells", _FORMS)
+        for text in texts:
+            name, _, number = text.rpartition("=")
+            if not name.strip() or _number(number) is None:
+                raise UsageError(f"target {text!r} is not NAME=NUMBER", _FORM)
+            values.append((name, number))
+    numbers: dict[str, tuple[float, int]] = {}
+    for text, value in values:
+        name, found = cell_name(text), _number(value)
+        if found is None:
             raise UsageError(f"target {name} is {value!r}, no number", _FORMS)
-        if name in values:
-            raise UsageError(
-                f"target: {name} is given twice: {values[name][0]:g} and {number[0]:g}", "give it once"
-            )
-        values[name] = number
+        if name in numbers:
+            twice = f"{numbers[name][0]:g} and {found[0]:g}"
+            raise UsageError(f"target: {name} is given twice: {twice}", "give it once")
+        numbers[name] = found
     most: dict[str, int] = {}
-    for name, (_, digits) in values.items():
+    for name, (_, digits) in numbers.items():
         most[_kind(name)] = max(most.get(_kind(name), 0), digits)
     cells = {
         name: Printed(value, most[_kind(name)] if decimals is None else decimals)
-        for name, (value, _) in values.items()
+        for name, (value, _) in numbers.items()
     }
     return Target(cells, label)
 

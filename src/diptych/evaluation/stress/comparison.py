@@ -8,7 +8,8 @@ all runs have is compared with the baseline's, query by query
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from diptych.evaluation.comparison import baseline_of, check_alike, common_measu
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
 from diptych.evaluation.stress.queries import RSUM
-from diptych.evaluation.stress.result import CLEAN, StressResult, StressRow
+from diptych.evaluation.stress.result import CLEAN, StressResult
 
 _GAIN, _LANGUAGE = "gain of DCG_CM", "language"
 _OWN = ("encoder", "dataset", _LANGUAGE, _GAIN)  # of the data its content says more than its name
@@ -102,30 +103,31 @@ class _Run:
     folder: Path
     result: StressResult
     clean: Clean
-    seeds: tuple[int, ...]  # of every perturbation
+    seeds: Sequence[int]  # of every perturbation
+    conditions: dict[str, list[Condition]] = field(default_factory=dict)  # of a row, one per seed
 
     @classmethod
-    def open(cls, name: str, folder: Path | str) -> _Run:
+    def open(cls, name: str, folder: Path) -> _Run:
         result = StressResult.open(folder)
-        try:
-            seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))
-        except (KeyError, ValueError) as error:
-            text = f"{folder} does not say which seeds it has: {error}"
-            raise StorageError(text, f"give {RECREATE}") from None
-        return cls(name, Path(folder), result, Clean.open(Path(folder) / CLEAN, of=result.key), seeds)
+        seeds = str(result.protocol.get("seeds")).split(", ")
+        if not all(seed.isdecimal() for seed in seeds):
+            raise StorageError(f"{folder} does not say which seeds it has", f"give {RECREATE}")
+        clean = Clean.open(folder / CLEAN, of=result.key)
+        return cls(name, folder, result, clean, list(map(int, seeds)))
 
-    def conditions(self, row: StressRow) -> list[Condition]:
-        """Return what lies behind a row, one per seed."""
-        found = [open_condition(self.folder, row.name, seed) for seed in self.seeds]
-        for measure in self.result.measures:
+    def open_conditions(self, name: str) -> None:
+        found = [open_condition(self.folder, name, seed) for seed in self.seeds]
+        for measure, drop in self.result.row(name).drops.items():
             mean = float(np.mean([np.mean(one.values.get(measure, np.nan)) for one in found]))
-            if not np.isclose(mean, row.drop(measure).perturbed, rtol=1e-9, atol=1e-12):
-                raise StorageError(
-                    f"{self.folder}: {row.name} has {measure} {row.drop(measure).perturbed:g} in the result "
-                    f"and {mean:g} in its conditions: they are of different runs",
-                    f"give {RECREATE}",
-                )
-        return found
+            if not np.isclose(mean, drop.perturbed, rtol=1e-9, atol=1e-12):
+                text = f"{self.folder}: {name} has {measure} {drop.perturbed:g} in the result and {mean:g} in its"
+                raise StorageError(f"{text} conditions: they are of different runs", f"give {RECREATE}")
+        self.conditions[name] = found
+
+    def paired(self, name: str, measure: str) -> Paired:
+        way = self.result.row(name).direction
+        perturbed = np.stack([one.values[measure] for one in self.conditions[name]])
+        return Paired(name, measure, self.clean.values[way][measure], perturbed, self.clean.cluster[way])
 
 
 def is_stressed(runs: Sequence[Path]) -> bool:
@@ -154,38 +156,28 @@ def compare_stress(
     if len(names) < 2:
         raise UsageError(f"{len(names)} stress run: at least two are needed", "give two folders or more")
     base = baseline_of(baseline, names)
-    runs = [_Run.open(name, folders[name]) for name in [base, *(one for one in names if one != base)]]
-    for run in runs[1:]:
-        _check_comparable(runs[0], run)
+    first, *others = runs = [_Run.open(name, Path(folders[name])) for name in sorted(names, key=base.__ne__)]
+    for run in others:
+        _check_comparable(first, run)
     perturbations, left_out = _common_perturbations(runs)
     chosen, notes = _common_measures(runs, measures)
-    unpaired: list[dict[str, Any]] = []
-    pairs: list[tuple[Paired, Paired]] = []
     for name in perturbations:
-        rows = [run.result.row(name) for run in runs]
-        conditions = [run.conditions(row) for run, row in zip(runs, rows, strict=True)]
-        for other in range(1, len(runs)):
-            _check_same_change(*((runs[one], rows[one], conditions[one]) for one in (0, other)))
-        metadata = {field: getattr(rows[0], field) for field in _DECLARED}
-        metadata["unseen"] = {run.name: row.same_share for run, row in zip(runs, rows, strict=True)}
-        direction = rows[0].direction
-        for measure in chosen:
-            unpaired.append({**metadata, "measure": measure})
-            baselines, *others = (
-                Paired(
-                    name,
-                    measure,
-                    run.clean.values[direction][measure],
-                    np.stack([one.values[measure] for one in found]),
-                    run.clean.cluster[direction],
-                )
-                for run, found in zip(runs, conditions, strict=True)
-            )
-            pairs += [(baselines, each) for each in others]
+        for run in runs:
+            run.open_conditions(name)
+        for run in others:
+            _check_same_change(name, first, run)
+    cells = list(product(perturbations, chosen))
+    pairs = [(first.paired(*cell), run.paired(*cell)) for cell in cells for run in others]
     how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": seed, "correction": correction}
     tested = iter(drop_differences(pairs, **how))
     compared = tuple(
-        ComparedRow(**one, differences={run.name: next(tested) for run in runs[1:]}) for one in unpaired
+        ComparedRow(
+            **{declared: getattr(first.result.row(name), declared) for declared in _DECLARED},
+            measure=measure,
+            unseen={run.name: run.result.row(name).same_share for run in runs},
+            differences={run.name: next(tested) for run in others},
+        )
+        for name, measure in cells
     )
     protocols = {run.name: run.result.protocol for run in runs}
     languages = {name: str(one.get(_LANGUAGE, "")) for name, one in protocols.items()}
@@ -214,49 +206,45 @@ def compare_stress(
 
 def _check_comparable(first: _Run, run: _Run) -> None:
     """Refuse runs that were not asked the same queries over the same gallery; encoders may differ."""
-    names, options, queries = (first.name, run.name), [], []
+    metadata = []
     for one in (first, run):
-        options.append({name: value for name, value in one.result.protocol.items() if name not in _OWN})
-        queries.append({f"{way} queries": mark for way, mark in one.clean.queries.items()})
-        for way, owners in one.clean.cluster.items():
-            queries[-1][f"images of {way} queries"] = fingerprint(owners.tolist())
-    check_alike(names, options, "stress both on the same data with the same options")
-    check_alike(names, queries, "stress both on the same data")
+        found = {name: value for name, value in one.result.protocol.items() if name not in _OWN}
+        found |= {f"{way} queries": mark for way, mark in one.clean.queries.items()}
+        found |= {
+            f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()
+        }
+        metadata.append(found)
+    check_alike((first.name, run.name), metadata, "stress both on the same data with the same options")
 
 
-def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> None:
+def _check_same_change(name: str, first: _Run, run: _Run) -> None:
     """Refuse a perturbation that did not make the same of the same queries."""
-    (first, row, mine), (run, other, theirs) = both
-    names, options = (first.name, run.name), []
-    for each in (row, other):
-        given = ", ".join(f"{key} {value}" for key, value in each.options.items())
-        options.append({row.name: f"with {given or 'no options'}"})
-    check_alike(names, options, "stress both with the same --set")
-    languages = [str(each.result.protocol.get(_LANGUAGE, "not said")) for each in (first, run)]
+    names, metadata = (first.name, run.name), []
+    for one in (first, run):
+        given = ", ".join(f"{key} {value}" for key, value in one.result.row(name).options.items())
+        metadata.append({name: f"with {given or 'no options'}"})
+    check_alike(names, metadata, "stress both with the same --set")
+    languages = [str(one.result.protocol.get(_LANGUAGE, "not said")) for one in (first, run)]
     by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
-    for one, two in zip(mine, theirs, strict=True):
-        what = f"{row.name}, seed {one.seed}, made other queries,"
-        found = f"{two.content}{by}" if two.content != one.content else one.content
-        fix = "stress both with the same --language, --wordnet and --nltk-data"
-        check_alike(names, ({what: one.content}, {what: found}), fix)
+    for mine, theirs in zip(first.conditions[name], run.conditions[name], strict=True):
+        what = f"{name}, seed {mine.seed}, made other queries,"
+        made = {what: mine.content}, {what: theirs.content + (by if theirs.content != mine.content else "")}
+        check_alike(names, made, "stress both with the same --language, --wordnet and --nltk-data")
 
 
 def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, str]]:
     """Return perturbations that all runs have, in the order of the first, and why each other one is left out."""
-    held = {run.name: {row.name for row in run.result.rows} for run in runs}
-    each = dict.fromkeys(row.name for run in runs for row in run.result.rows)
-    common = [name for name in each if all(name in rows for rows in held.values())]
-    left_out = {
-        name: "; ".join(
-            f"{run.name}: {run.result.left_out.get(name, 'not run')}"
-            for run in runs
-            if name not in held[run.name]
-        )
-        for name in each
-        if name not in common
-    }
+    held = {run.name: [row.name for row in run.result.rows] for run in runs}
+    common, left_out = [], {}
+    for name in dict.fromkeys(name for names in held.values() for name in names):
+        lacking = [run for run in runs if name not in held[run.name]]
+        if lacking:
+            why = (f"{run.name}: {run.result.left_out.get(name, 'not run')}" for run in lacking)
+            left_out[name] = "; ".join(why)
+        else:
+            common.append(name)
     if not common:
-        both = " and ".join(", ".join(row.name for row in run.result.rows) or "none" for run in runs)
+        both = " and ".join(", ".join(names) or "none" for names in held.values())
         text = f"{' and '.join(held)} have no perturbation in common: {both}"
         raise MismatchError(text, "stress both with the same --perturb")
     return common, left_out

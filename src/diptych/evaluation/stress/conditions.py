@@ -5,14 +5,19 @@
     FOLDER/units/NAME-SEED/arrays.npz        values per query, which were changed, ranks, preferences, the worst hit
     FOLDER/units/NAME-SEED/texts.jsonl.gz    id and text of every changed caption
 
-Two conditions that are made of the same hold the same bytes.
+Only changed queries are encoded. Embeddings of the same text or image differ in their last digits with the batch
+that they were encoded in: a changed query whose embedding lies within rounding of the clean one keeps the clean one,
+and is counted. Two seeds may draw the same images, pixel for pixel: then one of them is enough, and both hold the
+same bytes.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,30 +25,160 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.perturbations import Perturbation, PicturePerturbation, TextPerturbation
+from diptych.analysis.perturbations import (
+    Perturbation,
+    PicturePerturbation,
+    TextPerturbation,
+    perturb_captions,
+)
 from diptych.analysis.perturbations.declaration import options_of
-from diptych.analysis.perturbations.pictures import perturbed_pictures
+from diptych.analysis.perturbations.pictures import PerturbedSource, perturbed_pictures
 from diptych.core.artifact import Artifact
+from diptych.core.context import check_stop, report_to, task
+from diptych.core.errors import CaptionError, NumericalError
 from diptych.core.files import write_bytes
 from diptych.core.fingerprint import fingerprint, fingerprint_lists
 from diptych.core.job import Job
 from diptych.core.reading import read_jsonl
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
+from diptych.data.images import split_overlay
 from diptych.data.language import Language
 from diptych.data.language.tagged import tag_captions
+from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.evaluation.stress.changed import (
-    Change,
-    changed_captions,
-    changed_pictures,
-    encode_captions,
-    encode_pictures,
-    look_alike,
-    same_rows,
-)
 from diptych.evaluation.stress.queries import RANK, Queries
 from diptych.metrics import Direction
+
+_ROUNDING = 2.0**-20  # of every number: unit rows that differ by no more are the same row
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    changed: np.ndarray  # (n,) booleans
+    content: str  # a fingerprint of the changed queries
+    options: Mapping[str, Any]
+    reasons: Mapping[str, int]  # how many queries stayed, by reason
+    texts: Sequence[str] = ()  # the changed texts in order, of captions
+
+    @property
+    def places(self) -> np.ndarray:
+        """Return (q,) which queries were changed."""
+        return np.flatnonzero(self.changed)
+
+
+def same_rows(rows: np.ndarray, clean: np.ndarray) -> np.ndarray:
+    """Return (n,) booleans: which of (n, d) rows lie within rounding of the clean ones."""
+    found: np.ndarray = (np.abs(rows - clean) <= _ROUNDING).all(axis=1)
+    return found
+
+
+_BLOCK = 2048
+
+
+def changed_captions(
+    perturbation: TextPerturbation,
+    captions: Sequence[str],
+    ids: Sequence[str],
+    options: Mapping[str, Any],
+    **how: Any,
+) -> Change:
+    """Return what :func:`~diptych.analysis.perturbations.perturb_captions` makes of captions."""
+    with report_to(None):
+        found = perturb_captions(perturbation, captions, ids, options=options, **how)
+    places = np.flatnonzero(found.changed).tolist()
+    texts = [found.texts[place] for place in places]
+    values = options_of(perturbation, options).model_dump(mode="json")
+    return Change(found.changed, fingerprint(places, texts), values, found.reasons, texts)
+
+
+def encode_captions(
+    encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], what: str
+) -> np.ndarray:
+    """Return (n, d) rows of texts, each distinct text encoded once."""
+    places: dict[str, int] = {}
+    which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
+    distinct, counts = list(places), np.bincount(which, minlength=len(places))
+    rows = np.empty((len(distinct), encoder.width), dtype=np.float32)
+    with task(what, len(texts), "captions") as bar:
+        for start in range(0, len(distinct), _BLOCK):
+            block = distinct[start : start + _BLOCK]
+            try:
+                with report_to(None):
+                    rows[start : start + len(block)] = encoder.encode_texts(block)
+            except (CaptionError, NumericalError) as error:
+                first = names[int(np.argmax(which >= start))]
+                raise type(error)(f"changed captions from {first} on: {error.message}", error.fix) from None
+            bar.advance(int(counts[start : start + len(block)].sum()))
+            check_stop()
+    return rows[which]
+
+
+_BATCH = 64
+_LOOKED_AT = 16
+
+
+def look_alike(one: Collection, other: Collection) -> bool:
+    """Return whether the first images of two perturbed views are the same: then all of them may be."""
+    first = range(min(_LOOKED_AT, one.n_images))
+    mine, theirs = ([digest for digest, *_ in _looked_at(view, first)] for view in (one, other))
+    return mine == theirs
+
+
+def encode_pictures(
+    encoder: DualEncoder | None, perturbed: Collection, options: Mapping[str, Any], what: str = "perturbed"
+) -> tuple[Change, np.ndarray]:
+    """Make every image of a perturbed view once; return what was changed, and (q, d) rows of that.
+
+    Without an encoder there are no rows.
+    """
+    seen, width = [], 0 if encoder is None else encoder.width
+    blocks, batch = [np.empty((0, width), dtype=np.float32)], list[tuple[Any, str]]()
+    with task(what, perturbed.n_images, "images") as bar:
+        for row, (digest, reason, prepared) in enumerate(
+            _looked_at(perturbed, range(perturbed.n_images), encoder)
+        ):
+            seen.append((digest, reason))
+            if encoder is None:
+                continue
+            if not reason:
+                batch.append((prepared, perturbed.image_ids[row]))
+            if batch and (len(batch) == _BATCH or row == perturbed.n_images - 1):
+                blocks.append(encoder.encode_prepared(*map(list, zip(*batch, strict=True))))
+                bar.advance(len(batch))
+                check_stop()
+                batch = []
+    reasons = Counter(reason for _, reason in seen if reason)
+    changed = np.array([not reason for _, reason in seen], dtype=bool)
+    content = fingerprint([digest for digest, _ in seen])
+    return Change(changed, content, options, dict(reasons.most_common())), np.concatenate(blocks)
+
+
+def _looked_at(
+    perturbed: Collection, rows: Iterable[int], encoder: DualEncoder | None = None
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield a view's images: digest, why it stays as it is (empty when changed), and prepared for an encoder."""
+    source, places = perturbed.source, perturbed.source_rows
+    assert isinstance(source, PerturbedSource)
+
+    def look(row: int) -> tuple[str, str, Any]:
+        item = perturbed.item(row)
+        reason = source.outcome(int(places[row]))
+        if encoder is None or reason:
+            return _digest(item), reason, None
+        return _digest(item), reason, encoder.prepared(item, perturbed.image_ids[row])
+
+    return read_ahead(look, rows)
+
+
+def _digest(item: Any) -> str:
+    """Return a fingerprint of an image's pixels, and of what is laid over it."""
+    picture, overlay = split_overlay(item)
+    hasher = hashlib.blake2b(repr(picture.size).encode(), digest_size=16)
+    hasher.update(picture.tobytes())
+    hasher.update(b"" if overlay is None else overlay.key.encode())
+    return hasher.hexdigest()
+
 
 _WORST = 20  # queries that a condition keeps as the worst hit
 RECREATE = "the command of diptych analyse stress once more: what is finished is kept"
@@ -51,7 +186,7 @@ _TEXTS = "texts.jsonl.gz"
 
 
 @dataclass(frozen=True, eq=False)
-class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",)):
+class Condition(Artifact, kind="condition", version=2, recreate=RECREATE, files=("texts",)):
     """One perturbation with one seed, kept as soon as it is made."""
 
     perturbation: str
@@ -69,7 +204,6 @@ class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",))
     preference: np.ndarray
     worst: np.ndarray  # queries whose rank grew by the greatest factor, that first, at most one per image
     worst_first: np.ndarray  # (w, 2): the item that each of them found first, clean and changed
-    worst_texts: Sequence[str] = ()  # of captions, the changed text of each of them
     texts: Mapping[str, str] = field(default_factory=dict)  # of captions, per id the changed text
 
     def write_files(self, folder: Path) -> None:
@@ -146,7 +280,6 @@ def _measured(
         preference=preference,
         worst=worst,
         worst_first=first,
-        worst_texts=[change.texts[place] for place in among.tolist()] if change.texts else (),
         texts={side.ids[place]: text for place, text in zip(places.tolist(), change.texts, strict=False)},
     )
 
@@ -244,48 +377,48 @@ class Conditions:
         else:
             assert isinstance(perturbation, PicturePerturbation)
             change, rows = self._pictures(perturbation, seed, before)
-        if isinstance(rows, Condition):
-            return replace(rows, seed=seed, key=key, reasons=change.reasons)
+        if rows is None:
+            return replace(_twins(change, before)[0], seed=seed, key=key, reasons=change.reasons)
         made_of: dict[str, Any] = {"perturbation": name, "seed": seed, "key": key}
         clean, side = self.clean[direction], self.sides[direction]
         return _measured(side, clean, self.measures, change, *rows, **made_of)
 
     def _captions(
         self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition]
-    ) -> tuple[Change, Condition | Rows]:
-        """Return what was changed, and its embeddings or the condition that changed the same to the same."""
+    ) -> tuple[Change, Rows | None]:
+        """Return what was changed, and its embeddings; None where another seed changed the same to the same."""
         ids = self.sides["t2i"].ids
         options = self.options.get(perturbation.name) or {}
         how: dict[str, Any] = {"seed": seed, "compat": self.compat, "language": self.language}
         how["tags"] = self._tags if "tags" in perturbation.needs else None
         change = changed_captions(perturbation, self.asking.captions, ids, options, **how)
-        if (twin := _twin(change, before)) is not None:
-            return change, twin
-        names = [ids[place] for place in change.places.tolist()]
+        if _twins(change, before):
+            return change, None
+        names, relevant = [ids[place] for place in change.places.tolist()], None
         rows = encode_captions(self.encoder, change.texts, names, f"{perturbation.name}, seed {seed}")
-        if self.relevance is None:
-            return change, (rows, None)
-        return change, (rows, encode_captions(self.relevance, change.texts, names, "relevance model"))
+        if self.relevance is not None:
+            relevant = encode_captions(self.relevance, change.texts, names, "relevance model")
+        return change, (rows, relevant)
 
     def _pictures(
         self, perturbation: PicturePerturbation, seed: int, before: Mapping[int, Condition]
-    ) -> tuple[Change, Condition | Rows]:
+    ) -> tuple[Change, Rows | None]:
         options = options_of(perturbation, self.options.get(perturbation.name))
-        values = options.model_dump(mode="json")
+        values, relevant = options.model_dump(mode="json"), None
 
         def view(drawn: int) -> Collection:
             return perturbed_pictures(self.asking, perturbation, seed=drawn, options=options.model_dump())
 
         if any(look_alike(view(seed), view(other)) for other in before):
-            change = changed_pictures(view(seed), values)
-            if (twin := _twin(change, before)) is not None:
-                return change, twin
+            change, _ = encode_pictures(None, view(seed), values)
+            if _twins(change, before):
+                return change, None
         change, rows = encode_pictures(self.encoder, view(seed), values, f"{perturbation.name}, seed {seed}")
-        if self.relevance is None:
-            return change, (rows, None)
-        return change, (rows, encode_pictures(self.relevance, view(seed), values, "relevance model")[1])
+        if self.relevance is not None:
+            _, relevant = encode_pictures(self.relevance, view(seed), values, "relevance model")
+        return change, (rows, relevant)
 
 
-def _twin(change: Change, before: Mapping[int, Condition]) -> Condition | None:
-    """Return the condition of another seed that changed the same queries to the same."""
-    return next((one for one in before.values() if one.content == change.content), None)
+def _twins(change: Change, before: Mapping[int, Condition]) -> list[Condition]:
+    """Return the conditions of other seeds that changed the same queries to the same."""
+    return [one for one in before.values() if one.content == change.content]

@@ -150,7 +150,6 @@ class StressResult(
 
     def lines(self) -> list[str]:
         """Return how the tables are read, what they say in a sentence, and how they were made."""
-        from diptych.evaluation.stress.tables import COST_LEGEND, same_to_the_encoder, stress_summary
+        from diptych.evaluation.stress.tables import COST_LEGEND, stress_summary
 
-        notes = (*same_to_the_encoder(self), *self.notes)
-        return [COST_LEGEND, stress_summary(self), *notes, self.protocol_line(), self.method]
+        return [COST_LEGEND, stress_summary(self), *self.notes, self.protocol_line(), self.method]

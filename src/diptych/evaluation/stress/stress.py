@@ -52,8 +52,7 @@ def stress(
     compat: str = "none",  # published: perturbations as published, and the relevance of the changed query
     options: Mapping[str, Mapping[str, Any]] | None = None,  # per perturbation
     gallery: str = "split",  # whose images captions query; ``all`` of the collection in the published runs
-    relevance: DualEncoder
-    | None = None,  # its similarity is the gain of DCG_CM; else the encoder's (Eq. 5.1)
+    relevance: DualEncoder | None = None,  # its similarity is the gain of DCG_CM; else the encoder's
     measures: Sequence[str] | None = None,  # shares or gains; ``rsum`` is that of one direction
     samples: int = 1000,  # resamples for 95 % intervals; 0 for none
     flips: int = 100_000,  # random swaps for p-values, corrected by Holm's method over all

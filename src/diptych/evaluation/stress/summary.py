@@ -203,8 +203,7 @@ def _examples(
     """Return the worst hit over all seeds, each image once."""
     found = []
     for condition in conditions:
-        texts = list(condition.worst_texts) or [""] * len(condition.worst)
-        for query, first, text in zip(condition.worst.tolist(), condition.worst_first, texts, strict=True):
+        for query, first in zip(condition.worst.tolist(), condition.worst_first, strict=True):
             example = Example(
                 query=str(side.ids[query]),
                 seed=condition.seed,
@@ -214,13 +213,12 @@ def _examples(
                 first_after=str(side.gallery_ids[int(first[1])]),
                 expected=str(side.gallery_ids[int(side.positives.of(query)[0])]),
                 clean=str(collection.captions[query]) if side.direction == "t2i" else "",
-                changed=text,
+                changed=condition.texts.get(str(side.ids[query]), ""),
             )
             found.append((example.before / example.after, int(side.cluster[query]), example))
     chosen: dict[int, Example] = {}
-    for _, cluster, example in sorted(
-        found, key=lambda one: one[0]
-    ):  # stable: of equal falls the first seed's
+    found.sort(key=lambda one: one[0])  # stable: of equal falls the first seed's
+    for _, cluster, example in found:
         chosen.setdefault(cluster, example)
     return tuple(chosen.values())[:_EXAMPLES]
 

@@ -47,36 +47,19 @@ def stress_summary(found: StressResult) -> str:
     for way, whose in _CHANGED.items():
         rows = [row for row in found.rows if row.direction == way]
         worse = [row for row in rows if row.drops[name].verdict == "worse"]
-        all_rows = f"{len(rows)} perturbation{'' if len(rows) == 1 else 's'} of {whose}"
+        if not rows:
+            continue
+        most = ""
         if worse:
             row = min(worse, key=lambda row: row.drops[name].difference)
             drop = row.drops[name]
             share = "" if drop.relative is None else f", {100 * drop.relative:+.0f} %"
-            cost = "costs" if len(worse) == 1 else "cost"
-            parts.append(
-                f"{len(worse)} of {all_rows} significantly {cost} {name}, the most"
-                f" {row.name} ({shown(name, drop.clean)} → {shown(name, drop.perturbed)}{share})"
-            )
-        elif rows:
-            parts.append(f"none of {all_rows} significantly costs {name}")
+            most = f", the most {row.name} ({shown(name, drop.clean)} → {shown(name, drop.perturbed)}{share})"
+        parts.append(
+            f"{len(worse) or 'none'} of {len(rows)} perturbations of {whose} cost {name} significantly{most}"
+        )
     text = "; ".join(parts) or "no perturbation was run"
     return f"{text[0].upper()}{text[1:]}."
-
-
-def same_to_the_encoder(found: StressResult) -> list[str]:
-    """Return a note for every set of perturbations that have the same numbers throughout."""
-    alike: dict[str, list[str]] = {}
-    for row in found.rows:
-        if row.same_share == 1 or not any(row.changed):
-            continue
-        drops = [(one.perturbed, one.low, one.high, one.p) for one in row.drops.values()]
-        alike.setdefault(repr((row.direction, row.changed, drops, row.sizes)), []).append(row.name)
-    return [
-        f"{' and '.join(names)} have the same numbers in every measure: to this encoder they are one change, as words"
-        " outside its vocabulary are."
-        for names in alike.values()
-        if len(names) > 1
-    ]
 
 
 def stress_tables(found: StressResult) -> list[Table]:
@@ -160,13 +143,13 @@ def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
         one = row.preference
         if one is None:
             continue
-        low, high = (None if end is None else 100 * end for end in (one.low, one.high))
         verdict = "not significant" if one.corrected > 0.05 else "clean" if one.share > 0.5 else "changed"
-        numbers = [
+        low, high = (None if end is None else 100 * end for end in (one.low, one.high))
+        numbers = (
             Cell.number(one.captions, 0),
             Cell.number(100 * one.share, 1, low, high),
             Cell.number(100 * one.ties),
-        ]
+        )
         cells.append([Cell(row.name), *numbers, p_cell(one.corrected), Cell(verdict, words=True)])
     columns = ("perturbation", "captions", "clean, %", "ties, %", "p", "preferred")
     after = "Ties count one half; 50 % is an encoder that cannot tell them apart."
@@ -179,11 +162,10 @@ def stress_charts(found: StressResult) -> list[Chart]:
     each = {row.name: row.preference for row in found.rows if row.preference is not None}
     if not each:
         return []
-    low, high = (
-        [None if end is None else 100 * end for end in ends]
-        for ends in zip(*((one.low, one.high) for one in each.values()), strict=True)
+    shares, low, high = (
+        [None if value is None else 100 * value for value in values]
+        for values in zip(*((one.share, one.low, one.high) for one in each.values()), strict=True)
     )
-    shares = [100 * one.share for one in each.values()]
     points = Series("clean", shares, low=low, high=high, mark="point")
     blind = Series("blind", [50.0], mark="level")
     return [Chart("Clean caption preferred", [points, blind], "% of pairs", "", list(each), across=True)]
@@ -211,8 +193,9 @@ def agreement_tables(found: StressResult) -> list[Table]:
     for way, agreement in found.agreement.items():
         left_out = ", ".join(f"{count:,} {group}" for group, count in agreement.left_out.items() if count)
         cells = [Cell.number(getattr(agreement, group), 4) for group in CHANGE_GROUPS]
-        head = Cell(WAYS[way]), Cell(f"{len(agreement.pairs):,}")
-        means.append([*head, *cells, Cell(left_out or "0", words=True)])
+        means.append(
+            [Cell(WAYS[way]), Cell.number(len(agreement.pairs), 0), *cells, Cell(left_out or "0", words=True)]
+        )
         names = [row.name for row in found.rows if row.direction == way]
         of = {frozenset((pair["first"], pair["second"])): pair["decreased"] for pair in agreement.pairs}
         rows = []
@@ -234,7 +217,10 @@ def change_tables(found: StressResult) -> list[Table]:
     """Return what each perturbation does, how many queries it changed and why not others; and what was left out."""
     rows = []
     for row in found.rows:
-        options = ", ".join(f"{key} {_plain(value)}" for key, value in row.options.items())
+        options = ", ".join(
+            f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in row.options.items()
+        )
         reasons = "; ".join(f"{reason} {count:,}" for reason, count in row.reasons.items())
         seeds = ", ".join(f"{count:,}" for count in row.changed)
         alike = "the same with every seed" if row.draws == 1 < len(row.changed) and any(row.changed) else ""
@@ -249,10 +235,6 @@ def change_tables(found: StressResult) -> list[Table]:
 def _left_out(caption: str, reasons: Iterable[tuple[str, str]]) -> list[Table]:
     rows = [[Cell(name), Cell(reason, words=True)] for name, reason in reasons]
     return [Table(caption, ("perturbation", "why"), rows)] if rows else []
-
-
-def _plain(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _difference(name: str, value: float, low: float | None, high: float | None, digits: int = 3) -> Cell:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from diptych.evaluation.variants.arrays import explore_rows, explore_scores
-from diptych.evaluation.variants.exploration import Change, Exploration, Variant, explain
-from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.recompute import MatrixScores, Recompute, RowScores, Scored
-from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
+from diptych.evaluation.variants.axes import AXES, Axis, Choice, Settings
+from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant
+from diptych.evaluation.variants.explore import explore
+from diptych.evaluation.variants.recompute import NotPossible, Recompute, Scored
+from diptych.evaluation.variants.tables import explain
 
 __all__ = [
     "AXES",
@@ -15,11 +16,8 @@ __all__ = [
     "Change",
     "Choice",
     "Exploration",
-    "Inputs",
-    "MatrixScores",
     "NotPossible",
     "Recompute",
-    "RowScores",
     "Scored",
     "Settings",
     "Variant",

@@ -9,12 +9,13 @@ import numpy as np
 
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import as_target
-from diptych.evaluation.variants.exploration import Exploration
-from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.recompute import MatrixScores, RowScores, Scored
-from diptych.evaluation.variants.settings import Axis, Inputs
+from diptych.evaluation.variants.axes import Axis
+from diptych.evaluation.variants.exploration import TOLERANCE, Exploration
+from diptych.evaluation.variants.explore import explore
+from diptych.evaluation.variants.recompute import Scored
 from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics.sources import similarity as similarity_of
 
 GIVEN = "given"  # what the test set is called
 
@@ -56,20 +57,19 @@ def explore_scores(
             or one of each direction, ``{"i2t": (n_images, n_texts), "t2i": (n_texts, n_images)}``, in which
             -100 marks what was not scored; or :class:`Reranked`. None where there is one stage.
     """
-    wanted, matrix = as_target(target, label=label), np.asarray(scores)
+    printed, matrix = as_target(target, label=label), np.asarray(scores)
     truth, metadata = as_ground_truth(ground_truth, matrix.shape)
     whole, reranked = as_matching(matching, matrix, adds_contrastive)
-    source = MatrixScores(
-        matrix,
-        truth,
-        matching=whole,
-        reranked=reranked,
-        adds_contrastive=adds_contrastive,
-        about=metadata,
-        image_ids=image_ids,
-    )
-    inputs = Inputs({GIVEN: source, **(also or {})}, wanted, already_cut(matrix))
-    return explore(inputs, tolerance=tolerance, axes=axes, changes=changes, threads=threads)
+    source = Scored(matrix, truth, whole, reranked, adds_contrastive, metadata, image_ids)
+    share, warnings = float(np.mean(matrix == UNSCORED)) if matrix.size else 0.0, []
+    if share:
+        warnings.append(
+            f"{100 * share:.1f} % of the scores are {UNSCORED:g}, which published evaluations write where nothing was "
+            "scored: they are cut already, and R@K beyond the candidates is what ties give; with the whole contrastive "
+            "scores, and these as matching={'i2t': …, 't2i': …}, the number of candidates can be told"
+        )
+    how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "changes": changes, "threads": threads}
+    return explore({GIVEN: source, **(also or {})}, printed, warnings=warnings, **how)
 
 
 def explore_rows(
@@ -81,22 +81,18 @@ def explore_rows(
     similarity: str = "cosine",
     reranked: Reranked | None = None,
     also: Mapping[str, Scored] | None = None,
-    tolerance: float = TOLERANCE,
-    axes: Iterable[str | Axis] | None = None,
-    changes: int = 4,
-    threads: int | None = None,
     image_ids: Sequence[str] | None = None,
     label: str = "",
+    **how: Any,
 ) -> Exploration:
     """Do the same from embeddings: (n_images, d) and (n_texts, d) float32 rows, unit rows if cosine is meant.
 
     ``reranked`` are matching scores of each query's best candidates; all others as of :func:`explore_scores`.
     """
     truth, metadata = as_ground_truth(ground_truth, (len(images), len(texts)))
-    how: dict[str, Any] = {"similarity": similarity, "reranked": reranked, "about": metadata}
-    source = RowScores(images, texts, truth, image_ids=image_ids, **how)
-    inputs = Inputs({GIVEN: source, **(also or {})}, as_target(target, label=label))
-    return explore(inputs, tolerance=tolerance, axes=axes, changes=changes, threads=threads)
+    scores = similarity_of(similarity).source(images, texts)
+    source = Scored(scores, truth, reranked=reranked, about=metadata, image_ids=image_ids)
+    return explore({GIVEN: source, **(also or {})}, as_target(target, label=label), **how)
 
 
 _FORMS = (
@@ -108,20 +104,24 @@ _FORMS = (
 def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth, dict[str, str]]:
     """Return which texts belong to which images, and what was assumed for it."""
     if len(shape) != 2:
-        raise DataError(
-            f"scores of shape {shape} are no matrix", "give (n_images, n_texts): a row for each image"
-        )
+        text = f"scores of shape {shape} are no matrix"
+        raise DataError(text, "give (n_images, n_texts): a row for each image")
     n_images, n_texts = shape
     if isinstance(given, GroundTruth):
         return given, {}
     if given is None or isinstance(given, (int, np.integer)):
-        return _of_each(given, n_images, n_texts)
+        each, rest = divmod(n_texts, n_images) if n_images else (0, n_texts)
+        if rest or not each or (given is not None and given != each):
+            number = "" if given is None else f", {given} of each"
+            raise UsageError(
+                f"{n_texts:,} texts of {n_images:,} images{number}: who belongs to whom does not follow",
+                "rows of the scores are images: transpose them" if n_texts < n_images else f"give {_FORMS}",
+            )
+        truth = GroundTruth.from_caption_image(np.repeat(np.arange(n_images), each), n_images)
+        assumed = f"{each} texts of each image, next to each other (assumed)"
+        return truth, {"ground truth": assumed} if given is None else {}
     if isinstance(given, Mapping):
-        pairs = [
-            (int(image), int(text))
-            for image, texts in given.items()
-            for text in (texts if isinstance(texts, (Sequence, np.ndarray)) else [texts])
-        ]
+        pairs = [(int(image), int(text)) for image, texts in given.items() for text in np.atleast_1d(texts)]
         images, texts = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return GroundTruth.from_pairs(images, texts, n_images, n_texts), {}
     array = np.asarray(given)
@@ -132,50 +132,20 @@ def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth,
         return GroundTruth.from_pairs(image_rows, text_rows, n_images, n_texts), {}
     if array.ndim == 1 and array.dtype.kind in "iu":
         if len(array) != n_texts:
+            turned = len(array) == n_images
             raise DataError(
                 f"ground truth of {len(array):,} texts for scores of {n_images:,} images and {n_texts:,} texts",
-                "rows of the scores are images: transpose them"
-                if len(array) == n_images
-                else "name the image of every text",
+                "rows of the scores are images: transpose them" if turned else "name the image of every text",
             )
         return GroundTruth.from_caption_image(array, n_images), {}
     raise UsageError(f"ground truth of type {type(given).__name__} is not understood", f"give {_FORMS}")
-
-
-def _of_each(
-    given: int | np.integer | None, n_images: int, n_texts: int
-) -> tuple[GroundTruth, dict[str, str]]:
-    each, rest = divmod(n_texts, n_images) if n_images else (0, n_texts)
-    if rest or not each or (given is not None and given != each):
-        wanted = "" if given is None else f", {given} of each"
-        raise UsageError(
-            f"{n_texts:,} texts of {n_images:,} images{wanted}: who belongs to whom does not follow",
-            "rows of the scores are images: transpose them" if n_texts < n_images else f"give {_FORMS}",
-        )
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(n_images), each), n_images)
-    assumed = f"{each} texts of each image, next to each other (assumed)"
-    return truth, {"ground truth": assumed} if given is None else {}
-
-
-def already_cut(scores: np.ndarray) -> tuple[str, ...]:
-    """Return what has to be said of scores that hold the mark of what was not scored."""
-    share = float(np.mean(scores == UNSCORED)) if scores.size else 0.0
-    if not share:
-        return ()
-    return (
-        f"{100 * share:.1f} % of the scores are {UNSCORED:g}, which published evaluations write where nothing was "
-        "scored: they are cut already, and R@K beyond the candidates is what ties give; with the whole contrastive "
-        "scores, and these as matching={'i2t': …, 't2i': …}, the number of candidates can be told",
-    )
 
 
 def as_matching(
     given: object, scores: np.ndarray, adds_contrastive: bool
 ) -> tuple[np.ndarray | None, Reranked | None]:
     """Return matching scores of everything, or of candidates; see :func:`explore_scores`."""
-    if given is None:
-        return None, None
-    if isinstance(given, Reranked):
+    if given is None or isinstance(given, Reranked):
         return None, given
     if isinstance(given, Mapping) or (isinstance(given, (tuple, list)) and len(given) == 2):
         sides = dict(given) if isinstance(given, Mapping) else dict(zip(DIRECTIONS, given, strict=True))
@@ -191,9 +161,9 @@ def as_matching(
         both = (_candidates(i2t, scores, "i2t"), _candidates(t2i, scores.T, "t2i"))
         return None, Reranked(*both, adds_contrastive=adds_contrastive)
     matrix = np.asarray(given)
-    if matrix.ndim == 2 and _unscored(matrix).any():
+    if matrix.ndim == 2 and (missing := int(_unscored(matrix).sum())):
         raise UsageError(
-            f"{int(_unscored(matrix).sum()):,} matching scores are missing (-100, NaN or infinite)",
+            f"{missing:,} matching scores are missing (-100, NaN or infinite)",
             "what was scored differs by direction: give {'i2t': (n_images, n_texts), 't2i': (n_texts, n_images)}",
         )
     return matrix, None
@@ -208,15 +178,13 @@ def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidat
     """Return the scored items of every query, best contrastive score first."""
     scored = ~_unscored(matching)
     counts = np.count_nonzero(scored, axis=1)
-    k = int(counts.max(initial=0))
-    if not k or counts.min() != k:
-        row = int(counts.argmin())
-        raise DataError(
-            f"matching scores {what}: query {row} has {int(counts[row])} scored items, others {k}",
-            "score as many of each",
-        )
+    k, row = int(counts.max(initial=0)), int(counts.argmin())
+    if not k or counts[row] != k:
+        text = f"matching scores {what}: query {row} has {int(counts[row])} scored items, others {k}"
+        raise DataError(text, "score as many of each")
     items = np.nonzero(scored)[1].reshape(-1, k)
     order = np.argsort(-np.take_along_axis(scores, items, axis=1), axis=1, kind="stable")
     items = np.take_along_axis(items, order, axis=1).astype(np.int64)
-    both = (np.take_along_axis(of, items, axis=1).astype(np.float32) for of in (scores, matching))
-    return Candidates(items, *both)
+    return Candidates(
+        items, *(np.take_along_axis(of, items, axis=1).astype("f4") for of in (scores, matching))
+    )

@@ -1,14 +1,14 @@
 """Explore: try variants of the protocol, few changes first, and hold each against what was printed.
 
-All variants of up to ``exhaustive`` changes are tried. If none of them prints every cell alike, the nearest
-ones are changed further, up to ``changes`` changes. The order of work, and so the result, depends on the inputs
-alone.
+All variants of up to two changes are tried. If none of them prints every cell alike, the nearest ones are changed
+further, up to ``changes`` changes. The order of work, and so the result, depends only on the inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations, product
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,18 @@ import numpy as np
 from diptych.core.context import report_to, task
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import Target
-from diptych.evaluation.variants.axes import DEPTHS
-from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, Variant, is_telling
-from diptych.evaluation.variants.recompute import Recompute
-from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
+from diptych.evaluation.variants.axes import AXES, DEPTHS, Axis, Choice, Settings, Sources
+from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant
+from diptych.evaluation.variants.recompute import NotPossible, Recompute
+from diptych.evaluation.variants.tables import NEAR
 
+_EXHAUSTIVE = 2  # changes up to which everything is tried
+_BEAM = 16  # of the nearest that are changed further
 _PAIRS = 4_000  # made-up targets at most
+_RARE = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
 
 
-def distinct(variants: Sequence[Variant]) -> list[Variant]:
+def distinct(variants: Iterable[Variant]) -> list[Variant]:
     """Return the first of those with the same values."""
     found: dict[tuple[float, ...], Variant] = {}
     for one in variants:
@@ -53,28 +56,23 @@ def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str
     pairs = np.flatnonzero(np.any(apart, axis=1))
     if not len(pairs):
         return None
-    pairs = pairs[:: -(-len(pairs) // _PAIRS)]
     hits = []
-    for made_up in np.sqrt(values[one[pairs]] * values[other[pairs]]):
+    for pair in pairs[:: -(-len(pairs) // _PAIRS)]:
+        made_up = np.sqrt(values[one[pair]] * values[other[pair]])
         near = np.abs(values - made_up) <= np.maximum(allowed * made_up, half) + 1e-9
         hits.append(bool(np.any(np.all(near, axis=1))))
     return float(np.mean(hits))
 
 
-TOLERANCE = 0.05  # relative distance within which the thesis (ch. 2) counts a number as reproduced
-
-_EXHAUSTIVE = 2  # changes up to which everything is tried
-_BEAM = 16  # of the nearest that are changed further
-_Option = tuple[str, Choice]
-
-
 def explore(
-    inputs: Inputs,
+    sources: Sources,
+    target: Target,
     *,
     tolerance: float = TOLERANCE,
     axes: Iterable[str | Axis] | None = None,
     changes: int = 4,
     threads: int | None = None,
+    warnings: Sequence[str] = (),  # what has to be known before any verdict, e.g. that the data are others
 ) -> Exploration:
     """Try variants and say which bring what was printed within tolerance.
 
@@ -82,15 +80,15 @@ def explore(
     """
     if not 0 < tolerance < 1:
         raise UsageError(f"tolerance is {tolerance}, it must lie between 0 and 1", "0.05 is 5 %")
-    for label, source in inputs.sources.items():
+    for label, source in sources.items():
         if not source.truth.n_images or not source.truth.n_texts:
             raise DataError(f"{label} has {source.truth.n_images} images and {source.truth.n_texts} texts")
-    chosen = [
-        AXES.get(axis) if isinstance(axis, str) else axis for axis in (list(AXES) if axes is None else axes)
-    ]
-    search, exhaustive = _Search(inputs, chosen, tolerance, threads), max(1, min(_EXHAUSTIVE, changes))
-    with task("variants", unit="variants") as bar:
-        search.bar = bar
+    chosen = [AXES.get(axis) if isinstance(axis, str) else axis for axis in axes or AXES]
+    target = target.independent
+    choices = {axis.name: list(axis.choices(sources, target)) for axis in chosen}
+    search = _Search(sources, target, choices, tolerance, threads)
+    exhaustive = max(1, min(_EXHAUSTIVE, changes))
+    with task("variants", unit="variants") as search.bar:
         for count in range(exhaustive + 1):
             search.try_all(count)
         for _ in range(exhaustive, changes):
@@ -98,144 +96,107 @@ def explore(
                 break
             search.widen()
         search.complete()
-    return search.result(exhaustive)
+    some = list(search.found.values())
+    near_luck = luck(some, target, tolerance, "is_near")
+    near = min((len(one.changes) for one in some if one.is_near), default=exhaustive + 1)
+    fewest = min((len(one.changes) for one in some if one.explains), default=near)
+    telling = fewest < near <= exhaustive and near_luck is not None and near_luck <= _RARE
+
+    def order(one: Variant) -> tuple[Any, ...]:
+        simplest = (len(one.changes), -len(one.exact)) if one.explains else (0, 0)
+        return not one.explains, telling and not one.is_near, *simplest, *one.distance
+
+    variants = sorted(some, key=order)
+    return Exploration(
+        target=target,
+        tolerance=tolerance,
+        choices=choices,
+        variants=variants,
+        refused=dict(sorted(search.refused.items(), key=lambda one: (-len(one[1]), one[0]))),
+        exhaustive=exhaustive,
+        luck=luck(variants, target, tolerance, "explains"),
+        near_luck=near_luck,
+        exact_luck=luck(variants, target, tolerance, "is_exact"),
+        telling=telling,
+        warnings=warnings,
+        galleries=search.recompute.sizes(search.default),
+        about={label: dict(source.about) for label, source in sources.items()},
+    )
 
 
 class _Search:
-    def __init__(self, inputs: Inputs, axes: Sequence[Axis], tolerance: float, threads: int | None) -> None:
-        self._target: Target = inputs.target.independent
-        self._inputs, self._tolerance = inputs, tolerance
-        self._default = Settings(inputs.first)
-        self._defaults: dict[str, Choice] = {}
-        self._options: dict[str, list[Choice]] = {}
-        for axis in axes:
-            first, *others = axis.choices(inputs)
-            self._defaults[axis.name] = first
-            self._options[axis.name] = others
-            self._default = first.apply(self._default)
-        deepest = inputs.sources[inputs.first].most_matched
+    def __init__(
+        self,
+        sources: Sources,
+        target: Target,
+        choices: dict[str, list[Choice]],
+        tolerance: float,
+        threads: int | None,
+    ) -> None:
+        self._target, self._tolerance = target, tolerance
+        fields: dict[str, Any] = {}
+        for default, *_ in choices.values():
+            fields |= default.fields
+        first = next(iter(sources))
+        self.default = Settings(**{"source": first, **fields})
+        self._options = {
+            Change(axis, one.name): one for axis, (_, *others) in choices.items() for one in others
+        }
+        deepest, depth = sources[first].most_matched, self.default.depth
         most = max(DEPTHS) if deepest is None else min(deepest, max(DEPTHS)) if deepest else 16
-        depth = self._default.depth
-        most = most if depth == "everything" else max(most, depth)
-        self._recompute = Recompute(inputs.sources, self._target.cells, most, threads)
+        self.recompute = Recompute(
+            sources, target.cells, most if depth == "everything" else max(most, depth), threads
+        )
         self.found: dict[tuple[Change, ...], Variant] = {}
-        self._refused: dict[str, list[tuple[Change, ...]]] = {}
+        self.refused: dict[str, list[tuple[Change, ...]]] = {}
         self._seen: set[tuple[Change, ...]] = set()
         self.bar: Any = None
 
     def try_all(self, count: int) -> None:
-        """Try every variant of ``count`` changes; those of one view together, so that its candidates serve all."""
-        self._try(
-            [
-                tuple(zip(names, choices, strict=True))
-                for names in combinations(self._options, count)
-                for choices in product(*(self._options[name] for name in names))
-            ]
-        )
+        """Try every variant of ``count`` changes."""
+        self._try(combinations(self._options, count))
 
     def widen(self) -> None:
         """Try one more change for the nearest, and for those with most cells printed alike."""
-        tried = [one for one in self.found.values() if one.changes]
-        near = sorted(tried, key=lambda one: (one.mean_error, len(one.changes), one.changes))
+        near = sorted((one for one in self.found.values() if one.changes), key=lambda one: one.distance)
         alike = sorted(near, key=lambda one: -len(one.exact))
         kept = {one.changes: one for some in (near, alike) for one in distinct(some)[:_BEAM]}
-        self._try(
-            [
-                (*self._choices_of(changes), (name, choice))
-                for changes in kept
-                for name, options in self._options.items()
-                if name not in {change.axis for change in changes}
-                for choice in options
-            ]
-        )
+        self._try((*changes, other) for changes in kept for other in self._options)
 
     def complete(self) -> None:
         """Try every part of what explains, so that a minimal explanation is one."""
         for one in [one for one in self.found.values() if one.explains]:
-            self._try(
-                [
-                    tuple(self._choices_of(part))
-                    for count in range(1, len(one.changes))
-                    for part in combinations(one.changes, count)
-                ]
-            )
+            for count in range(1, len(one.changes)):
+                self._try(combinations(one.changes, count))
 
-    def _choices_of(self, changes: Sequence[Change]) -> list[_Option]:
-        return [
-            (change.axis, next(one for one in self._options[change.axis] if one.name == change.choice))
-            for change in changes
-        ]
-
-    def _try(self, wanted: Sequence[Sequence[_Option]]) -> None:
-        new: list[tuple[Settings, tuple[Change, ...]]] = []
-        for options in wanted:
-            changes = tuple(sorted(Change(name, choice.name) for name, choice in options))
-            if changes in self._seen:
+    def _try(self, untried: Iterable[Sequence[Change]]) -> None:
+        new: list[tuple[tuple[str, ...], tuple[Change, ...], Settings]] = []
+        for changes in map(tuple, map(sorted, untried)):
+            if changes in self._seen or len({change.axis for change in changes}) < len(changes):
                 continue
             self._seen.add(changes)
-            settings = self._default
-            for _, choice in options:
-                settings = choice.apply(settings)
-            if all(choice.applies(settings) for _, choice in options):
-                new.append((settings, changes))
-        new.sort(key=lambda one: (_words(one[0]), one[1]))
-        for settings, changes in new:
+            options = [self._options[change] for change in changes]
+            fields = {name: value for one in options for name, value in one.fields.items()}
+            settings = replace(self.default, **fields)
+            if all(one.applies(settings) for one in options):
+                # Variants of one view next to each other, so that its candidates serve all.
+                view = (settings.source, settings.captions, settings.partition, settings.relevance)
+                new.append(((*view, str(settings.depth).rjust(12)), changes, settings))
+        for _, changes, settings in sorted(new, key=lambda one: one[:2]):
             try:
                 with report_to(None):  # one bar for all variants, none for each of their rankings
-                    values = self._recompute.cells(settings)
+                    self.found[changes] = self._judged(changes, settings)
             except NotPossible as error:
-                self._refused.setdefault(str(error), []).append(changes)
-                continue
+                self.refused.setdefault(str(error), []).append(changes)
             finally:
                 self.bar.advance(1)
-            self.found[changes] = self._judged(changes, values, settings.rule)
 
-    def _judged(self, changes: tuple[Change, ...], values: dict[str, float], rule: str) -> Variant:
-        cells = self._target.cells
+    def _judged(self, changes: tuple[Change, ...], settings: Settings) -> Variant:
+        values, cells = self.recompute.cells(settings), self._target.cells
         errors = {name: cell.error(values[name]) for name, cell in cells.items()}
         within, near = (
             tuple(name for name, cell in cells.items() if cell.within(values[name], tolerance))
             for tolerance in (self._tolerance, NEAR * self._tolerance)
         )
-        exact = tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule))
+        exact = tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], settings.rule))
         return Variant(changes, values, errors, within, near, exact)
-
-    def result(self, exhaustive: int) -> Exploration:
-        some = list(self.found.values())
-        near_luck = luck(some, self._target, self._tolerance, "is_near")
-        telling = is_telling(some, near_luck, exhaustive)
-
-        def order(one: Variant) -> tuple[Any, ...]:
-            simplest = (len(one.changes), -len(one.exact)) if one.explains else (0, 0)
-            nearest = (round(one.mean_error, 12), len(one.changes), one.changes)
-            return not one.explains, telling and not one.is_near, *simplest, *nearest
-
-        variants = sorted(some, key=order)
-        words = {(name, choice.name): choice.words for name, choice in self._defaults.items()}
-        words |= {(name, one.name): one.words for name, options in self._options.items() for one in options}
-        refused = [
-            Refusal(reason, len(some), min(some, key=lambda one: (len(one), one)))
-            for reason, some in self._refused.items()
-        ]
-        return Exploration(
-            target=self._target,
-            tolerance=self._tolerance,
-            default={name: choice.name for name, choice in self._defaults.items()},
-            words=words,
-            variants=tuple(variants),
-            refused=tuple(sorted(refused, key=lambda one: (-one.count, one.reason))),
-            exhaustive=exhaustive,
-            luck=luck(variants, self._target, self._tolerance, "explains"),
-            near_luck=near_luck,
-            exact_luck=luck(variants, self._target, self._tolerance, "is_exact"),
-            warnings=tuple(self._inputs.warnings),
-            galleries=self._recompute.sizes(self._default),
-            about={label: dict(source.about) for label, source in self._inputs.sources.items()},
-        )
-
-
-def _words(settings: Settings) -> tuple[str, ...]:
-    """Return a key that puts variants of one view next to each other."""
-    keep = "" if settings.keep is None else settings.keep.name
-    relevance = "" if settings.relevance is None else settings.relevance.name
-    return settings.source, keep, settings.partition, relevance, str(settings.depth).rjust(12)
