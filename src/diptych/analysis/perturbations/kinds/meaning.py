@@ -10,24 +10,9 @@ from pydantic import Field
 
 from diptych.analysis.perturbations import english, phrases
 from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
-from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
 from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
-
-
-def _declare(
-    name: str, description: str, source: str = "", options: type[NoOptions] = NoOptions
-) -> Callable[[F], F]:
-    return registering(
-        TextPerturbation,
-        name=name,
-        description=description,
-        group="meaning",
-        source=f"thesis §5.7, future work{source}",
-        keeps_meaning=False,
-        options=options,
-        needs=frozenset({"tags"}),
-    )
 
 
 _SIZES = english.listed(english.WORDS["sizes"])
@@ -41,12 +26,7 @@ class AttributeSwapOptions(NoOptions):
     any: bool = Field(default=False, description="any two adjectives, not only two colours or two sizes")
 
 
-@_declare(
-    "attribute-swap",
-    "two colours or two sizes change places",
-    "; after ARO (Yuksekgonul et al. 2023)",
-    AttributeSwapOptions,
-)
+@registering(TextPerturbation, "attribute-swap", options=AttributeSwapOptions)
 def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     """``a red star left of a blue heart`` → ``a blue star left of a red heart``.
 
@@ -107,7 +87,7 @@ _COUNTED = frozenset(
 )
 
 
-@_declare("negation", "what is said is denied: is not, does not, no")
+@registering(TextPerturbation, "negation")
 def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
     """``a dog is running`` → ``a dog is not running``, ``two dogs in the grass`` → ``no dogs in the grass``.
 
@@ -167,7 +147,7 @@ _OF_SEVERAL = ("of", "between", "among")
 _MOST = 99
 
 
-@_declare("number-change", "another number of something: two dogs, three dogs")
+@registering(TextPerturbation, "number-change")
 def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
     """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``.
 

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -112,17 +112,7 @@ def key_of(letter: str) -> str:
     return unicodedata.normalize("NFC", letter).lower()
 
 
-def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
-    source = source or "thesis §5.4.1; published with the package typo 0.1.7"
-    return registering(
-        TextPerturbation,
-        name=name,
-        description=description,
-        group="typos",
-        source=source,
-        keeps_meaning=True,
-        **declared,
-    )
+_declare = partial(registering, TextPerturbation)
 
 
 class Slips(NoOptions):
@@ -135,9 +125,8 @@ class SlipsToKeys(Slips):
     keyboard: KeyboardName = "qwerty"
 
 
-def _declare_slip(name: str, description: str, options: type[NoOptions]) -> Callable[[F], F]:
-    published = published_form(partial(published_slip, name))
-    return _declare(name, description, options=options, published=published, suite=True)
+def _declare_slip(name: str, options: type[NoOptions]) -> Callable[[F], F]:
+    return _declare(name, options=options, published=published_form(partial(published_slip, name)))
 
 
 def _slipped(caption: Caption, places: Sequence[tuple[int, Edit]], draws: Draws, most: int, why: str) -> str:
@@ -146,7 +135,7 @@ def _slipped(caption: Caption, places: Sequence[tuple[int, Edit]], draws: Draws,
     return with_changes(caption.text, drawn_apart(places, draws, most))
 
 
-@_declare_slip("character-swap", "two different letters side by side in a word change places", Slips)
+@_declare_slip("character-swap", Slips)
 def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
     places = [
         (number, (first.start, second.end, swapped))
@@ -163,7 +152,7 @@ def _swapped(first: Letter, second: Letter) -> str:
     return swapped if first.end == second.start and swapped != first.text + second.text else ""
 
 
-@_declare_slip("missing-character", "a letter is missing in a word of two or more", Slips)
+@_declare_slip("missing-character", Slips)
 def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
     places = [
         (number, (letter.start, letter.end, ""))
@@ -186,7 +175,7 @@ def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Le
     ]
 
 
-@_declare_slip("extra-character", "before or after a letter, that of a touching key", SlipsToKeys)
+@_declare_slip("extra-character", SlipsToKeys)
 def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     chosen = [
         (draws.choice((letter.start, letter.end)), key) for letter, key in _keys(caption, draws, options)
@@ -194,7 +183,7 @@ def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     return with_changes(caption.text, [(place, place, key) for place, key in chosen])
 
 
-@_declare_slip("nearby-character", "instead of a letter, that of a touching key", SlipsToKeys)
+@_declare_slip("nearby-character", SlipsToKeys)
 def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     chosen = _keys(caption, draws, options)
     return with_changes(caption.text, [(letter.start, letter.end, key) for letter, key in chosen])
@@ -204,13 +193,7 @@ class LetterChange(NoOptions):
     rate: float = Field(0.1, gt=0, le=1, description="the chance of each word with a letter a–z")
 
 
-@_declare(
-    "letter-change",
-    "in each word with chance .1, any other letter a–z instead of one",
-    "the thesis's published code (probability_based_letter_change); not reported",
-    options=LetterChange,
-    published=published_form(letter_change),
-)
+@_declare("letter-change", options=LetterChange, published=published_form(letter_change))
 def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
     changes, any_letter = [], False
     for word in caption.words:
@@ -255,12 +238,7 @@ class TypingErrors(NoOptions):
     keyboard: KeyboardName = "qwerty"
 
 
-@_declare(
-    "typing-errors",
-    "wrong, missing, extra and exchanged letters, as many as people leave in what they type",
-    "Dhakal et al., CHI 2018; Damerau 1964",
-    options=TypingErrors,
-)
+@_declare("typing-errors", options=TypingErrors)
 def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
     words = [letters_of(word) for word in caption.words]
     count, firsts = sum(map(len, words)), sum(map(bool, words))
@@ -337,12 +315,7 @@ for _pair in CONFUSIONS:
     _READINGS.setdefault(_other[0], []).append((_other, _one))
 
 
-@_declare(
-    "recognition-errors",
-    "characters misread for others of their shape, as in recognised print",
-    "Nagy, Nartker and Rice 1999; Holley 2009",
-    options=RecognitionErrors,
-)
+@_declare("recognition-errors", options=RecognitionErrors)
 def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
     text = caption.text
     changes, any_place, place = [], False, 0

@@ -22,7 +22,7 @@ from random import Random
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.published import nltk_tokens, spacy_like_tokens
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
@@ -46,40 +46,24 @@ def _trigrams(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
     return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
 
 
-_SHUFFLES: dict[str, tuple[Groups, str, str]] = {
-    "shuffle-nouns-and-adjectives": (
-        _nouns_and_adjectives,
-        "nouns change places with nouns, adjectives with adjectives",
-        "no two different nouns or adjectives",
-    ),
-    "shuffle-all-words": (
-        lambda count, tags: [range(count)],
-        "all words change places",
-        "no two different words",
-    ),
+# name → the groups of places, and why a caption is unchanged
+_SHUFFLES: dict[str, tuple[Groups, str]] = {
+    "shuffle-nouns-and-adjectives": (_nouns_and_adjectives, "no two different nouns or adjectives"),
+    "shuffle-all-words": (lambda count, tags: [range(count)], "no two different words"),
     "shuffle-all-but-nouns-and-adjectives": (
         _all_but_nouns_and_adjectives,
-        "all words but nouns and adjectives change places",
         "no two different words besides nouns and adjectives",
     ),
-    "shuffle-within-trigrams": (
-        _trigrams,
-        "words change places within each three in turn",
-        "no trigram of different words",
-    ),
-    "shuffle-trigrams": (
-        _trigrams,
-        "each three words in turn stay together, and the threes change places",
-        "no two different trigrams",
-    ),
-}  # name → the groups of places, the description, and why a caption is unchanged
+    "shuffle-within-trigrams": (_trigrams, "no trigram of different words"),
+    "shuffle-trigrams": (_trigrams, "no two different trigrams"),
+}
 
 _TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 
 
 def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
     """Permute words, evenly among the arrangements that change the text."""
-    groups_of, _, reason = _SHUFFLES[name]
+    groups_of, reason = _SHUFFLES[name]
     words, whole = [word.text for word in caption.words], name == "shuffle-trigrams"
     groups = groups_of(len(words), caption.tags if name in _TAGGED else ())
     texts = [[words[place] for place in group] for group in groups]
@@ -116,28 +100,15 @@ def published_shuffle(name: str, tokens: Sequence[str], tags: Sequence[str], see
 
 
 def _declare(name: str) -> None:
-    def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
-        return _shuffled(name, caption, draws)
-
     def published(caption: Caption, seed: int, options: NoOptions) -> str:
         if name in _TAGGED:
             return published_shuffle(name, *spacy_like_tokens(caption), seed)
         tokens = nltk_tokens(caption.text) if "trigrams" in name else caption.text.split(" ")
         return published_shuffle(name, tokens, (), seed)
 
-    PERTURBATIONS.add(
-        TextPerturbation(
-            name=name,
-            description=_SHUFFLES[name][1],
-            group="word order",
-            source="thesis §5.4.1, after ARO (Yuksekgonul et al. 2023)",
-            keeps_meaning=False,
-            apply=apply,
-            needs=frozenset({"tags"} if name in _TAGGED else ()),
-            published=published,
-            suite=True,
-        )
-    )
+    @registering(TextPerturbation, name, published=published)
+    def _(caption: Caption, draws: Draws, options: NoOptions) -> str:
+        return _shuffled(name, caption, draws)
 
 
 for _name in _SHUFFLES:
