@@ -14,7 +14,6 @@ from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbati
 from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
-
 _SIZES = english.listed(english.WORDS["sizes"])
 _KIND_OF = dict.fromkeys(phrases.COLOURS, "colour") | dict.fromkeys(_SIZES, "size")
 _SPELT = {"gray": "grey", "little": "small", "big": "large"}  # another word for the same would change nothing
