@@ -20,7 +20,7 @@ from diptych.analysis import CocosReport, cocos_over
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
 from diptych.analysis.granularity.tables import bins_of, comparison_table, granularity_tables, shares
 from diptych.analysis.information import Audit
-from diptych.analysis.information.audit_report import (
+from diptych.analysis.information.audit import (
     AuditProtocol,
     GroupFigure,
     Held,

@@ -10,7 +10,6 @@ from diptych.analysis.granularity import Granularity, GranularityComparison
 from diptych.analysis.granularity.tables import comparison_table, granularity_charts, granularity_tables
 from diptych.analysis.information import CONDITIONS, READING, Audit
 from diptych.analysis.information.tables import (
-    HELD,
     audit_summary,
     gap_charts,
     gap_tables,
@@ -124,7 +123,7 @@ def audit_page(found: Audit, name: str) -> Page:
         Section(
             "Kinds of information",
             [*kinds_charts(found), *kinds_tables({name: found})],
-            f"{HELD} {several}{READING[found.protocol.content]}",
+            f"{READING['held']} {several}{READING[found.protocol.content]}",
         ),
         Section(
             "Between one caption and all of them",

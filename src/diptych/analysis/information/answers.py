@@ -8,52 +8,53 @@ digits of their own code. Without facts, the presence of words takes their place
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
 
 import numpy as np
 
-from diptych.analysis.information.questions import Answers
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
-_IMAGE_DIGITS = "digits of the code or codes on the picture"
-_CAPTION_DIGITS = "digits of the caption's code"
-
+_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
+_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 # content → side → kind of information → what it means, in the order they are told
-GROUPS: dict[str, dict[str, dict[str, str]]] = {
-    "facts": {
-        "image": {
-            "shared": "stated by every caption of the image",
-            "partial": "stated by several captions, not by all",
-            "specific": "stated by exactly one of several captions",
-            "undescribed": "stated by no caption of the image: what captions of other images state and what none "
-            "ever does",
-            "never described": "stated by no caption of any training image (part of undescribed)",
-            "shortcut": _IMAGE_DIGITS,
-            "one caption": "stated by one caption of the image, on average over its captions",
-            "task-relevant": "stated by some caption of the image",
-        },
-        "caption": {
-            "shared": "stated by this and by every other caption of the image",
-            "partial": "stated by this and some other captions",
-            "specific": "stated by this caption alone",
-            "unstated": "stated by other captions of the image, not by this one",
-            "shortcut": _CAPTION_DIGITS,
-        },
-    },
-    "words": {
-        "image": {
-            "shared": "words that all captions of the image have, against images none of whose captions has them",
-            "partial": "words that several captions have, not all, against none",
-            "specific": "words that exactly one of several captions has, against none",
-            "shortcut": _IMAGE_DIGITS,
-        },
-        "caption": {"words": "words that the caption has or has not", "shortcut": _CAPTION_DIGITS},
-    },
-}
-
+GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
+READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
+FUNCTION_WORDS = frozenset(_TEXTS["words-left-out"]["english"].split())
 UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is true of the rows of one split."""
+
+    keys: tuple[str, ...]  # the questions' names
+    values: np.ndarray  # (n, q) objects: the answer as text, None where the row is not asked
+    groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
+    images: np.ndarray  # (n,) the image of each row
+
+    @classmethod
+    def joined(cls, given: Sequence[Answers]) -> Answers:
+        """Return all answers of the same rows; a group may have members of several."""
+        nothing = [np.zeros(one.values.shape) for one in given]
+        names = dict.fromkeys(name for one in given for name in one.groups)
+        groups = {
+            name: np.concatenate(
+                [one.groups.get(name, zeros) for one, zeros in zip(given, nothing, strict=True)], axis=1
+            )
+            for name in names
+        }
+        keys = tuple(key for one in given for key in one.keys)
+        return cls(keys, np.concatenate([one.values for one in given], axis=1), groups, given[0].images)
+
+    def column(self, key: str, of: np.ndarray) -> np.ndarray | None:
+        """Return the question's column of an array that is shaped as the values; None where it is not asked."""
+        return of[:, self.keys.index(key)] if key in self.keys else None
 
 
 def has_facts(collection: Collection) -> bool:
@@ -74,18 +75,17 @@ def stated_keys(collection: Collection) -> frozenset[str]:
     return frozenset(key for states in _states(collection) for key in states)
 
 
-def image_facts(collection: Collection, ever: Iterable[str]) -> Answers:
+def image_facts(collection: Collection, ever: Set[str]) -> Answers:
     """Return every fact of every image, grouped by how many of the image's captions state it."""
     keys, values = _facts(collection)
     asked = values != None  # noqa: E711 - elementwise
     _, times, k = _stated(collection, keys, _states(collection))
-    never = np.array([key not in set(ever) for key in keys], dtype=bool)
     groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
     groups["undescribed"] = asked & (times == 0)
-    groups["never described"] = groups["undescribed"] & never
+    groups["never described"] = groups["undescribed"] & np.array([key not in ever for key in keys], bool)
     groups["one caption"] = asked * times / np.maximum(k, 1)
     groups["task-relevant"] = asked & (times > 0)
-    return _answers(keys, values, groups, np.arange(collection.n_images))
+    return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
 
 
 def caption_facts(collection: Collection, *, stated: bool) -> Answers:
@@ -99,7 +99,7 @@ def caption_facts(collection: Collection, *, stated: bool) -> Answers:
     groups = {"unstated": asked}
     if stated:
         groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
-    return _answers(keys if stated else [UNSTATED + key for key in keys], values, groups, image)
+    return Answers(tuple(keys if stated else [UNSTATED + key for key in keys]), values, groups, image)
 
 
 def carried_codes(collection: Collection) -> Answers:
@@ -123,7 +123,7 @@ def carried_codes(collection: Collection) -> Answers:
     asked = values != None  # noqa: E711
     times = asked * np.repeat(stated, n_digits, axis=1)
     groups = {"shortcut": asked, "one caption": times, "task-relevant": times > 0}
-    return _answers(keys, values, groups, np.arange(collection.n_images))
+    return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
 
 
 def caption_codes(collection: Collection) -> Answers:
@@ -132,26 +132,15 @@ def caption_codes(collection: Collection) -> Answers:
     n_digits = max((len(code) for code in codes), default=0)
     padded = [[*code, *[None] * (n_digits - len(code))] for code in codes]
     values = np.array(padded, dtype=object).reshape(len(codes), n_digits)
-    keys = [f"digit {place + 1}" for place in range(n_digits)]
-    groups = {"shortcut": values != None}  # noqa: E711
-    return _answers(keys, values, groups, np.asarray(collection.caption_image))
-
-
-def _answers(
-    keys: Sequence[str], values: np.ndarray, groups: Mapping[str, np.ndarray], images: np.ndarray
-) -> Answers:
-    return Answers(
-        tuple(keys), values, {name: one.astype(np.float64) for name, one in groups.items()}, images
-    )
+    keys = tuple(f"digit {place + 1}" for place in range(n_digits))
+    return Answers(keys, values, {"shortcut": values != None}, np.asarray(collection.caption_image))  # noqa: E711
 
 
 def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
     """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
     if not has_facts(collection):
-        raise DataError(
-            f"{collection.name} says no facts of its images and captions",
-            "audit words instead, or give scenes",
-        )
+        fix = "audit words instead, or give scenes"
+        raise DataError(f"{collection.name} says no facts of its images and captions", fix)
     found = []
     for record, name in zip(collection.records or (), collection.image_ids, strict=True):
         given = record.get("facts") or {}
@@ -203,28 +192,15 @@ def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
 
 
 MOST_WORDS = 50  # how many words are asked
-
 # A word is in the captions of at least so many training images and at most this share of them
 LEAST_IMAGES, MOST_SHARE = 40, 0.5
-
-_FUNCTION_WORDS = """
-a about above after against all along an and another are around as at away back be behind being below beside
-between both but by can do does doing down each for from front get getting go going has have he her here him
-his how i in inside into is it it's its just look looking looks made make near next no not of off on one
-onto or other out outside over own picture photo image several she side so some something stand standing
-stands such than that the their them then there these they this those through to together top toward towards
-two three four under up upon very was way we were what when where which while who will with you your
-"""
-# words that say little about a picture; the same for every collection
-FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
 def content_words(
     collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
 ) -> tuple[str, ...]:
-    """The ``most`` words in the captions of the most images, the most frequent first."""
+    """Return the ``most`` words in the captions of the most images, the most frequent first."""
     counts: Counter[str] = Counter()
     for image in range(collection.n_images):
         counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})
@@ -246,24 +222,22 @@ def content_words(
 def image_words(collection: Collection, words: Sequence[str]) -> Answers:
     """Return three questions per word about every image: do all, several or one of its captions have it?"""
     _, times, k = _stated(collection, words, map(_words_in, collection.captions))
-    none = (times == 0) & (k > 0)
-    kinds = _by_times(times, k)
-    keys, values, groups = [], [], {}
-    named = {"shared": "all captions", "partial": "several captions", "specific": "one caption"}
-    for number, (group, which) in enumerate(named.items()):
-        keys += [f"{word} ({which})" for word in words]
-        values.append(np.full(times.shape, None, dtype=object))
-        values[-1][none], values[-1][kinds[group]] = "no", "yes"
-        groups[group] = np.zeros((len(times), len(named) * len(words)))
-        groups[group][:, number * len(words) : (number + 1) * len(words)] = kinds[group] | none
-    return _answers(keys, np.concatenate(values, axis=1), groups, np.arange(len(times)))
+    none, parts = (times == 0) & (k > 0), []
+    named = zip(("all captions", "several captions", "one caption"), _by_times(times, k).items(), strict=True)
+    for which, (group, has) in named:
+        values = np.where(has, "yes", np.where(none, "no", None))
+        keys = tuple(f"{word} ({which})" for word in words)
+        parts.append(Answers(keys, values, {group: has | none}, np.arange(len(times))))
+    return Answers.joined(parts)
 
 
 def caption_words(collection: Collection, words: Sequence[str]) -> Answers:
     """Return whether every caption has every word."""
     has, _, _ = _stated(collection, words, map(_words_in, collection.captions))
     values = np.where(has, "yes", "no").astype(object)
-    return _answers(words, values, {"words": np.ones(values.shape)}, np.asarray(collection.caption_image))
+    return Answers(
+        tuple(words), values, {"words": np.ones(values.shape)}, np.asarray(collection.caption_image)
+    )
 
 
 def _words_in(caption: str) -> list[str]:

@@ -1,10 +1,9 @@
-"""Probes: softmax regressions of all questions at once, by L-BFGS, and small networks, trained side by side."""
+"""Probes: softmax regressions of many questions at once, and small networks, trained side by side."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,63 +14,46 @@ from torch.nn import functional
 from diptych.core.draws import draw_uniform
 from diptych.core.fingerprint import fingerprint
 
-_MEMORY = 8
-_HALVINGS = 12
-_ARMIJO = 1e-4
-_FLAT = 1e-12
-_FIRST_STEP = 1.0
+Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
+_BLOCK = 2048
 
 
-class Heads:
-    """Logits of questions side by side; those with as many classes form a block, so that nothing is padded."""
+class Probes(ABC):
+    """Probes of questions that the same rows are asked, fitted together."""
 
-    def __init__(self, n_classes: Sequence[int]) -> None:
-        self.n_classes = tuple(n_classes)
-        self.blocks: list[tuple[int, slice, list[int]]] = []
-        start = 0
-        for size in sorted(set(self.n_classes)):
-            questions = [number for number, n in enumerate(self.n_classes) if n == size]
-            self.blocks.append((size, slice(start, start + size * len(questions)), questions))
-            start += size * len(questions)
-        self.width = start
-        self.question = torch.empty(start, dtype=torch.int64)
-        for size, columns, questions in self.blocks:
-            self.question[columns] = torch.tensor(questions).repeat_interleave(size)
+    @abstractmethod
+    def log_probabilities(self, rows: Tensor) -> Tensor:
+        """(n, d) rows to (n, q, most classes) log probabilities."""
 
-    def summed(self, values: Tensor) -> Tensor:
-        """(width,) values, one per column, to (q,): their sum over each question's columns."""
-        return values.new_zeros(len(self.n_classes)).index_add_(0, self.question, values)
+    @abstractmethod
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
 
-    def columns_of(self, part: Heads, questions: Sequence[int]) -> Tensor:
-        """Return where the columns of a part's heads, those of ``questions``, are among all."""
-        columns = torch.empty(part.width, dtype=torch.int64)
-        for size, place, numbers in part.blocks:
-            starts = [int((self.question == questions[number]).nonzero()[0]) for number in numbers]
-            columns[place] = (torch.tensor(starts)[:, None] + torch.arange(size)).view(-1)
-        return columns
+    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
+        costs, answers = [], []
+        with torch.no_grad():
+            for part, mine in zip(rows.split(_BLOCK), labels.split(_BLOCK), strict=True):  # type: ignore[no-untyped-call]
+                found = self.log_probabilities(part)
+                costs.append(_of_labels(found, mine))
+                answers.append(found.argmax(dim=2))
+        return torch.cat(costs), torch.cat(answers)
 
-    def log_probabilities(self, logits: Tensor) -> Tensor:
-        out = torch.empty_like(logits)
-        for size, columns, questions in self.blocks:
-            block = logits[:, columns].view(-1, len(questions), size)
-            out[:, columns] = functional.log_softmax(block, dim=2).view(-1, size * len(questions))
-        return out
+    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """(q,) mean over the rows that are asked, in nats."""
+        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
 
-    def of_labels(self, values: Tensor, labels: Tensor) -> Tensor:
-        """(n, width) values and (n, q) labels to (n, q): the value of the right class, 0 where not asked."""
-        out = values.new_zeros(labels.shape)
-        for size, columns, questions in self.blocks:
-            block = values[:, columns].view(-1, len(questions), size)
-            mine = labels[:, questions]
-            picked = block.gather(2, mine.clamp(min=0)[:, :, None])[:, :, 0]
-            out[:, questions] = picked.masked_fill(mine < 0, 0.0)
-        return out
 
-    def most_probable(self, values: Tensor) -> Tensor:
-        out = torch.empty((len(values), len(self.n_classes)), dtype=torch.int64)
-        for size, columns, questions in self.blocks:
-            out[:, questions] = values[:, columns].view(-1, len(questions), size).argmax(dim=2)
-        return out
+def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
+    """(n, q, classes) and (n, q) to (n, q): of the right class, 0 where not asked."""
+    picked = log_probabilities.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    return picked.masked_fill(labels < 0, 0.0)
+
+
+def _mean_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Return the sum over questions of their mean cross-entropy."""
+    each = _of_labels(log_probabilities, labels).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+    return -each.sum()
 
 
 # How strongly the linear probe is held back: per question, by the validation rows.
@@ -84,160 +66,61 @@ PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 _IN_VAIN = 2
 
 
-Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
-
-
-class Probes(ABC):
-    """Probes of questions that the same rows are asked, fitted together."""
-
-    @abstractmethod
-    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
-        """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
-
-    @abstractmethod
-    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
-
-    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """(q,) mean over the rows that are asked, in nats."""
-        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
-
-
 class Regressions(Probes):
-    """Soft-max regressions; their settings are penalties."""
+    """Soft-max regressions of questions with as many classes each; settings are penalties.
+
+    Minimised is, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
+    """
 
     def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int = 0) -> None:
-        self.heads = Heads(n_classes)
-        self.weights = torch.zeros(width + 1, self.heads.width)  # the bias last
+        self.weights = torch.zeros(width + 1, len(n_classes), max(n_classes))  # the bias last
 
     def log_probabilities(self, rows: Tensor) -> Tensor:
-        return self.heads.log_probabilities(torch.addmm(self.weights[-1], rows, self.weights[:-1]))
-
-    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.log_probabilities(rows)
-        return self.heads.of_labels(found, labels), self.heads.most_probable(found)
+        bias, weights = self.weights[-1].reshape(-1), self.weights[:-1].reshape(rows.shape[1], -1)
+        logits = torch.addmm(bias, rows, weights).view(len(rows), *self.weights.shape[1:])
+        return functional.log_softmax(logits, dim=2)
 
     def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
-        heads, (rows, labels) = self.heads, train
         if settings is not None:
-            self.weights = fit_linear(rows, labels, heads, settings)
+            self.minimise(*train, settings)
             return settings
-        n_questions = len(heads.n_classes)
-        best = torch.full((n_questions,), torch.inf)
-        chosen = torch.zeros(n_questions)
+        n_questions = self.weights.shape[1]
+        best, chosen = torch.full((n_questions,), torch.inf), torch.zeros(n_questions)
         in_vain = torch.zeros(n_questions, dtype=torch.int64)
-        on_path = torch.arange(n_questions)
-        weights = self.weights.clone()
+        kept, part = self.weights.clone(), Regressions((), (1,), 0)
+        part.weights, on_path = self.weights, torch.arange(n_questions)
         for penalty in PENALTIES:
-            part = Regressions((), [heads.n_classes[number] for number in on_path.tolist()], rows.shape[1])
-            columns = heads.columns_of(part.heads, on_path.tolist())
-            penalties = torch.full((len(on_path),), penalty)
-            part.weights = fit_linear(rows, labels[:, on_path], part.heads, penalties, weights[:, columns])
-            weights[:, columns] = part.weights
+            part.minimise(train[0], train[1][:, on_path], torch.full((len(on_path),), penalty))
             cost = part.cross_entropy(validation[0], validation[1][:, on_path])
             better = cost < best[on_path]
-            best[on_path[better]] = cost[better]
-            chosen[on_path[better]] = penalty
+            mine = on_path[better]
+            best[mine], chosen[mine], kept[:, mine] = cost[better], penalty, part.weights[:, better]
             in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
-            mine = columns[better[part.heads.question]]
-            self.weights[:, mine] = weights[:, mine]
-            on_path = on_path[in_vain[on_path] < _IN_VAIN]
+            left = in_vain[on_path] < _IN_VAIN
+            part.weights, on_path = part.weights[:, left], on_path[left]
             if not len(on_path):
                 break
+        self.weights = kept
         return chosen
 
+    def minimise(self, rows: Tensor, labels: Tensor, penalty: Tensor, flat: float = 3e-4) -> None:
+        """Go from the weights there are to where no slope is above ``flat``."""
+        weights = self.weights = self.weights.detach().clone().requires_grad_()
+        options = {"max_iter": 500, "history_size": 8, "line_search_fn": "strong_wolfe"}
+        optimizer = torch.optim.LBFGS([weights], tolerance_grad=flat, **options)  # type: ignore[arg-type]
 
-def fit_linear(
-    rows: Tensor,
-    labels: Tensor,
-    heads: Heads,
-    penalty: Tensor,
-    start: Tensor | None = None,
-    *,
-    tolerance: float = 1e-3,
-    most_steps: int = 300,
-) -> Tensor:
-    """Return weights that minimise, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖².
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            squares = weights[:-1].square().sum(dim=(0, 2))
+            found = (penalty / 2 * squares).sum() + _mean_loss(self.log_probabilities(rows), labels)
+            found.backward()  # type: ignore[no-untyped-call]
+            return found
 
-    ``rows`` are (n, d) float32, ``labels`` (n, q), negative where a row is not asked; the bias is not penalised.
-    """
-    slope_at = _Loss(rows, labels, heads, penalty)
-    weights = torch.zeros(rows.shape[1] + 1, heads.width) if start is None else start.clone()
-    loss, gradient = slope_at(weights)
-    pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
-    for _ in range(most_steps):
-        unsolved = heads.summed(gradient.square().sum(dim=0)).sqrt() > tolerance
-        if not unsolved.any():
-            break
-        direction = _direction(gradient, pairs, heads) * unsolved[heads.question]
-        slope = heads.summed((direction * gradient).sum(dim=0))
-        step = torch.ones_like(slope)
-        for _ in range(_HALVINGS):
-            candidate = weights + direction * step[heads.question]
-            new_loss, new_gradient = slope_at(candidate)
-            # single precision cannot see a smaller fall of the loss
-            too_far = new_loss > loss + _ARMIJO * step * slope + 1e-6 * loss
-            if not too_far.any():
-                break
-            step = torch.where(too_far, step / 2, step)
-        moved, change = candidate - weights, new_gradient - gradient
-        product = heads.summed((moved * change).sum(dim=0))
-        inverse = torch.where(product > _FLAT, 1 / product.clamp(min=_FLAT), torch.zeros(()))
-        pairs.append((moved, change, inverse))
-        weights, loss, gradient = candidate, new_loss, new_gradient
-    return weights
-
-
-class _Loss:
-    """Penalised loss per head, (q,), and its gradient, (d + 1, width)."""
-
-    def __init__(self, rows: Tensor, labels: Tensor, heads: Heads, penalty: Tensor) -> None:
-        self.rows, self.heads = rows, heads
-        # each row counts the same in every class column of a question that it is asked
-        self.weight = ((labels >= 0) / (labels >= 0).sum(dim=0).clamp(min=1))[:, heads.question]
-        # 1 / (rows asked) at the right class, 0 elsewhere
-        self.right = torch.zeros(len(labels), heads.width)
-        for size, columns, questions in heads.blocks:
-            mine = labels[:, questions].clamp(min=0)[:, :, None]
-            right = torch.zeros(len(labels), len(questions), size).scatter_(2, mine, 1.0)
-            self.right[:, columns] = right.view(len(labels), -1) * self.weight[:, columns]
-        self.penalty = penalty
-        self.of_columns = penalty[heads.question]
-
-    def __call__(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        log_p = self.heads.log_probabilities(torch.addmm(weights[-1], self.rows, weights[:-1]))
-        squares = self.heads.summed(weights[:-1].square().sum(dim=0))
-        loss = self.penalty / 2 * squares - self.heads.summed((log_p * self.right).sum(dim=0))
-        error = log_p.exp_().mul_(self.weight).sub_(self.right)
-        gradient = torch.empty_like(weights)
-        torch.mm(self.rows.T, error, out=gradient[:-1])
-        gradient[:-1] += self.of_columns * weights[:-1]
-        gradient[-1] = error.sum(dim=0)
-        return loss, gradient
-
-
-def _direction(gradient: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]], heads: Heads) -> Tensor:
-    """The two-loop recursion, per head; a pair without curvature in a head plays no part in it."""
-    direction = -gradient
-    factors = []
-    for moved, change, inverse in reversed(pairs):
-        factor = inverse * heads.summed((moved * direction).sum(dim=0))
-        direction = direction - factor[heads.question] * change
-        factors.append(factor)
-    scale = gradient.new_full((len(heads.n_classes),), _FIRST_STEP)
-    if pairs:
-        _, change, inverse = pairs[-1]
-        squares = heads.summed(change.square().sum(dim=0))
-        scale = torch.where(inverse > 0, 1 / (inverse * squares).clamp(min=_FLAT), scale)
-    direction = direction * scale[heads.question]
-    for (moved, change, inverse), factor in zip(pairs, reversed(factors), strict=True):
-        back = inverse * heads.summed((change * direction).sum(dim=0))
-        direction = direction + moved * (factor - back)[heads.question]
-    return direction
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        self.weights = weights.detach()
 
 
 _FIRST, _SECOND, _ORDER = (int.from_bytes(word) for word in (b"first", b"second", b"order"))
-_BLOCK = 2048
 _LEARNING_RATE, _WEIGHT_DECAY, _BATCH, _PATIENCE = 3e-3, 1.0, 256, 8
 HIDDEN, EPOCHS = 64, 30  # units per question, and epochs at most
 
@@ -254,11 +137,9 @@ class Perceptrons(Probes):
         numbers = [question_number(name) for name in names]
 
         def uniform(purpose: int, rows: int, columns: int, bound: float) -> Tensor:
-            drawn = [
-                draw_uniform(seed, purpose, number, np.arange(rows * columns)).reshape(rows, columns)
-                for number in numbers
-            ]
-            return torch.from_numpy(((2 * np.stack(drawn) - 1) * bound).astype(np.float32))
+            drawn = [draw_uniform(seed, purpose, number, np.arange(rows * columns)) for number in numbers]
+            shaped = np.stack(drawn).reshape(-1, rows, columns)
+            return torch.from_numpy(((2 * shaped - 1) * bound).astype(np.float32))
 
         first = uniform(_FIRST, width, HIDDEN, math.sqrt(6 / width))
         # the questions' first layers side by side, one product for all: (d, q · hidden) and (q · hidden,)
@@ -271,22 +152,11 @@ class Perceptrons(Probes):
         self.impossible = torch.arange(most)[None, :] >= torch.tensor(n_classes)[:, None]
 
     def log_probabilities(self, rows: Tensor) -> Tensor:
-        """(n, d) rows to (q, n, most classes) log probabilities; impossible classes have -inf."""
         first, bias, second, second_bias = self.weights
         hidden = torch.addmm(bias, rows, first).relu_()
         units = hidden.view(len(rows), self.questions, HIDDEN).transpose(0, 1)
-        logits = torch.baddbmm(second_bias, units, second)
-        return functional.log_softmax(logits.masked_fill(self.impossible[:, None], -torch.inf), dim=2)
-
-    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        costs, answers = [], []
-        with torch.no_grad():
-            blocks = (torch.split(one, _BLOCK) for one in (rows, labels))
-            for part, mine in zip(*blocks, strict=True):
-                found = self.log_probabilities(part)
-                costs.append(_of_labels(found, mine).T)
-                answers.append(found.argmax(dim=2).T)
-        return torch.cat(costs), torch.cat(answers)
+        logits = torch.baddbmm(second_bias, units, second).masked_fill(self.impossible[:, None], -torch.inf)
+        return functional.log_softmax(logits, dim=2).transpose(0, 1)
 
     def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
         """Train with AdamW; it ends early when several epochs helped no question."""
@@ -305,9 +175,7 @@ class Perceptrons(Probes):
         for epoch in range(1, 1 + (EPOCHS if settings is None else int(settings.max()))):
             order = torch.from_numpy(np.argsort(draw_uniform(self.seed, _ORDER, epoch, np.arange(len(rows)))))
             for drawn in order.split(batch):  # type: ignore[no-untyped-call]
-                mine = labels[drawn]
-                picked = _of_labels(self.log_probabilities(rows[drawn]), mine)
-                loss = -(picked.sum(dim=1) / (mine >= 0).sum(dim=0).clamp(min=1)).sum()
+                loss = _mean_loss(self.log_probabilities(rows[drawn]), labels[drawn])
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -319,17 +187,10 @@ class Perceptrons(Probes):
                 better = torch.eq(settings, epoch)
             best_epoch[better] = epoch
             units = better.repeat_interleave(HIDDEN)
-            for place, one in enumerate(self.weights):
-                where = ((..., units), (units,), (better,), (better,))[place]
-                kept[place][where] = one.detach()[where]
+            for one, place, where in zip(kept, self.weights, (units, units, better, better), strict=True):
+                index = (..., where) if one is kept[0] else (where,)
+                one[index] = place.detach()[index]
             if settings is None and epoch - int(best_epoch.max()) >= _PATIENCE:
                 break
         self.weights = kept
         return best_epoch
-
-
-def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """(q, n, classes) and (n, q) to (q, n): of the right class, 0 where not asked."""
-    mine = labels.T
-    picked = log_probabilities.gather(2, mine.clamp(min=0)[:, :, None])[:, :, 0]
-    return picked.masked_fill(mine < 0, 0.0)

@@ -13,7 +13,6 @@ a control can be right by chance alone, and one that is not tells of a leak betw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,13 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
 from diptych.analysis.information.probes import Perceptrons, Probes, Regressions, question_number
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.metrics.bootstrap import Bootstrap
 
 # Rows made fit for probes: centred, and their directions brought halfway to one spread.
 #
@@ -143,7 +140,8 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         np.zeros(shape[1]),
     )
     kind = Regressions if name == "linear" else Perceptrons
-    for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
+    groups = _together(questions, seed, most, by_classes=name == "linear")
+    for columns, chosen in track(groups, f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
         own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
@@ -169,12 +167,15 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     return found
 
 
-def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _together(
+    questions: Questions, seed: int, most: int, by_classes: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return groups of questions that the same training rows are asked: their columns, and the rows."""
-    groups: dict[bytes, list[int]] = {}
+    groups: dict[tuple[bytes, int], list[int]] = {}
     asked = questions.parts["train"].labels != NOT_ASKED
-    for column in range(len(questions.keys)):
-        groups.setdefault(np.packbits(asked[:, column]).tobytes(), []).append(column)
+    for column, n_classes in enumerate(questions.n_classes):
+        key = asked[:, column].tobytes(), n_classes if by_classes else 0
+        groups.setdefault(key, []).append(column)
     found = []
     for columns in groups.values():
         rows = np.flatnonzero(asked[:, columns[0]])
@@ -193,64 +194,3 @@ def _measured(
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
     return bits, (given == predicted) & (given != NOT_ASKED)
-
-
-def figures_of(
-    names: Iterable[str],
-    questions: Questions,
-    probed: Mapping[ProbeName, Probed],
-    seed: int,
-    bootstrap: Bootstrap,
-) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
-    """Return what probes found of each kind of information that is asked, and of each question."""
-    part = questions.parts["test"]
-    there = constant_bits(questions, part.labels)
-    control = constant_bits(questions, control_labels(questions, "test", seed))
-    kinds = [name for name in names if name in questions.groups]
-    weights = np.stack([questions.groups[name] for name in kinds])
-    answers = weights.sum(axis=(1, 2))
-    groups = [GroupFigure(name, {}, {}) for name in kinds]
-    asked = (part.labels != NOT_ASKED).sum(axis=0)
-    trained = (questions.parts["train"].labels != NOT_ASKED).sum(axis=0)
-    single = [
-        QuestionFigure(
-            key=key,
-            classes=questions.n_classes[column],
-            rows=(int(trained[column]), int(asked[column])),
-            entropy=float(there[:, column].sum() / asked[column]),
-            majority=float((part.labels == majority(questions)).sum(axis=0)[column] / asked[column]),
-            groups={
-                name: float(given[:, column].sum() / asked[column])
-                for name, given in questions.groups.items()
-                if given[:, column].any()
-            },
-            probes={},
-        )
-        for column, key in enumerate(questions.keys)
-    ]
-    for name, found in probed.items():
-        kept, left = _sums(there, weights), _sums(found.bits, weights)
-        of_control = _sums(control, weights).sum(axis=0).clip(min=1e-12)
-        shares = _sums(control - found.control_bits, weights).sum(axis=0) / of_control
-        of_kinds = held_of(kept, left, answers, part.images, bootstrap)
-        for number, (group, held) in enumerate(zip(groups, of_kinds, strict=True)):
-            group.control[name] = float(shares[number])
-            if held is not None:
-                group.held[name] = held
-        of_questions = held_of(there, found.bits, asked, part.images, bootstrap)
-        for column, (one, held) in enumerate(zip(single, of_questions, strict=True)):
-            assert held is not None  # a question that is asked has bits
-            one.probes[name] = Probing(
-                held=held,
-                accuracy=float(found.right[:, column].sum() / asked[column]),
-                control_accuracy=float(found.control_right[:, column].sum() / asked[column]),
-                by_heart=float(found.by_heart[column]),
-                control=float(1 - found.control_bits[:, column].sum() / control[:, column].sum()),
-                setting=float(found.settings[column]),
-            )
-    return tuple(group for group, number in zip(groups, answers, strict=True) if number), tuple(single)
-
-
-def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    sums: np.ndarray = np.einsum("nq,gnq->ng", bits, weights)
-    return sums
