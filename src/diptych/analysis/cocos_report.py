@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,12 +101,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        mean = squares = 0.0
-        for n, value in enumerate(values, 1):
-            step = value - mean
-            mean += step / n
-            squares += step * (value - mean)
-        return cls(mean, math.sqrt(squares / len(values)), len(values))
+        return cls(fmean(values), pstdev(values), len(values))
 
     def show(self, decimals: int = 2) -> str:
         return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"

@@ -34,6 +34,7 @@ In functions of one direction queries are rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -164,17 +165,22 @@ def smoothap_counts(
     over_temperature: bool = True,
 ) -> Counts:
     """Count by Eq. 13 pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives."""
-    each = np.zeros(len(scores))
-    for query, (row, matches) in enumerate(zip(np.asarray(scores, np.float64), positives, strict=True)):
-        for i in np.flatnonzero(matches).tolist():
-            # How surely each j ranks above i, G((s_j − s_i)/τ). Beyond 700 the exponential is infinite in float64, and
-            # G is 0 or 1 long before.
-            above = 1 / (1 + np.exp(np.clip((row[i] - row) / temperature, -700, 700)))
-            above[i] = 0.0
-            closeness = above * (1 - above) / (temperature if over_temperature else 1.0)
-            each[query] += int((closeness / (1 + above.sum()) ** 2 > epsilon).sum())
-        each[query] /= matches.sum()
-    return Counts.of(each)
+    least = epsilon * temperature if over_temperature else epsilon
+    rows = zip(np.asarray(scores, np.float64), positives, strict=True)
+    # Beyond 700 the exponential is infinite in float64, and G is 0 or 1 long before.
+    counted = [
+        (_closeness(row, np.flatnonzero(own), temperature, 700) > least).sum() / own.sum()
+        for row, own in rows
+    ]
+    return Counts.of(np.asarray(counted))
+
+
+def _closeness(row: np.ndarray, chosen: np.ndarray, temperature: float, most: float) -> np.ndarray:
+    """Return (chosen, candidates) G(1 − G)/R(i)², G = G((s_j − s_i)/τ) being how surely j ranks above i."""
+    above = 1 / (1 + np.exp(-np.clip((row - row[chosen][:, None]) / temperature, -most, most)))
+    above[np.arange(len(chosen)), chosen] = 0
+    closeness: np.ndarray = above * (1 - above) / (1 + above.sum(axis=1, keepdims=True)) ** 2
+    return closeness
 
 
 def published_triplet(
@@ -202,21 +208,16 @@ def published_ntxent(
     scores: np.ndarray, temperature: float = 0.1, epsilon: float = 0.01
 ) -> dict[Direction, Counts]:
     """NT-Xent; ``scores`` (pairs, pairs)."""
-    found: dict[Direction, Counts] = {}
-    for direction, rows in zip(DIRECTIONS, (scores, scores.T), strict=True):
-        logits = rows / temperature
-        share = np.exp(logits - logits.max(axis=1, keepdims=True))
-        share = share / share.sum(axis=1, keepdims=True)
-        negatives = np.where(np.eye(len(share), dtype=bool), 0, share)
-        counted = negatives > epsilon
-        each = counted.sum(axis=1)
-        found[direction] = Counts.of(
-            each,
-            per_query=float(np.float32(each.sum()) / np.float32(len(each))),
-            negatives_weight=float((negatives * counted).sum(axis=1).mean()),
-            positives_weight=float(1 - np.diag(share).mean()),
-        )
-    return found
+    pairs = np.eye(len(scores), dtype=bool)
+    found = {
+        way: ntxent_counts(rows, pairs, temperature, epsilon)
+        for way, rows in zip(DIRECTIONS, (scores, scores.T), strict=True)
+    }
+    # In single precision, as it was divided.
+    return {
+        way: replace(one, per_query=float(np.float32(one.in_batch) / np.float32(one.queries)))
+        for way, one in found.items()
+    }
 
 
 def published_smoothap(
@@ -226,14 +227,14 @@ def published_smoothap(
     k = captions_per_image
     found: dict[Direction, Counts] = {}
     for direction, rows, divisor in zip(DIRECTIONS, (scores, scores.T), (k, 1), strict=True):
-        each = np.zeros(len(rows), dtype=np.int64)
-        for i, row in enumerate(rows):
-            chosen = np.arange(len(row))[k * i : k * i + k]  # nothing where they do not exist
-            difference = np.clip((row[None, :] - row[chosen, None]) / temperature, -50, 50)
-            above = 1 / (1 + np.exp(-difference))
-            above[np.arange(len(chosen)), chosen] = 0
-            rank = 1 + above.sum(axis=1, keepdims=True)
-            each[i] = (above * (1 - above) / rank**2 > epsilon).sum()
+        places = np.arange(rows.shape[1])
+        each = np.array(
+            [
+                # nothing where they do not exist
+                (_closeness(row, places[k * i : k * i + k], temperature, 50) > epsilon).sum()
+                for i, row in enumerate(rows)
+            ]
+        )
         mean: dict[str, Any] = {} if (each > 0).any() else {"per_active_query": 0.0}
         found[direction] = Counts.of(each / divisor, **mean)
     return found

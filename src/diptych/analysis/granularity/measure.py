@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +60,10 @@ def granularity(
         image = np.arange(len(texts))
     if not len(texts):
         raise DataError(f"{called} has no caption", "give another collection or split")
-    with _room(folder, len(texts), len(chosen)) as (values, place):
+    with ExitStack() as stack:
+        place = None if folder is None else stack.enter_context(atomic_folder(folder, Granularity.marker()))
+        shape = len(texts), len(chosen)
+        values = np.empty(shape) if place is None else create_array(place / "values.npy", "<f8", shape)
         nouns, skipped = _fill(values, texts, chosen, language, compat, block)
         about: dict[str, Any] = {"split": split, "images": len(np.unique(image)), "captions": len(texts)}
         about |= {"text": text or fingerprint_lists(texts), "language": language.line(), "compat": compat}
@@ -77,16 +80,6 @@ def granularity(
     return found if folder is None else Granularity.open(folder)
 
 
-@contextmanager
-def _room(folder: Path | str | None, rows: int, columns: int) -> Iterator[tuple[np.ndarray, Path | None]]:
-    """Where values go: memory, or a file of a folder that is there when the block has succeeded."""
-    if folder is None:
-        yield np.empty((rows, columns)), None
-        return
-    with atomic_folder(folder, Granularity.marker()) as temporary:
-        yield create_array(temporary / "values.npy", "<f8", (rows, columns)), temporary
-
-
 def _fill(
     values: np.ndarray,
     texts: Sequence[str],
@@ -98,18 +91,17 @@ def _fill(
     """Fill in the values; return the nouns of each caption and, per feature, why captions have none."""
     from diptych.data.language.tagged import tag_captions
 
-    lexicon = Lexicon(language)
+    lexicon, tagged = Lexicon(language), any("tags" in one.needs for one in chosen)
     counts = [one.counted_by(compat) for one in chosen]
-    tagger = language.need_tagger("granularity") if any("tags" in one.needs for one in chosen) else None
     nouns = np.full(len(texts), np.nan)
     skipped: list[Counter[str]] = [Counter() for _ in chosen]
     with task("granularity", len(texts), "captions") as bar:
         for start in range(0, len(texts), block):
             part = list(texts[start : start + block])
-            tags = [None] * len(part) if tagger is None else tag_captions(part, tagger)
+            tags = tag_captions(part, language.need_tagger("granularity")) if tagged else [None] * len(part)
             for row, (text, of_text) in enumerate(zip(part, tags, strict=True), start):
                 caption = Caption(text, tags=of_text, language=language)
-                if tagger is not None:
+                if tagged:
                     nouns[row] = len(caption.nouns)
                 for column, count in enumerate(counts):
                     try:

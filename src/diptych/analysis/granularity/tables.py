@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -87,33 +86,26 @@ def _effect(effect: Effect | None, decimals: int, scale: float = 1.0) -> Cell:
 
 
 def granularity_charts(measured: Sequence[Granularity]) -> list[Chart]:
-    """Return a histogram per feature: the share of captions by value."""
+    """Return a histogram per feature: the share of captions by value, the last bin with all above."""
     charts = []
     for feature in measured[0].features:
         columns = [one.column(feature.name) for one in measured]
-        bins = bins_of(columns)
+        edges, is_open = bins_of(columns)
         drawn = []
         for one, column in zip(measured, columns, strict=True):
-            heights = (100 * shares(column, bins)).tolist()
-            drawn.append(Series(one.name, [heights[0], *heights], bins.edges.tolist(), mark="step"))
-        after = "The last bin also holds everything above." if bins.cut else ""
+            known = np.minimum(column[~np.isnan(column)], edges[-1])
+            heights = (100 * (np.histogram(known, edges)[0] / max(1, len(known)))).tolist()
+            drawn.append(Series(one.name, [heights[0], *heights], edges.tolist(), mark="step"))
+        after = "The last bin also holds everything above." if is_open else ""
         charts.append(Chart(feature.name, drawn, feature.unit, "% of captions", after=after))
     return charts
 
 
-@dataclass(frozen=True)
-class Bins:
-    """Equal bins of one feature."""
-
-    edges: np.ndarray
-    cut: bool
-
-
-def bins_of(columns: Sequence[np.ndarray]) -> Bins:
-    """Return bins for the values of all collections; whole numbers are centred in theirs."""
+def bins_of(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:
+    """Return edges of equal bins for all collections, whole numbers in the middle, and whether the last is open."""
     values = np.concatenate([np.asarray(column)[~np.isnan(column)] for column in columns])
     if not len(values):
-        return Bins(np.array([-0.5, 0.5]), False)
+        return np.array([-0.5, 0.5]), False
     low, high, top = float(values.min()), float(np.percentile(values, _TAIL)), float(values.max())
     if np.all(values == np.floor(values)):
         high = float(np.ceil(high))
@@ -122,11 +114,4 @@ def bins_of(columns: Sequence[np.ndarray]) -> Bins:
     else:
         # Values that are all but equal still need edges that floats can tell apart.
         edges = np.linspace(low, max(high, low + 1e-6 * max(1.0, abs(low))), _MOST_BINS + 1)
-    return Bins(edges, bool(top > edges[-1]))
-
-
-def shares(values: np.ndarray, bins: Bins) -> np.ndarray:
-    """Return (bins,) the share of captions in each bin, the last with all above."""
-    known = np.asarray(values)[~np.isnan(values)]
-    counts, _ = np.histogram(np.minimum(known, bins.edges[-1]), bins.edges)
-    return counts / max(1, len(known))
+    return edges, bool(top > edges[-1])
