@@ -21,6 +21,11 @@ Unit = Literal["temperature", "score"]
 CocosCompat = Literal["none", "equations", "published"]
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
+_READINGS = {
+    "equations": "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs of a "
+    "positive and any other candidate; the weight distributions are of candidates.",
+    "published": "Counted as the published code counts, faults included; the weight distributions are true.",
+}
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
 
@@ -156,10 +161,10 @@ class CocosProtocol:
         sizes = [
             "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
         ]
+        smooth = ", SmoothAP with 1/τ" if self.unit == "score" else ""
         counted = {
             "none": f"a candidate counts when {UNITS[self.unit]} > ε = {self.epsilon:g}",
-            "equations": f"ε {self.epsilon:g}, counted by Eq. 9–13"
-            f"{', SmoothAP with 1/τ' if self.unit == 'score' else ''} (compat equations)",
+            "equations": f"ε {self.epsilon:g}, counted by Eq. 9–13{smooth} (compat equations)",
             "published": f"ε {self.epsilon:g}, counted as the published code does (compat published)",
         }
         parts = [f"{key} {_plain(value)}" for key, value in self.about.items() if value is not None]
@@ -233,9 +238,4 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
                     f"{direction}: in {missing:,} of {self.protocol.batches:,} batches no query has a gradient; "
                     "they are left out of the mean over queries that have one."
                 )
-        readings = {
-            "equations": "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs "
-            "of a positive and any other candidate; the weight distributions are of candidates.",
-            "published": "Counted as the published code counts, faults included; the weight distributions are true.",
-        }
-        return [*found, *(text for compat, text in readings.items() if compat == self.protocol.compat)]
+        return [*found, _READINGS[self.protocol.compat]] if self.protocol.compat != "none" else found

@@ -17,20 +17,15 @@ from PIL import Image
 from pydantic import ValidationError
 from refusals import refused
 
-from diptych.analysis.shortcuts import (
-    DIGIT_WORDS,
+from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions, check_fit, load_digits, with_ending
+from diptych.analysis.shortcuts.codes import (
     N_CODES,
-    DigitImages,
     DigitOverlay,
-    ShortcutOptions,
-    check_fit,
     code_text,
     digits_of,
     ending_of,
-    load_digits,
-    with_ending,
 )
-from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits, read_digit_file
+from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, DigitImages, drawn_digits, read_digit_file
 from diptych.core.errors import DataError, ImageError, MissingExtraError, UsageError
 from diptych.data.images import pasted
 from diptych.data.vocabulary import words

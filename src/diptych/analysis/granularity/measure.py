@@ -75,7 +75,7 @@ def granularity(
             called, about, summaries, values, nouns, image, image_ids, caption_ids, most, least
         )
         if place is not None:
-            values.flush()  # type: ignore[attr-defined]
+            values.flush()  # type: ignore[union-attr]
             found.write_header(place)
     return found if folder is None else Granularity.open(folder)
 
@@ -197,15 +197,9 @@ def _extremes(
     values: np.ndarray, texts: Sequence[str], ids: Sequence[str]
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """Return the captions with the lowest and the highest scores: mean standardised value over features."""
-    total, known = np.zeros(len(values)), np.zeros(len(values))
-    for column in range(values.shape[1]):
-        given = np.asarray(values[:, column])
-        there = ~np.isnan(given)
-        spread = float(given[there].std()) if there.any() else 0.0
-        if spread > 0:
-            total[there] += (given[there] - given[there].mean()) / spread
-            known += there
-    score = divided(total, known)
+    known = np.ma.masked_invalid(values)
+    standard = (known - known.mean(axis=0)) / known.std(axis=0)  # masked where nothing varies
+    score = standard.mean(axis=1).filled(np.nan)
     order = np.argsort(score, kind="stable")
     order = order[~np.isnan(score[order])]
     few = min(_EXAMPLES, len(order) // 2)

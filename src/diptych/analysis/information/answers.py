@@ -225,7 +225,8 @@ def image_words(collection: Collection, words: Sequence[str]) -> Answers:
     none, parts = (times == 0) & (k > 0), []
     named = zip(("all captions", "several captions", "one caption"), _by_times(times, k).items(), strict=True)
     for which, (group, has) in named:
-        values = np.where(has, "yes", np.where(none, "no", None))
+        values = np.full(times.shape, None, dtype=object)
+        values[none], values[has] = "no", "yes"
         keys = tuple(f"{word} ({which})" for word in words)
         parts.append(Answers(keys, values, {group: has | none}, np.arange(len(times))))
     return Answers.joined(parts)

@@ -87,7 +87,7 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
         stacked = np.stack(columns, axis=1) if columns else np.empty((len(one.images), 0), np.int64)
         parts[place] = Part(stacked, np.asarray(one.images, np.int64))
     of_test = parts["test"].labels != NOT_ASKED
-    columns = [test.keys.index(key) for key in asked]
+    places = [test.keys.index(key) for key in asked]
     notes = {
         f"{len(constant)} with one value in all training rows left out: {_some(constant)}.": constant,
         f"{len(untestable)} left out, of whose values training rows share fewer than two with test rows or none with "
@@ -100,7 +100,7 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
         tuple(asked),
         tuple(size for size, _ in asked.values()),
         parts,
-        {name: weights[:, columns] * of_test for name, weights in test.groups.items()},
+        {name: weights[:, places] * of_test for name, weights in test.groups.items()},
         tuple(note for note, there in notes.items() if there),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -286,7 +286,7 @@ def perturb_list(
 
 
 def _write(folder: Path, captions: CaptionList, found: PerturbedCaptions) -> str:
-    name, images = f"{found.name}-{found.seed}.jsonl", captions.images or [None] * len(captions.ids)
+    name, images = f"{found.name}-{found.seed}.jsonl", captions.images or repeat(None, len(captions.ids))
     rows = zip(captions.ids, images, captions.captions, found.texts, found.changed.tolist(), strict=True)
     # Half a character is written as JSON's escape, which is how Python's encoder escapes it, too.
     with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:

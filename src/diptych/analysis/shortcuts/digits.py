@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,12 +34,12 @@ DRAWN_OF_EACH = 40  # drawn images of each digit
 _SIDE, _FINER = 28, 4
 
 
+@dataclass(frozen=True, eq=False)
 class DigitImages:
     """Grey images of the ten digits, several of each: ``classes[digit]`` is (n, side, side) uint8, light on dark."""
 
-    def __init__(self, name: str, classes: list[np.ndarray]) -> None:
-        self.name = name
-        self.classes = classes
+    name: str
+    classes: list[np.ndarray]
 
     @classmethod
     def of_labelled(cls, name: str, pictures: np.ndarray, labels: np.ndarray) -> DigitImages:

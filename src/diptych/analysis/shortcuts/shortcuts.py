@@ -64,6 +64,20 @@ class BatchShortcuts:
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
 
+_SETUPS = {
+    "none": "none",
+    "unique": "a unique number on every image and its captions",
+    "captions": "a unique number on every image's captions alone",
+    "images": "a unique number on every image alone",
+    "bits": "numbers of {0.bits} bits on images and captions",
+    "per-caption": "a unique number on every caption, {0.carries} of them on its image",
+}
+
+
+def _with(known: Sequence[dict[str, Any]] | None, key: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{**one, key: value} for one, value in zip(known or [{}] * len(values), values, strict=True)]
+
+
 class Shortcuts:
     """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
@@ -109,13 +123,12 @@ class Shortcuts:
         firsts = np.full(len(images), np.iinfo(np.int64).max)
         np.minimum.at(firsts, batch.caption_image, captions)
         carried, ends = self._codes(images, captions, batch.caption_image, epoch, firsts)
-        overlays: list[Overlay | None] = [None] * len(images)
+        plain = BatchShortcuts([None] * len(images), [""] * len(captions))
         if self.options.on_images:
-            overlays = self._overlays(carried, images, _TRAINING, epoch, firsts)
-        endings = [""] * len(captions)
+            plain = replace(plain, overlays=self._overlays(carried, images, _TRAINING, epoch, firsts))
         if self.options.on_captions:
-            endings = [ending_of(code) for code in ends.tolist()]
-        return BatchShortcuts(overlays, endings)
+            plain = replace(plain, endings=[ending_of(code) for code in ends.tolist()])
+        return plain
 
     def injected(
         self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
@@ -131,18 +144,14 @@ class Shortcuts:
         source, rows, texts = split.source, split.source_rows, list(split.captions)
         on_pictures: list[tuple[str, ...]] = [()] * len(images)
         at_ends = [""] * len(captions)
-        for what, there in (
-            ("pictures", self.options.on_images and isinstance(source, OverlaySource)),
-            (
-                "captions",
-                self.options.on_captions
-                and any(record.get("shortcut") for record in split.caption_records or ()),
-            ),
-        ):
-            if there:
-                raise UsageError(
-                    f"{what} of {split.name} carry shortcuts already", "inject them into the original"
-                )
+        carry = []
+        if self.options.on_images and isinstance(source, OverlaySource):
+            carry.append("pictures")
+        if self.options.on_captions and any(one.get("shortcut") for one in split.caption_records or ()):
+            carry.append("captions")
+        if carry:
+            what = f"{carry[0]} of {split.name} carry shortcuts already"
+            raise UsageError(what, "inject them into the original")
         if self.options.on_images:
             overlays = self._overlays(carried, images, _EVALUATION)
             source, rows = ShortcutSource(source, rows, overlays), np.arange(len(images))
@@ -150,13 +159,8 @@ class Shortcuts:
         if self.options.on_captions:
             endings, at_ends = map(ending_of, ends.tolist()), [code_text(code) for code in ends.tolist()]
             texts = join(texts, list(endings)) if join else list(map(with_ending, texts, endings))
-        records, caption_records = (
-            [{**record, key: value} for record, value in zip(known or [{}] * len(found), found, strict=True)]
-            for known, key, found in (
-                (split.records, "shortcuts", on_pictures),
-                (split.caption_records, "shortcut", at_ends),
-            )
-        )
+        records = _with(split.records, "shortcuts", on_pictures)
+        caption_records = _with(split.caption_records, "shortcut", at_ends)
         return replace(
             split,
             captions=texts,
@@ -176,39 +180,24 @@ class Shortcuts:
     def describe(self) -> dict[str, Any]:
         """Return what a number that was measured with these shortcuts depends on; JSON-able."""
         options, whole = self.options, self._whole
-        said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
-            return said
-        if options.setup == "bits":
-            said["bits"] = options.bits
-        if options.setup == "per-caption":
-            said["carries"] = options.carries
-        said["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
-        said |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
+            return {"setup": options.setup}
+        own = {"bits": {"bits": options.bits}, "per-caption": {"carries": options.carries}}
+        found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
+        found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
+        found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
         if options.on_images:
             images = self._digits.images
-            said["digits"] = {
-                "source": images.name,
-                "pictures": int(images.counts.sum()),
-                "fingerprint": images.fingerprint,
-                "size": options.digit_size,
-            }
-        return said
+            about = {"source": images.name, "pictures": int(images.counts.sum())}
+            found["digits"] = {**about, "fingerprint": images.fingerprint, "size": options.digit_size}
+        return found
 
     def line(self) -> str:
         options = self.options
-        what = {
-            "none": "none",
-            "unique": "a unique number on every image and its captions",
-            "captions": "a unique number on every image's captions alone",
-            "images": "a unique number on every image alone",
-            "bits": f"numbers of {options.bits} bits on images and captions",
-            "per-caption": f"a unique number on every caption, {options.carries} of them on its image",
-        }[options.setup]
-        more = [", dealt anew every epoch"] if options.shuffled else []
-        more += [f", {self._digits.images.name}"] if options.on_images else []
-        more += [f", compat {options.compat}"] if options.compat != "none" else []
-        return f"shortcuts: {what}{''.join(more)}"
+        line = f"shortcuts: {_SETUPS[options.setup].format(options)}"
+        line += ", dealt anew every epoch" if options.shuffled else ""
+        line += f", {self._digits.images.name}" if options.on_images else ""
+        return line + (f", compat {options.compat}" if options.compat != "none" else "")
 
     def _codes(
         self,
