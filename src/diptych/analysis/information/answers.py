@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from diptych.analysis.shortcuts.codes import N_DIGITS
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
@@ -105,35 +106,32 @@ def caption_facts(collection: Collection, *, stated: bool) -> Answers:
 def carried_codes(collection: Collection) -> Answers:
     """Return the digits of the codes on every picture: ``records[i]["shortcuts"]``, six digits each."""
     codes = [tuple(record.get("shortcuts", ())) for record in collection.records or ()]
-    n_codes = max((len(carried) for carried in codes), default=0)
-    n_digits = max((len(code) for carried in codes for code in carried), default=0)
-    keys = [
-        f"digit {place + 1}" if n_codes == 1 else f"code {row + 1} digit {place + 1}"
-        for row in range(n_codes)
-        for place in range(n_digits)
-    ]
-    values = np.full((collection.n_images, len(keys)), None, dtype=object)
-    stated = np.zeros((collection.n_images, n_codes))
+    keys, values = _digits(codes, collection.n_images)
     own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    stated = np.zeros(values.shape)
     for image, carried in enumerate(codes):
         captions = own[collection.caption_start[image] : collection.caption_start[image + 1]]
-        for row, code in enumerate(carried):
-            values[image, row * n_digits : row * n_digits + len(code)] = list(code)
-            stated[image, row] = np.mean([caption == code for caption in captions]) if captions else 0.0
+        shares = [captions.count(code) / max(1, len(captions)) for code in carried]
+        stated[image, : len(carried) * N_DIGITS] = np.repeat(shares, N_DIGITS)
     asked = values != None  # noqa: E711
-    times = asked * np.repeat(stated, n_digits, axis=1)
-    groups = {"shortcut": asked, "one caption": times, "task-relevant": times > 0}
-    return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
+    groups = {"shortcut": asked, "one caption": asked * stated, "task-relevant": asked & (stated > 0)}
+    return Answers(keys, values, groups, np.arange(collection.n_images))
 
 
 def caption_codes(collection: Collection) -> Answers:
     """Return the digits of every caption's own code: ``caption_records[j]["shortcut"]``, empty for none."""
-    codes = [record.get("shortcut", "") for record in collection.caption_records or ()]
-    n_digits = max((len(code) for code in codes), default=0)
-    padded = [[*code, *[None] * (n_digits - len(code))] for code in codes]
-    values = np.array(padded, dtype=object).reshape(len(codes), n_digits)
-    keys = tuple(f"digit {place + 1}" for place in range(n_digits))
+    own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    keys, values = _digits([(code,) if code else () for code in own], collection.n_captions)
     return Answers(keys, values, {"shortcut": values != None}, np.asarray(collection.caption_image))  # noqa: E711
+
+
+def _digits(codes: Sequence[Sequence[str]], n: int) -> tuple[tuple[str, ...], np.ndarray]:
+    most, places = max(map(len, codes), default=0), range(1, N_DIGITS + 1)
+    values = np.full((n, most * N_DIGITS), None, dtype=object)
+    for row, carried in enumerate(codes):
+        values[row, : len(carried) * N_DIGITS] = list("".join(carried))
+    heads = [f"code {code} " if most > 1 else "" for code in range(1, most + 1)]
+    return tuple(f"{head}digit {place}" for head in heads for place in places), values
 
 
 def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:

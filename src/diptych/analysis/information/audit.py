@@ -38,9 +38,7 @@ from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions,
 from diptych.core.artifact import Artifact
 from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection
-from diptych.metrics.bootstrap import Bootstrap, interval
-
-_CHUNK = 100
+from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
 
 def _percent(share: float) -> float:
@@ -77,21 +75,17 @@ def held_of(
 ) -> list[Held | None]:
     """Return what is held per group, on the same resamples of images, from (n, groups) bits; None without bits."""
     _, cluster = np.unique(images, return_inverse=True)
-    sums = np.zeros((2, int(cluster.max(initial=-1)) + 1, there.shape[1]))
-    np.add.at(sums[0], cluster, there)
-    np.add.at(sums[1], cluster, there - left)
-    n, random, totals = sums.shape[1], np.random.default_rng(bootstrap.seed), sums.sum(axis=1)
-    samples = np.full((bootstrap.samples if n else 0, there.shape[1]), np.nan)
-    for start in range(0, len(samples), _CHUNK):
-        part = samples[start : start + _CHUNK]
-        times = random.multinomial(n, np.full(n, 1 / n), size=len(part)).astype(np.float64)
-        bits, held = times @ sums[0], times @ sums[1]
-        np.divide(held, bits, out=part, where=bits > 0)  # a resample in which a group has no bits stays NaN
+    sums = np.zeros((int(cluster.max(initial=-1)) + 1, 2 * there.shape[1]))
+    np.add.at(sums, cluster, np.concatenate([there, there - left], axis=1))
+    totals = np.split(sums.sum(axis=0), 2)
+    bits, held = np.split(resampled_sums(sums, bootstrap), 2, axis=1)
+    # a resample in which a group has no bits stays NaN
+    samples = np.divide(held, bits, out=np.full(bits.shape, np.nan), where=bits > 0)
     found: list[Held | None] = [None] * there.shape[1]
     for number in np.flatnonzero(totals[0] > 0).tolist():
-        bits, raw = totals[0, number], float(totals[1, number] / totals[0, number])
+        whole, raw = float(totals[0][number]), float(totals[1][number] / totals[0][number])
         low, high = interval(samples[:, number], bootstrap.confidence) or (raw, raw)
-        found[number] = Held(raw, low, high, float(bits) / len(images), float(answers[number]))
+        found[number] = Held(raw, low, high, whole / len(images), float(answers[number]))
     return found
 
 
