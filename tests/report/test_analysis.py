@@ -18,7 +18,7 @@ from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport, cocos_over
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
-from diptych.analysis.granularity.tables import (
+from diptych.analysis.granularity.result import (
     bins_of,
     comparison_table,
     granularity_charts,

@@ -1,19 +1,14 @@
 """COCOS, counting contributing samples: which candidates move a query, for any objective.
 
 The gradient of query i's loss with respect to the query is Σ_j w_ij v_j with w_ij = ∂L_i/∂s_ij. A candidate
-contributes when its weight is above a threshold, |w_ij| > ε, strictly. One backward pass of the sum of all L_i
-gives every weight, since L_i depends on row i of the scores alone. How a weight is measured is the ``unit``:
+contributes when |w_ij| > ε, strictly. L_i depends on row i of the scores alone, so one backward pass of the sum of
+all L_i gives every weight. Weights are measured in a ``unit``: ``temperature``, τ·|∂L_i/∂s_ij| (the gradient by the
+logits s/τ, which Eq. 11 and Tables 3 and 4 compare with ε, and which can be compared between temperatures; τ = 1
+where there is none), or ``score``, |∂L_i/∂s_ij| with the factor 1/τ of Eq. 13 and 24.
 
-``temperature`` (the default)
-    τ·|∂L_i/∂s_ij|, the gradient by the logits s/τ. For NT-Xent these are the soft-max probabilities that Eq. 11 and
-    Table 3 compare with ε, for SmoothAP what Table 4 was counted with. Weights of different τ are comparable.
-``score``
-    |∂L_i/∂s_ij| itself, with the factor 1/τ of Eq. 13 and 24.
-
-Objectives without a temperature have τ = 1. A triplet loss weights a negative by the number of triplets it
-violates, so that any ε below 1 counts the same. A query without a counted candidate has no gradient and is
-counted in C^0; a batch of such queries has no mean over queries with a gradient (None). Among equally hard
-negatives the first counts. A triplet exactly on its margin does not (Eq. 9 asks for less).
+A triplet loss weights a negative by the number of triplets it violates: any ε below 1 counts the same. Among equally
+hard negatives the first counts; a triplet exactly on its margin does not. A query without a counted candidate is in
+C^0; a batch of such queries has no mean over queries with a gradient (None).
 
 Source: Bleeker and de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?, ECIR 2022,
 Sections 4 and 5.

@@ -2,21 +2,18 @@
 
 Source: Bleeker and de Rijke, ECIR 2022, Section 4 and Tables 2–4. Both are for the losses that the paper has.
 
-The equations (Eq. 9–13) differ from counting gradient weights in this: the triplet loss counts triplets, so that
-a negative that violates two positives counts twice; and SmoothAP counts pairs of a positive i and any other
-candidate j by sim(D_ij)/R(i)² > ε, pairs of two positives among them, as a mean over positives. With one positive
-per query, triplet losses and NT-Xent count the same either way. Where a query has several, the paper's triplet
-and NT-Xent losses (which have one) are read as :mod:`diptych.objectives` reads them.
-
-The published code reads a batch as pairs (image, caption), other captions of an image being negatives, for
-SmoothAP as images with k captions each. It differs from its equations in this:
+The equations (Eq. 9–13) count triplets, so that a negative that violates two positives counts twice, and for
+SmoothAP pairs of a positive i and any other candidate j by sim(D_ij)/R(i)² > ε, as a mean over positives. With one
+positive per query, triplet losses and NT-Xent count as gradient weights do; with several they are read as
+:mod:`diptych.objectives` reads them. The published code reads a batch as pairs (image, caption), for SmoothAP as
+images with k captions each. It differs from its equations in this:
 
 Triplet losses
-    - t2i is counted on the wrong axis: the violations of captions as queries are summed over the captions, so that C^q
-      and C^0 are per image, not per caption (hence Table 2's 14.78 queries without gradient for i2t and 1.14 for t2i).
-      C^B is right. The hardest form has no such axis.
-    - C^q is the mean over queries with a violation only; with the hardest negative it is always 1.
-    - All queries without one: 0/0, printed as nan; None here.
+    - t2i is counted on the wrong axis: violations of captions as queries are summed over the captions, so that C^q
+      and C^0 are per image (hence Table 2's 14.78 queries without gradient for i2t and 1.14 for t2i). C^B is right.
+      The hardest form has no such axis.
+    - C^q is the mean over queries with a violation only; with the hardest negative it is always 1. All queries
+      without one: 0/0, printed as nan; None here.
 NT-Xent
     - As Eq. 11: C^q, W^- and W^+ are means over all queries. C^B and C^0 are not printed; here they are of the same
       counts.
@@ -25,8 +22,7 @@ SmoothAP
     - i2t: the pair count is divided by k captions, the mean is over queries with a count only.
     - t2i: query i looks at the candidates k·i … k·i + k − 1, which exist for the first ⌈B/k⌉ of the k·B captions only
       and are not their positives; all others count as without gradient (hence 636–637 of 640 in Table 4). The count is
-      not divided.
-    - A batch without any count has C^q 0.
+      not divided. A batch without any count has C^q 0.
 
 In functions of one direction queries are rows.
 """

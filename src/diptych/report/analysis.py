@@ -7,7 +7,7 @@ from pathlib import Path
 
 from diptych.analysis import CocosReport
 from diptych.analysis.granularity import Granularity, GranularityComparison
-from diptych.analysis.granularity.tables import comparison_table, granularity_charts, granularity_tables
+from diptych.analysis.granularity.result import comparison_table, granularity_charts, granularity_tables
 from diptych.analysis.information import CONDITIONS, READING, Audit
 from diptych.analysis.information.tables import (
     audit_summary,

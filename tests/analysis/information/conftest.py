@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from diptych.analysis.information import Encoded
-from diptych.analysis.information.answers import Answers
-from diptych.analysis.information.questions import Questions, questions_of
+from diptych.analysis.information.questions import Answers, Questions, questions_of
 from diptych.data.collection import Collection
 
 Planted = tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Questions]

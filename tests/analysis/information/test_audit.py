@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from diptych.analysis.information import audit, gap_of
-from diptych.analysis.information.answers import Answers
 from diptych.analysis.information.audit import held_of
-from diptych.analysis.information.questions import NOT_ASKED, questions_of
+from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.metrics.bootstrap import Bootstrap
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from diptych.analysis.information.answers import (
+from diptych.analysis.information.questions import (
     FUNCTION_WORDS,
     LEAST_IMAGES,
     UNSTATED,

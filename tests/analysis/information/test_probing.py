@@ -5,16 +5,16 @@ import pytest
 import torch
 from refusals import refused
 
-from diptych.analysis.information.answers import Answers
-from diptych.analysis.information.probes import PENALTIES, Regressions
 from diptych.analysis.information.probing import (
+    PENALTIES,
+    Regressions,
     constant_bits,
     constant_frequencies,
     control_labels,
     majority,
     probe,
 )
-from diptych.analysis.information.questions import NOT_ASKED, questions_of
+from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.core.errors import DataError, UnknownNameError
 
 

@@ -6,7 +6,6 @@ their controls; ``audit`` does all of it and turns costs into shares with interv
 
 from __future__ import annotations
 
-from diptych.analysis.information.answers import GROUPS, READING
 from diptych.analysis.information.audit import (
     CONDITIONS,
     SIDES,
@@ -19,6 +18,7 @@ from diptych.analysis.information.audit import (
     gap_of,
 )
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName
+from diptych.analysis.information.questions import GROUPS, READING
 
 __all__ = [
     "CONDITIONS",

@@ -2,17 +2,13 @@
 
 A *probe* (Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016) predicts one
 fact from a row. *Held* is the share of the fact's bits that it finds on test images: V-information (Xu et al.
-2020) over entropy. A linear probe says what can be read off; the perceptron also what needs a little computing.
-Following Pimentel et al. (Information-theoretic probing for linguistic structure, ACL 2020) neither is *the*
-information in a row; both are lower bounds that can be compared between encoders because the probes are the same.
+2020) over entropy, a lower bound that can be compared between encoders because the probes are the same (Pimentel et
+al., Information-theoretic probing for linguistic structure, ACL 2020).
 
-Facts of an image are grouped by who states them: so the audit measures how much of what one caption alone says
-survives in the image's row (thesis chapter 4), and how far it is from task-optimal
-(:func:`~diptych.analysis.information.gap_of`).
-
-Probes are trained on rows of the split that the encoder was trained on. An encoder that fits its training
-pictures in ways that do not carry over makes these unlike test rows: the figures are about what holds for new
-pictures.
+Facts of an image are grouped by who states them: how much of what one caption alone says survives in the image's row
+(thesis chapter 4), and how far it is from task-optimal (:func:`~diptych.analysis.information.gap_of`)? Probes are
+trained on rows of the split that the encoder was trained on: where it fits these in ways that do not carry over, the
+figures are about what holds for new pictures.
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.analysis.information.answers import GROUPS, has_facts
 from diptych.analysis.information.probing import (
     MOST_ROWS,
     PROBES,
@@ -34,7 +29,14 @@ from diptych.analysis.information.probing import (
     majority,
     probe,
 )
-from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions, side_questions
+from diptych.analysis.information.questions import (
+    GROUPS,
+    NOT_ASKED,
+    PLACES,
+    Questions,
+    has_facts,
+    side_questions,
+)
 from diptych.core.artifact import Artifact
 from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection

@@ -1,18 +1,248 @@
-"""Questions that probes are asked: answers of the rows of three splits, coded by the classes of training rows."""
+"""What probes are asked of image rows and caption rows: facts, digits of shortcuts, words; coded by training rows.
+
+Image rows are asked every fact their image has, and every digit of the codes its picture carries.
+Caption rows are asked the facts of their image, those they state and those they do not, and the
+digits of their own code. Without facts, the presence of words takes their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from importlib import resources
+from typing import Any, Literal
 
 import numpy as np
 
-from diptych.analysis.information import answers
-from diptych.analysis.information.answers import Answers
+from diptych.analysis.shortcuts.codes import N_DIGITS
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
+
+_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
+_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+# content → side → kind of information → what it means, in the order they are told
+GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
+READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
+FUNCTION_WORDS = frozenset(_TEXTS["words-left-out"]["english"].split())
+UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is true of the rows of one split."""
+
+    keys: tuple[str, ...]  # the questions' names
+    values: np.ndarray  # (n, q) objects: the answer as text, None where the row is not asked
+    groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
+    images: np.ndarray  # (n,) the image of each row
+
+    @classmethod
+    def joined(cls, given: Sequence[Answers]) -> Answers:
+        """Return all answers of the same rows; a group may have members of several."""
+        nothing = [np.zeros(one.values.shape) for one in given]
+        names = dict.fromkeys(name for one in given for name in one.groups)
+        groups = {
+            name: np.concatenate(
+                [one.groups.get(name, zeros) for one, zeros in zip(given, nothing, strict=True)], axis=1
+            )
+            for name in names
+        }
+        keys = tuple(key for one in given for key in one.keys)
+        return cls(keys, np.concatenate([one.values for one in given], axis=1), groups, given[0].images)
+
+    def column(self, key: str, of: np.ndarray) -> np.ndarray | None:
+        """Return the question's column of an array that is shaped as the values; None where it is not asked."""
+        return of[:, self.keys.index(key)] if key in self.keys else None
+
+
+def has_facts(collection: Collection) -> bool:
+    """Return whether any record says what is true of its image, and any which facts its caption states."""
+    return any(isinstance(record.get("facts"), Mapping) for record in collection.records or ()) and any(
+        "states" in record for record in collection.caption_records or ()
+    )
+
+
+def has_codes(collection: Collection) -> bool:
+    """Return whether a picture or a caption of it carries a shortcut."""
+    return any(record.get("shortcuts") for record in collection.records or ()) or any(
+        record.get("shortcut") for record in collection.caption_records or ()
+    )
+
+
+def stated_keys(collection: Collection) -> frozenset[str]:
+    return frozenset(key for states in _states(collection) for key in states)
+
+
+def image_facts(collection: Collection, ever: Set[str]) -> Answers:
+    """Return every fact of every image, grouped by how many of the image's captions state it."""
+    keys, values = _facts(collection)
+    asked = values != None  # noqa: E711 - elementwise
+    _, times, k = _stated(collection, keys, _states(collection))
+    groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
+    groups["undescribed"] = asked & (times == 0)
+    groups["never described"] = groups["undescribed"] & np.array([key not in ever for key in keys], bool)
+    groups["one caption"] = asked * times / np.maximum(k, 1)
+    groups["task-relevant"] = asked & (times > 0)
+    return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
+
+
+def caption_facts(collection: Collection, *, stated: bool) -> Answers:
+    """Return the facts of every caption's image: those the caption states, or those only others state."""
+    image, (keys, values) = np.asarray(collection.caption_image), _facts(collection)
+    values = values[image]
+    states, times, k = _stated(collection, keys, _states(collection))
+    times, k = times[image], k[image]
+    asked = (values != None) & (states if stated else ~states & (times > 0))  # noqa: E711
+    values[~asked] = None
+    groups = {"unstated": asked}
+    if stated:
+        groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
+    return Answers(tuple(keys if stated else [UNSTATED + key for key in keys]), values, groups, image)
+
+
+def carried_codes(collection: Collection) -> Answers:
+    """Return the digits of the codes on every picture: ``records[i]["shortcuts"]``, six digits each."""
+    codes = [tuple(record.get("shortcuts", ())) for record in collection.records or ()]
+    keys, values = _digits(codes, collection.n_images)
+    own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    stated = np.zeros(values.shape)
+    for image, carried in enumerate(codes):
+        captions = own[collection.caption_start[image] : collection.caption_start[image + 1]]
+        shares = [captions.count(code) / max(1, len(captions)) for code in carried]
+        stated[image, : len(carried) * N_DIGITS] = np.repeat(shares, N_DIGITS)
+    asked = values != None  # noqa: E711
+    groups = {"shortcut": asked, "one caption": asked * stated, "task-relevant": asked & (stated > 0)}
+    return Answers(keys, values, groups, np.arange(collection.n_images))
+
+
+def caption_codes(collection: Collection) -> Answers:
+    """Return the digits of every caption's own code: ``caption_records[j]["shortcut"]``, empty for none."""
+    own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    keys, values = _digits([(code,) if code else () for code in own], collection.n_captions)
+    return Answers(keys, values, {"shortcut": values != None}, np.asarray(collection.caption_image))  # noqa: E711
+
+
+def _digits(codes: Sequence[Sequence[str]], n: int) -> tuple[tuple[str, ...], np.ndarray]:
+    most, places = max(map(len, codes), default=0), range(1, N_DIGITS + 1)
+    values = np.full((n, most * N_DIGITS), None, dtype=object)
+    for row, carried in enumerate(codes):
+        values[row, : len(carried) * N_DIGITS] = list("".join(carried))
+    heads = [f"code {code} " if most > 1 else "" for code in range(1, most + 1)]
+    return tuple(f"{head}digit {place}" for head in heads for place in places), values
+
+
+def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
+    """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
+    if not has_facts(collection):
+        fix = "audit words instead, or give scenes"
+        raise DataError(f"{collection.name} says no facts of its images and captions", fix)
+    found = []
+    for record, name in zip(collection.records or (), collection.image_ids, strict=True):
+        given = record.get("facts") or {}
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"the facts of image {name} of {collection.name} are {given!r}, not keys with values",
+                'write them as {"facts": {"main.colour": "red"}}',
+            )
+        # text, so that answers can be sorted: values of other collections may be numbers
+        found.append({str(key): str(value) for key, value in given.items() if value is not None})
+    keys = list(dict.fromkeys(key for facts in found for key in facts))
+    values = [[facts.get(key) for key in keys] for facts in found]
+    return keys, np.array(values, dtype=object).reshape(len(found), len(keys))
+
+
+def _states(collection: Collection) -> list[list[str]]:
+    found = []
+    for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
+        given = record.get("states") or ()
+        if not isinstance(given, Sequence | Set) or isinstance(given, str):
+            raise DataError(
+                f"caption {name} of {collection.name} states {given!r}, which is no list of keys of facts",
+                'write them as {"states": ["main.colour"]}',
+            )
+        found.append([str(key) for key in given])
+    return found
+
+
+def _stated(
+    collection: Collection, keys: Sequence[str], said: Iterable[Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (n_captions, q) who says what, (n_images, q) how many captions do, and (n_images, 1) of how many."""
+    column = {key: number for number, key in enumerate(keys)}
+    states = np.zeros((collection.n_captions, len(keys)), dtype=bool)
+    for row, given in enumerate(said):
+        states[row, [column[key] for key in given if key in column]] = True
+    times = np.zeros((collection.n_images, len(keys)), dtype=np.int64)
+    np.add.at(times, np.asarray(collection.caption_image), states)
+    return states, times, collection.captions_per_image[:, None]
+
+
+def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
+    """As :func:`diptych.data.scenes.described` sorts them."""
+    return {
+        "shared": (times == k) & (k > 0),
+        "partial": (times > 1) & (times < k),
+        "specific": (times == 1) & (k > 1),
+    }
+
+
+MOST_WORDS = 50  # how many words are asked
+# A word is in the captions of at least so many training images and at most this share of them
+LEAST_IMAGES, MOST_SHARE = 40, 0.5
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+
+def content_words(
+    collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
+) -> tuple[str, ...]:
+    """Return the ``most`` words in the captions of the most images, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for image in range(collection.n_images):
+        counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})
+    highest = MOST_SHARE * collection.n_images
+    fit = [
+        word
+        for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if LEAST_IMAGES <= count <= highest and word not in FUNCTION_WORDS and len(word) > 1
+    ]
+    if not fit:
+        raise DataError(
+            f"{collection.name}: no content word is in the captions of {LEAST_IMAGES} to {highest:.0f} of "
+            f"{collection.n_images:,} training images",
+            fix,
+        )
+    return tuple(fit[:most])
+
+
+def image_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Return three questions per word about every image: do all, several or one of its captions have it?"""
+    _, times, k = _stated(collection, words, map(_words_in, collection.captions))
+    none, parts = (times == 0) & (k > 0), []
+    named = zip(("all captions", "several captions", "one caption"), _by_times(times, k).items(), strict=True)
+    for which, (group, has) in named:
+        values = np.full(times.shape, None, dtype=object)
+        values[none], values[has] = "no", "yes"
+        keys = tuple(f"{word} ({which})" for word in words)
+        parts.append(Answers(keys, values, {group: has | none}, np.arange(len(times))))
+    return Answers.joined(parts)
+
+
+def caption_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Return whether every caption has every word."""
+    has, _, _ = _stated(collection, words, map(_words_in, collection.captions))
+    values = np.where(has, "yes", "no").astype(object)
+    return Answers(
+        tuple(words), values, {"words": np.ones(values.shape)}, np.asarray(collection.caption_image)
+    )
+
+
+def _words_in(caption: str) -> list[str]:
+    return _WORD.findall(caption.lower())
+
 
 NOT_ASKED = -1  # the label of a row that is not asked a question
 Place = Literal["train", "validation", "test"]
@@ -119,15 +349,15 @@ def side_questions(
     if train.n_images < most:
         more = f"all {train.n_images:,} training images are used: audit a collection with more images"
     kinds: list[Callable[[Collection], Answers]]
-    if not answers.has_facts(train):
-        of_words = answers.image_words if images else answers.caption_words
-        kinds = [partial(of_words, words=answers.content_words(train, fix=more))]
+    if not has_facts(train):
+        of_words = image_words if images else caption_words
+        kinds = [partial(of_words, words=content_words(train, fix=more))]
     elif images:
-        kinds = [partial(answers.image_facts, ever=answers.stated_keys(train))]
+        kinds = [partial(image_facts, ever=stated_keys(train))]
     else:
-        kinds = [partial(answers.caption_facts, stated=stated) for stated in (True, False)]
-    if answers.has_codes(train):
-        kinds.append(answers.carried_codes if images else answers.caption_codes)
+        kinds = [partial(caption_facts, stated=stated) for stated in (True, False)]
+    if has_codes(train):
+        kinds.append(carried_codes if images else caption_codes)
     given = [Answers.joined([kind(one) for kind in kinds]) for one in collections]
     whole = questions_of(*given)
     if not whole.keys:

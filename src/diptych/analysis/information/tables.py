@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diptych.analysis.information.answers import GROUPS, READING, UNSTATED
 from diptych.analysis.information.audit import CONDITIONS, SIDES, Audit, Held, QuestionFigure, gap_of
+from diptych.analysis.information.questions import GROUPS, READING, UNSTATED
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 

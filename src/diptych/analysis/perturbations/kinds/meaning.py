@@ -148,13 +148,11 @@ _MOST = 99
 
 @registering(TextPerturbation, "number-change")
 def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``.
+    """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``, with the verb that agrees.
 
-    One noun phrase is changed, drawn among those where the result is sure to be English: a number becomes its
-    neighbour, two or more; ``a``, ``an`` or ``one`` becomes ``two``; a plural without an article, or behind
-    ``several`` and the like, becomes one. The verb that agrees with the phrase is changed with it. Passed over
-    are subjects with which more than one verb, a relative clause or a pronoun would have to agree, and phrases
-    with ``the`` or a possessive, for what can be counted cannot be told (``the snow``).
+    One noun phrase is changed, drawn among those where the result is sure to be English. Passed over are subjects with
+    which more than one verb, a relative clause or a pronoun would have to agree, and phrases with ``the`` or a
+    possessive, for what can be counted cannot be told (``the snow``).
     """
     sentence = _Sentence(caption)
     candidates = [

@@ -216,15 +216,10 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 class TypingErrors(NoOptions):
     """How many errors, of which kinds and where.
 
-    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong;
-    their errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100: the rate and
-    three weights. That of transpositions is a choice, and so is that first letters, which have few errors
-    (Yannakoudakis and Fawthrop; Kukich), are a quarter as likely. An extra letter is as likely the letter once
-    more, the most important cause (Pollock and Zamora).
-
-    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM
-    7(3), 1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing &
-    Management 19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
+    Of 168,000 people's typed characters 1.17 of 100 were wrong, of 1.65 substitutions, 0.80 omissions and 0.67
+    insertions (Dhakal et al., CHI 2018, Table 3). Ours is the weight of transpositions, and that first letters, which
+    have few errors (Yannakoudakis and Fawthrop, IP&M 19(2), 1983; Kukich, ACM Computing Surveys 24(4), 1992), are a
+    quarter as likely. An extra letter is as likely the letter once more (Pollock and Zamora, JASIS 34(1), 1983).
     """
 
     rate: float = Field(0.0117, gt=0, le=0.5, description="expected errors per letter or digit")
@@ -297,9 +292,8 @@ CONFUSIONS: Sequence[str] = WORDS["confusions"]
 class RecognitionErrors(NoOptions):
     """How often characters are misread in print.
 
-    The table holds shapes that lie close in common type, as Nagy, Nartker and Rice (Optical Character
-    Recognition, 1999) and Kukich name them; shapes decide, not case. Holley (D-Lib Magazine 15(3/4), 2009) calls
-    one to two characters wrong of a hundred good recognition of newspapers; the default is the worse of the two.
+    Shapes that lie close in common type, after Nagy, Nartker and Rice (Optical Character Recognition, 1999) and
+    Kukich. One to two characters wrong of a hundred is good for newspapers (Holley, D-Lib Magazine 15(3/4), 2009).
     """
 
     rate: float = Field(

@@ -1,17 +1,14 @@
 """The same words in another order.
 
-Words change places among the places of words; marks and blanks stay where they are, and so does the case of each
-word. The arrangement is drawn evenly among those that change the text. Trigrams are of words, marks left out.
-None keeps the meaning, for order says who does what to whom: a good model prefers the caption as it was.
+Words change places among the places of words; marks, blanks and the case of each word stay. The arrangement is drawn
+evenly among those that change the text. Trigrams are of words, marks left out. None keeps the meaning.
 
-The published forms are ARO's ``TextShuffler``, whose shuffles may leave everything where it was; tokens are
-joined with blanks, marks among them. NumPy's and Python's global generators were never seeded there, so published
-captions cannot be made again; here a caption's generators are begun with the seed. The published code took
-spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what stands between blanks for
-all words, and NLTK's tokens for trigrams. In the place of spaCy's tokens are words and marks, cut where spaCy
-cuts them, with the language's tags.
-
-Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words, ICLR 2023.
+The published forms are ARO's ``TextShuffler`` (Yuksekgonul et al., When and Why Vision-Language Models Behave like
+Bags-of-Words, ICLR 2023), which may leave everything where it was; tokens, marks among them, are joined with blanks.
+Its global generators were never seeded, so published captions cannot be made again; here a caption's generators are
+begun with the seed. It took spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what
+stands between blanks for all words, and NLTK's tokens for trigrams; in the place of spaCy's are words and marks, cut
+where spaCy cuts them, with the language's tags.
 """
 
 from __future__ import annotations

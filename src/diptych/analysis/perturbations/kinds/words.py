@@ -5,16 +5,13 @@ capital stay, and ``a`` and ``an`` follow the new word.
 
 - Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
 - Left alone are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
-  nouns. A capital at the beginning of a caption makes no proper noun.
+  nouns; a capital at the beginning of a caption makes none.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
-- Passed over are lemmas with a capital where the word has none (``H2O``), and those that cannot be counted where the
-  word can (``equipment``).
+- Passed over are lemmas with a capital where the word has none, and those that cannot be counted where it can.
 
-Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that
-has any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
-``pierce`` ears. Nothing is inflected, and tokens are joined with blanks. Tokens, their tags and the order of
-lemmas are NLTK's, so that a capital at the beginning is a name. Lemmas of Open English WordNet differ in places
-from Princeton's 3.0.
+The published code took the first noun (or adjective) that has any synonym, and the first lemma, of all senses of all
+parts of speech, that is not the word: ``pierced`` ears became ``pierce`` ears. Nothing is inflected, and NLTK's tokens
+are joined with blanks. Lemmas of Open English WordNet differ in places from Princeton's 3.0.
 """
 
 from __future__ import annotations
