@@ -226,26 +226,24 @@ def cocos_over(
     declared = declaration_of(objective)
     # as they are now, a learned temperature by value; without the reduction, before which is counted
     known = [] if declared is None else [name for name in declared.options if name != "reduction"]
-    given = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
+    options = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
     n_images, n_captions = ((min(each), max(each)) for each in zip(*sizes, strict=True))
-    return CocosReport(
-        CocosProtocol(
-            objective=type(objective).__name__ if declared is None else declared.name,
-            options={
-                key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()
-            },
-            similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
-            epsilon=epsilon,
-            unit=unit,
-            compat=compat,
-            batches=len(sizes),
-            images=n_images,
-            captions=n_captions,
-            about=dict(about or {}),
-        ),
-        {way: {name: Spread.of(given) for name, given in named.items()} for way, named in values.items()},
-        {way: dict(declareds) for way, declareds in histograms.items()},
+    protocol = CocosProtocol(
+        objective=type(objective).__name__ if declared is None else declared.name,
+        options={
+            key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in options.items()
+        },
+        similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
+        epsilon=epsilon,
+        unit=unit,
+        compat=compat,
+        batches=len(sizes),
+        images=n_images,
+        captions=n_captions,
+        about=dict(about or {}),
     )
+    spreads = {way: {name: Spread.of(one) for name, one in named.items()} for way, named in values.items()}
+    return CocosReport(protocol, spreads, {way: dict(kinds) for way, kinds in histograms.items()})
 
 
 def _rows(stored: np.ndarray, rows: np.ndarray) -> Tensor:

@@ -10,7 +10,6 @@ from diptych.analysis.granularity import Granularity, GranularityComparison
 from diptych.analysis.granularity.result import comparison_table, granularity_charts, granularity_tables
 from diptych.analysis.information import CONDITIONS, READING, Audit
 from diptych.analysis.information.tables import (
-    audit_summary,
     gap_charts,
     gap_tables,
     kinds_charts,
@@ -136,7 +135,7 @@ def audit_page(found: Audit, name: str) -> Page:
     ]
     return Page(
         title=f"Information audit of {name}",
-        summary=audit_summary(found),
+        summary="How much of each kind of information frozen image and caption rows hold.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks],
         protocol=found.protocol.line(),

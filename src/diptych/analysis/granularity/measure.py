@@ -70,7 +70,30 @@ def granularity(
         about |= {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
         about["paired by"] = "images" if isinstance(captions, Collection) else ""
         least, most = _extremes(values, texts, caption_ids)
-        summaries = _summaries(chosen, compat, values, nouns, image, skipped, how)
+        # Images without captions have no part in it.
+        _, rows = np.unique(image, return_inverse=True)
+        of_images = PerImage.of(values, rows, int(rows.max()) + 1)
+        totals = [table.sum(axis=0) for table in of_images]
+        deviations = _known(np.sqrt(variances(*totals)))
+        drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
+        ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
+        n_nouns = float(nouns.sum())
+        summaries = tuple(
+            FeatureSummary(  # type: ignore[call-arg]
+                one.name,
+                one.definition(compat),
+                one.unit,
+                of_images.means[column],
+                deviations[column],
+                *(ends[column] or (None, None)),
+                int(totals[0][column]),
+                dict(skipped[column].most_common()),
+                float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
+                one.decimals,
+                compat if one.published is not None else "none",
+            )
+            for column, one in enumerate(chosen)
+        )
         found = Granularity(
             called, about, summaries, values, nouns, image, image_ids, caption_ids, most, least
         )
@@ -156,41 +179,6 @@ def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.n
 
 def _known(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
-
-
-def _summaries(
-    chosen: Sequence[Feature],
-    compat: str,
-    values: np.ndarray,
-    nouns: np.ndarray,
-    image: np.ndarray,
-    skipped: Sequence[Counter[str]],
-    how: Bootstrap,
-) -> tuple[FeatureSummary, ...]:
-    # Images without captions have no part in it.
-    _, rows = np.unique(image, return_inverse=True)
-    of_images = PerImage.of(values, rows, int(rows.max()) + 1)
-    totals = [table.sum(axis=0) for table in of_images]
-    deviations = _known(np.sqrt(variances(*totals)))
-    drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
-    ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
-    n_nouns = float(nouns.sum())
-    return tuple(
-        FeatureSummary(  # type: ignore[call-arg]
-            one.name,
-            one.definition(compat),
-            one.unit,
-            of_images.means[column],
-            deviations[column],
-            *(ends[column] or (None, None)),
-            int(totals[0][column]),
-            dict(skipped[column].most_common()),
-            float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
-            one.decimals,
-            compat if one.published is not None else "none",
-        )
-        for column, one in enumerate(chosen)
-    )
 
 
 def _extremes(

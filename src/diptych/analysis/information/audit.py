@@ -32,13 +32,11 @@ from diptych.analysis.information.probing import (
 from diptych.analysis.information.questions import (
     GROUPS,
     NOT_ASKED,
-    PLACES,
     Questions,
     has_facts,
     side_questions,
 )
 from diptych.core.artifact import Artifact
-from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
@@ -262,8 +260,6 @@ def audit(
 
     def audited(side: Literal["image", "caption"], splits: Splits) -> Side:
         rows: Any = tuple(np.asarray(one.images if side == "image" else one.texts) for one in splits)
-        for place, one, given in zip(PLACES, splits, rows, strict=True):
-            _check_finite(given, side, place, one.collection)
         questions = side_questions(side, [one.collection for one in splits], most)
         probed = {name: probe(name, rows, questions, seed, most) for name in probes}
         kinds = GROUPS["facts" if has_facts(splits[0].collection) else "words"][side]
@@ -286,18 +282,6 @@ def audit(
             for condition, splits in conditions.items()
         },
     )
-
-
-def _check_finite(rows: np.ndarray, side: str, place: str, collection: Collection) -> None:
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(bad):
-        names = collection.image_ids if side == "image" else collection.caption_ids
-        known = f", {names[bad[0]]}" if len(names) == len(rows) else ""
-        raise NumericalError(
-            f"{len(bad):,} of {len(rows):,} {side} rows of the {place} split are not finite, the first is row "
-            f"{bad[0]}{known}",
-            "the encoder is damaged or diverged: load or train it again",
-        )
 
 
 def figures_of(

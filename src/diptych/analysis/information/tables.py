@@ -1,4 +1,4 @@
-"""Tables, charts and the one-sentence summary of information audits."""
+"""Tables and charts of information audits."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
 
 
 def audit_lines(audits: Mapping[str, Audit]) -> list[str]:
-    """Return how the tables are read, and per audit its summary, protocol and notes."""
+    """Return how the tables are read, and per audit its protocol and notes."""
     lines = [READING["held"]]
     for name, one in audits.items():
         head = f"{name}: " if len(audits) > 1 else ""
-        lines += [f"{head}{audit_summary(one)}", f"{head}{one.protocol.line()}", *one.notes()]
+        lines += [f"{head}{one.protocol.line()}", *one.notes()]
     return lines + [READING[one] for one in dict.fromkeys(one.protocol.content for one in audits.values())]
 
 
@@ -166,20 +166,3 @@ def gap_charts(audit: Audit) -> list[Chart]:
         title = f"Bits per image{audit.of(condition)}"
         charts.append(Chart(title, [there, held], "bits", "", list(found), across=True))
     return charts
-
-
-_SUMMARISED = {
-    "shared": "what every caption states",
-    "specific": "what only one caption states",
-    "shortcut": "the shortcut",
-}
-
-
-def audit_summary(audit: Audit) -> str:
-    """Return one sentence: what image rows hold of what all captions state, and of what only one states."""
-    condition, probe = list(audit.conditions)[-1], next(iter(audit.protocol.probes))
-    found = {words: audit.held(condition, "image", kind, probe) for kind, words in _SUMMARISED.items()}
-    parts = [f"{one.percent:.0f} % of {words}" for words, one in found.items() if one is not None]
-    if not parts:
-        return f"No kind of information of the images was probed on {audit.protocol.images[2]:,} test images."
-    return f"By a {probe} probe, image rows hold {', '.join(parts)}."

@@ -104,7 +104,8 @@ def perturb_captions(
     ``language`` is a tagger and a WordNet, where the perturbation needs them; ``tags`` are those of every
     caption's words, where they are there already (:func:`diptych.data.language.tagged.tag_captions`).
     """
-    if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
+    sizes = {len(captions), len(ids), len(captions if tags is None else tags)}
+    if len(sizes) > 1:
         given = "no" if tags is None else f"{len(tags):,}"
         raise DataError(f"{len(captions):,} captions, {len(ids):,} ids and {given} tagged sentences")
     settings = _settings_of(perturbation, options, compat)

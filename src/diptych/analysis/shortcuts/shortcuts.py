@@ -86,7 +86,7 @@ class Shortcuts:
         self._whole = whole
         self._train = train
         self._seed = seed
-        self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
+        self._numbers_of = lru_cache(maxsize=1)(self._numbers)  # the same split again and again
         # Batches of two epochs can be under way at once, no more.
         self._dealt = lru_cache(maxsize=2)(
             lambda epoch: np.random.default_rng([seed, _DEAL, epoch]).permutation(self._own)
@@ -286,21 +286,19 @@ class Shortcuts:
             for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
         ]
 
-    def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the images and captions of ``split``; those asked for last are kept."""
-        if self._last is None or self._last[0] is not split:
-            found: list[np.ndarray] = []
-            for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
-                known = self._known[what]
-                if (missing := next((name for name in ids if name not in known), None)) is not None:
-                    raise MismatchError(
-                        f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
-                        f"are numbered from ({self._whole.name})",
-                        "number them from the whole collection that this is a part of",
-                    )
-                found.append(np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids)))
-            self._last = (split, found[0], found[1])
-        return self._last[1], self._last[2]
+    def _numbers(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the images and captions of ``split``."""
+        found: list[np.ndarray] = []
+        for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
+            known = self._known[what]
+            if (missing := next((name for name in ids if name not in known), None)) is not None:
+                raise MismatchError(
+                    f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
+                    f"are numbered from ({self._whole.name})",
+                    "number them from the whole collection that this is a part of",
+                )
+            found.append(np.array([known[name] for name in ids], dtype=np.int64))
+        return found[0], found[1]
 
     @cached_property
     def _known(self) -> dict[str, dict[str, int]]:
