@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
@@ -21,11 +23,6 @@ Unit = Literal["temperature", "score"]
 CocosCompat = Literal["none", "equations", "published"]
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
-_READINGS = {
-    "equations": "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs of a "
-    "positive and any other candidate; the weight distributions are of candidates.",
-    "published": "Counted as the published code counts, faults included; the weight distributions are true.",
-}
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
 
@@ -47,23 +44,15 @@ class CocosOptions(DataSpec, SeedOption, OutOption):
 
 class Counted(NamedTuple):
     name: str  # the attribute of Counts
-    symbol: str  # as Bleeker and de Rijke print it, with ^ before what is raised
+    symbol: str
     description: str
-    decimals: int = 2
+    decimals: int
 
 
-COUNTS = (
-    Counted("per_query", "C^q", "negatives that contribute, mean over all queries"),
-    Counted("per_active_query", "C^q active", "the same, mean over the queries that have a gradient"),
-    Counted("within_per_query", "C^q in-modality", "those of them that are of the query's own modality"),
-    Counted("in_batch", "C^B", "negatives that contribute, sum over the batch"),
-    Counted("without_gradient", "C^0", "queries without gradient: no candidate contributes"),
-    Counted(
-        "negatives_weight", "W^-", "summed weight of the negatives that contribute, mean over queries", 3
-    ),
-    Counted("positives_weight", "W^+", "summed weight of the positives, mean over queries", 3),
-    Counted("effective", "C^eff", "exponential of the entropy of all negatives' weights, mean over queries"),
-)
+_FILE = resources.files("diptych.analysis") / "cocos.toml"
+_TEXTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+COUNTS = tuple(Counted(name, *given) for name, given in _TEXTS["counts"].items())
+_READINGS: dict[str, str] = _TEXTS["readings"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,33 +6,8 @@ their controls; ``audit`` does all of it and turns costs into shares with interv
 
 from __future__ import annotations
 
-from diptych.analysis.information.audit import (
-    CONDITIONS,
-    SIDES,
-    Audit,
-    AuditProtocol,
-    Encoded,
-    Gap,
-    Held,
-    audit,
-    gap_of,
-)
-from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName
-from diptych.analysis.information.questions import GROUPS, READING
+from diptych.analysis.information.audit import CONDITIONS, Audit, Encoded, audit, gap_of
+from diptych.analysis.information.probing import MOST_ROWS, ProbeName
+from diptych.analysis.information.questions import READING
 
-__all__ = [
-    "CONDITIONS",
-    "GROUPS",
-    "MOST_ROWS",
-    "PROBES",
-    "READING",
-    "SIDES",
-    "Audit",
-    "AuditProtocol",
-    "Encoded",
-    "Gap",
-    "Held",
-    "ProbeName",
-    "audit",
-    "gap_of",
-]
+__all__ = ["CONDITIONS", "MOST_ROWS", "READING", "Audit", "Encoded", "ProbeName", "audit", "gap_of"]
