@@ -124,12 +124,11 @@ class WeightHistogram:
 
     def add(self, weights: np.ndarray, queries: int) -> None:
         nonzero = np.asarray(weights, dtype=np.float64)[np.asarray(weights) > 0]
-        place = np.searchsorted(_EDGES, nonzero, side="right")
+        bins = [0, *_EDGES, np.inf]
         self.queries += queries
         self.zeros += len(weights) - len(nonzero)
-        bins = len(self.counts)
-        self.counts = (self.counts + np.bincount(place, minlength=bins)).tolist()
-        self.sums = (self.sums + np.bincount(place, weights=nonzero, minlength=bins)).tolist()
+        self.counts = (self.counts + np.histogram(nonzero, bins)[0]).tolist()
+        self.sums = (self.sums + np.histogram(nonzero, bins, weights=nonzero)[0]).tolist()
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,6 @@ def test_codes_on_one_side(told):
 def test_a_collection_without_facts(told):
     bare = told(None, [], captions=[["a dog"], ["a cat"]])
     assert not has_facts(bare)
-    refused(DataError, "says no facts", image_facts, bare, frozenset())
 
 
 def test_facts_of_part_of_the_records(told):

@@ -100,13 +100,8 @@ class Lexicon:
 
 
 def part_of(tag: str) -> PartOfSpeech | None:
-    if tag in NOUN_TAGS:
-        return "noun"
-    if tag in ADJECTIVE_TAGS:
-        return "adjective"
-    if tag.startswith("VB"):
-        return "verb"
-    return "adverb" if tag in _ADVERBS else None
+    kinds = (NOUN_TAGS, [tag] if tag.startswith("VB") else [], ADJECTIVE_TAGS, _ADVERBS)
+    return next((part for part, tags in zip(_PARTS, kinds, strict=True) if tag in tags), None)
 
 
 Count = Callable[[Caption, Lexicon], float]

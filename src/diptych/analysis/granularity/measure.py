@@ -146,13 +146,11 @@ class PerImage(NamedTuple):
     @classmethod
     def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
         """Add up (captions, features) values, NaN where there is none, by (captions,) the number of the image."""
+        known = ~np.isnan(values)
+        plain = np.where(known, values, 0.0)
         tables = cls(*(np.zeros((images, values.shape[1])) for _ in range(3)))
-        for column in range(values.shape[1]):
-            given = np.asarray(values[:, column])
-            known = ~np.isnan(given)
-            of, plain = image[known], given[known]
-            for table, weights in zip(tables, (None, plain, plain**2), strict=True):
-                table[:, column] = np.bincount(of, weights, images)
+        for table, added in zip(tables, (known, plain, plain**2), strict=True):
+            np.add.at(table, image, added)
         return tables
 
     @property

@@ -137,9 +137,6 @@ def _digits(codes: Sequence[Sequence[str]], n: int) -> tuple[tuple[str, ...], np
 
 def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
     """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
-    if not has_facts(collection):
-        fix = "audit words instead, or give scenes"
-        raise DataError(f"{collection.name} says no facts of its images and captions", fix)
     found = []
     for record, name in zip(collection.records or (), collection.image_ids, strict=True):
         given = record.get("facts") or {}
@@ -368,10 +365,4 @@ def side_questions(
             if collections[2].n_images < 2
             else f"what test images say must differ, and be said of training and validation images too; {more}",
         )
-    if any(key.startswith("code ") for key in given[0].keys):
-        note = (
-            "digits: a picture carries several codes, whose digits depend on each other where they are numbers of "
-            "neighbouring captions: their bits are counted more than once."
-        )
-        return replace(whole, notes=(*whole.notes, note))
     return whole

@@ -22,17 +22,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-GROUPS: Mapping[str, str] = {
-    "typos": "a slip of the keyboard",
-    "synonyms": "another word for the same thing",
-    "distraction": "a statement that says nothing",
-    "word order": "the same words in another order",
-    "meaning": "another meaning, close by",
-    "pictures": "the same picture, worse",
-}  # the kinds of change, in the order reports print them
-_CHANGES_MEANING = ("word order", "meaning")
 _FILE = resources.files("diptych.analysis.perturbations") / "declared.toml"
 DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+GROUPS: Mapping[str, str] = DECLARED.pop("groups")  # the kinds of change
+_CHANGES_MEANING = ("word order", "meaning")
 _FIELDS = ("group", "description", "source", "suite", "needs")
 
 

@@ -36,9 +36,7 @@ class PerturbedSource:
         self.perturbation, self.seed, self.options = perturbation, seed, options
         self._pictures, self._rows = collection.source, collection.source_rows
         self._ids = collection.image_ids
-        self._outcomes: dict[
-            int, str
-        ] = {}  # of rows that were read: why a picture stays as it is, or nothing
+        self._outcomes: dict[int, str] = {}  # of rows that were read: why they stay as they are, or nothing
 
     def read(self, row: int) -> Image:
         picture = self._pictures.read(int(self._rows[row]))

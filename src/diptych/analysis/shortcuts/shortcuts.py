@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,7 @@ _SETUPS = {
 }
 
 
-def _with(known: Sequence[dict[str, Any]] | None, key: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+def _with(known: Sequence[Mapping[str, Any]] | None, key: str, values: Sequence[Any]) -> list[dict[str, Any]]:
     return [{**one, key: value} for one, value in zip(known or [{}] * len(values), values, strict=True)]
 
 
@@ -182,7 +182,10 @@ class Shortcuts:
         options, whole = self.options, self._whole
         if options.setup == "none":
             return {"setup": options.setup}
-        own = {"bits": {"bits": options.bits}, "per-caption": {"carries": options.carries}}
+        own: dict[str, dict[str, Any]] = {
+            "bits": {"bits": options.bits},
+            "per-caption": {"carries": options.carries},
+        }
         found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
         found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
         found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}

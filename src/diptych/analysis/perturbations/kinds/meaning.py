@@ -117,18 +117,13 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
     """What negates a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
     if (
-        verb
-        and words[verb - 1] == "there"
-        and word in phrases.BE
-        and after < len(words)
-        and words[after] in _COUNTED
+        word in phrases.BE
+        and words[max(verb - 1, 0) : verb] == ["there"]
+        and _COUNTED & {*words[after : after + 1]}
     ):
         return {(after, after): "no"}
-    if (
-        word in phrases.BE
-        or word in ("does", "do")
-        or (word in ("has", "have") and tags[after : after + 1] == ["VBN"])
-    ):
+    perfect = word in ("has", "have") and tags[after : after + 1] == ["VBN"]
+    if perfect or word in phrases.BE or word in ("does", "do"):
         return {(verb, verb): f"{word} not"}
     if tags[verb] == "MD":
         return {(verb, verb): "cannot" if word == "can" else f"{word} not"}

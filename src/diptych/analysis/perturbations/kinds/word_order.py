@@ -19,7 +19,7 @@ from random import Random
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import DECLARED, NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.published import nltk_tokens, spacy_like_tokens
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
@@ -43,32 +43,26 @@ def _trigrams(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
     return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
 
 
-# name → the groups of places, and why a caption is unchanged
-_SHUFFLES: dict[str, tuple[Groups, str]] = {
-    "shuffle-nouns-and-adjectives": (_nouns_and_adjectives, "no two different nouns or adjectives"),
-    "shuffle-all-words": (lambda count, tags: [range(count)], "no two different words"),
-    "shuffle-all-but-nouns-and-adjectives": (
-        _all_but_nouns_and_adjectives,
-        "no two different words besides nouns and adjectives",
-    ),
-    "shuffle-within-trigrams": (_trigrams, "no trigram of different words"),
-    "shuffle-trigrams": (_trigrams, "no two different trigrams"),
-}
-
+_SHUFFLES: dict[str, Groups] = {
+    "shuffle-nouns-and-adjectives": _nouns_and_adjectives,
+    "shuffle-all-words": lambda count, tags: [range(count)],
+    "shuffle-all-but-nouns-and-adjectives": _all_but_nouns_and_adjectives,
+    "shuffle-within-trigrams": _trigrams,
+    "shuffle-trigrams": _trigrams,
+}  # name → the groups of places
 _TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 
 
 def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
     """Permute words, evenly among the arrangements that change the text."""
-    groups_of, reason = _SHUFFLES[name]
     words, whole = [word.text for word in caption.words], name == "shuffle-trigrams"
-    groups = groups_of(len(words), caption.tags if name in _TAGGED else ())
+    groups = _SHUFFLES[name](len(words), caption.tags if name in _TAGGED else ())
     texts = [[words[place] for place in group] for group in groups]
     # Every order of threes says the same just where any two say the same in both orders, which all do where each does
     # with the first: then all repeat one sequence.
     same = (text + texts[0] == texts[0] + text if whole else len({*text}) < 2 for text in texts)
     if all(same):
-        raise Unchanged(reason)
+        raise Unchanged(DECLARED[name]["unchanged"])
     places = [place for group in groups for place in group]
     while True:  # at least every second arrangement is another text
         arranged = draws.shuffled(groups) if whole else [draws.shuffled(group) for group in groups]
@@ -79,7 +73,7 @@ def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
 
 def published_shuffle(name: str, tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
     """Permute tokens as ARO's ``TextShuffler`` does, which may change nothing."""
-    groups = [list(group) for group in _SHUFFLES[name][0](len(tokens), tags)]
+    groups = [list(group) for group in _SHUFFLES[name](len(tokens), tags)]
     order = list(range(len(tokens)))
     if "trigrams" in name:
         random = Random(seed)
