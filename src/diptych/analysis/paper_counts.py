@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -48,7 +48,6 @@ _LOSSES = {
     "nt-xent": "ntxent",
     "smoothap": "smoothap",
 }
-_Matrix = TypeVar("_Matrix", Tensor, np.ndarray)
 
 
 def declaration_of(objective: Objective) -> ObjectiveKind | None:
@@ -71,9 +70,7 @@ def fixed_temperature(objective: Objective) -> float:
     return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
 
 
-def each_direction(
-    objective: Objective, scores: _Matrix, positives: _Matrix
-) -> Iterator[tuple[Direction, _Matrix, _Matrix]]:
+def each_direction(objective: Objective, scores: Any, positives: Any) -> Iterator[tuple[Direction, Any, Any]]:
     """Yield the directions that an objective has, with both matrices turned so that queries are rows."""
     only = getattr(objective, "direction", "both")
     for direction in DIRECTIONS:

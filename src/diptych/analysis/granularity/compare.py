@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from diptych.analysis.granularity.measure import PerImage, divided, granularity, intervals, variances
+from diptych.analysis.granularity.measure import PerImage, divided, granularity, variances
 from diptych.analysis.granularity.result import Effect, FeatureDifference, Granularity, GranularityComparison
 from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.core.files import check_replaceable, safe_name
@@ -24,7 +24,7 @@ from diptych.core.options import parameter
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.source import SamplesOption, SeedOption
-from diptych.metrics.bootstrap import Bootstrap, resampled_sums
+from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 from diptych.metrics.paired import (
     check_flips,
     corrected,
@@ -83,10 +83,8 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
     ours, theirs = (len(one) for one in rows)
     common = [name for name in rows[0] if name in rows[1]]
     if pairing == "images" and not common:
-        raise MismatchError(
-            f"{first.name} and {second.name} have no image in common, by its id",
-            "compare them without pairing",
-        )
+        what = f"{first.name} and {second.name} have no image in common, by its id"
+        raise MismatchError(what, "compare them without pairing")
     sides = []
     if common and (pairing == "images" or (pairing == "auto" and len(common) == min(ours, theirs))):
         for one, places in zip(both, rows, strict=True):
@@ -137,7 +135,10 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
         drawn = [part for half in sums for part in np.split(half, 4, axis=1)]
     delta = divided(up.sum(axis=0), first.sums.counts.sum(axis=0))
     point = _statistics([one.sum(axis=0) for one in tables], delta)
-    ends = {name: intervals(values, how.confidence) for name, values in _statistics(drawn, delta).items()}
+    ends = {
+        name: [interval(one, how.confidence) for one in values.T]
+        for name, values in _statistics(drawn, delta).items()
+    }
 
     def effect(name: str, column: int) -> Effect | None:
         if name not in point:
@@ -223,10 +224,20 @@ def compare_granularity(
 ) -> GranularityComparison:
     check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
-    for what, name in (("features", "name"), ("definitions", "definition")):
-        one, other = ([getattr(own, name) for own in given.features] for given in (first, second))
-        _check_same(first, second, what, one, other)
-    _check_same(first, second, "languages", first.about["language"], second.about["language"])
+    for what, one, other in (
+        ("features", [own.name for own in first.features], [own.name for own in second.features]),
+        (
+            "definitions",
+            [own.definition for own in first.features],
+            [own.definition for own in second.features],
+        ),
+        ("languages", first.about["language"], second.about["language"]),
+    ):
+        if one != other:
+            raise MismatchError(
+                f"{first.name} and {second.name} were measured with other {what}: {one} and {other}",
+                "measure both alike: diptych analyse granularity FIRST SECOND",
+            )
     sides, paired, notes = sides_of(first, second, pairing)
     p = paired_p(sides, flips, how.seed) if paired else unpaired_p(sides)
     means = [side.sums.means for side in sides]
@@ -235,8 +246,8 @@ def compare_granularity(
     test = f"sign flips of {paired:,} images" if paired else "Welch's t-test over images"
     tested = correction_text(correct, sum(one is not None for one in p))
     notes.append(f"p: {test}{', ' if tested else ''}{tested}")
-    interval = f"{100 * how.confidence:g} % intervals of {how.samples:,} resamples of images"
-    notes.append(interval if how.samples else "no intervals")
+    about = f"{100 * how.confidence:g} % intervals of {how.samples:,} resamples of images"
+    notes.append(about if how.samples else "no intervals")
     differences = tuple(
         FeatureDifference(
             name=feature.name,
@@ -250,14 +261,6 @@ def compare_granularity(
         for place, feature in enumerate(first.features)
     )
     return GranularityComparison(first.name, second.name, paired, differences, tuple(notes))
-
-
-def _check_same(first: Granularity, second: Granularity, what: str, one: object, other: object) -> None:
-    if one != other:
-        raise MismatchError(
-            f"{first.name} and {second.name} were measured with other {what}: {one} and {other}",
-            "measure both alike: diptych analyse granularity FIRST SECOND",
-        )
 
 
 def measure_and_compare(

@@ -76,7 +76,7 @@ def granularity(
         totals = [table.sum(axis=0) for table in of_images]
         deviations = _known(np.sqrt(variances(*totals)))
         drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
-        ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
+        ends = [interval(one, how.confidence) for one in divided(*np.split(drawn, 2, axis=1)).T]
         n_nouns = float(nouns.sum())
         summaries = tuple(
             FeatureSummary(  # type: ignore[call-arg]
@@ -157,10 +157,6 @@ class PerImage(NamedTuple):
     def means(self) -> list[float | None]:
         """Per feature, over captions; None without a value."""
         return _known(divided(self.sums.sum(axis=0), self.counts.sum(axis=0)))
-
-
-def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
-    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
 
 
 def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

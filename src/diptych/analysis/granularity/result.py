@@ -193,10 +193,7 @@ def granularity_tables(measured: Sequence[Granularity], examples: int = 5) -> li
             score = Cell.number(example.score, 2, sign="+")
             extremes.append([Cell(one.name), score, Cell(text, words=True)])
     if extremes:
-        after = (
-            "Score: mean over features of how many standard deviations a caption is above its collection's "
-            "mean."
-        )
+        after = "Score: mean over features of a caption's standard deviations above its collection's mean."
         caption = "Captions at the extremes, most and least granular"
         tables.append(Table(caption, ("collection", "score", "caption"), extremes, after=after))
     return tables

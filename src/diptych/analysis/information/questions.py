@@ -43,20 +43,12 @@ class Answers:
     @classmethod
     def joined(cls, given: Sequence[Answers]) -> Answers:
         """Return all answers of the same rows; a group may have members of several."""
-        nothing = [np.zeros(one.values.shape) for one in given]
-        names = dict.fromkeys(name for one in given for name in one.groups)
         groups = {
-            name: np.concatenate(
-                [one.groups.get(name, zeros) for one, zeros in zip(given, nothing, strict=True)], axis=1
-            )
-            for name in names
+            name: np.concatenate([one.groups.get(name, np.zeros(one.values.shape)) for one in given], axis=1)
+            for name in dict.fromkeys(name for one in given for name in one.groups)
         }
         keys = tuple(key for one in given for key in one.keys)
         return cls(keys, np.concatenate([one.values for one in given], axis=1), groups, given[0].images)
-
-    def column(self, key: str, of: np.ndarray) -> np.ndarray | None:
-        """Return the question's column of an array that is shaped as the values; None where it is not asked."""
-        return of[:, self.keys.index(key)] if key in self.keys else None
 
 
 def has_facts(collection: Collection) -> bool:
@@ -141,10 +133,8 @@ def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
     for record, name in zip(collection.records or (), collection.image_ids, strict=True):
         given = record.get("facts") or {}
         if not isinstance(given, Mapping):
-            raise DataError(
-                f"the facts of image {name} of {collection.name} are {given!r}, not keys with values",
-                'write them as {"facts": {"main.colour": "red"}}',
-            )
+            what = f"the facts of image {name} of {collection.name} are {given!r}, not keys with values"
+            raise DataError(what, 'write them as {"facts": {"main.colour": "red"}}')
         # text, so that answers can be sorted: values of other collections may be numbers
         found.append({str(key): str(value) for key, value in given.items() if value is not None})
     keys = list(dict.fromkeys(key for facts in found for key in facts))
@@ -157,10 +147,8 @@ def _states(collection: Collection) -> list[list[str]]:
     for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
         given = record.get("states") or ()
         if not isinstance(given, Sequence | Set) or isinstance(given, str):
-            raise DataError(
-                f"caption {name} of {collection.name} states {given!r}, which is no list of keys of facts",
-                'write them as {"states": ["main.colour"]}',
-            )
+            what = f"caption {name} of {collection.name} states {given!r}, which is no list of keys of facts"
+            raise DataError(what, 'write them as {"states": ["main.colour"]}')
         found.append([str(key) for key in given])
     return found
 
@@ -207,11 +195,8 @@ def content_words(
         if LEAST_IMAGES <= count <= highest and word not in FUNCTION_WORDS and len(word) > 1
     ]
     if not fit:
-        raise DataError(
-            f"{collection.name}: no content word is in the captions of {LEAST_IMAGES} to {highest:.0f} of "
-            f"{collection.n_images:,} training images",
-            fix,
-        )
+        where = f"{LEAST_IMAGES} to {highest:.0f} of {collection.n_images:,} training images"
+        raise DataError(f"{collection.name}: no content word is in the captions of {where}", fix)
     return tuple(fit[:most])
 
 
@@ -290,22 +275,20 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
     asked: dict[str, tuple[int, list[np.ndarray]]] = {}
     constant, untestable, unseen, few = [], [], 0, []
     for key in train.keys:
-        given = [one.column(key, one.values) for one in splits]
-        classes = sorted({value for value in train.values[:, train.keys.index(key)] if value is not None})
-        code = {value: number for number, value in enumerate(classes)}
-        labels = [
-            np.full(len(one.images), NOT_ASKED)
-            if values is None
-            else np.array([code.get(value, NOT_ASKED) for value in values], np.int64)
-            for one, values in zip(splits, given, strict=True)
+        given = [
+            one.values[:, one.keys.index(key)] if key in one.keys else np.full(len(one.images), None)
+            for one in splits
         ]
+        classes = sorted({value for value in given[0] if value is not None})
+        code = {value: number for number, value in enumerate(classes)}
+        labels = [np.array([code.get(value, NOT_ASKED) for value in values], np.int64) for values in given]
         counts = [int((one != NOT_ASKED).sum()) for one in labels]
         if len(classes) < 2:
             constant += [key] * len(classes)
         elif len(np.setdiff1d(labels[2], [NOT_ASKED])) < 2 or not counts[1]:
             untestable.append(key)
         else:
-            unseen += sum(value is not None for value in given[2]) - counts[2]  # type: ignore[union-attr]
+            unseen += sum(value is not None for value in given[2]) - counts[2]
             few += [key] if counts[0] < FEW_ROWS_PER_CLASS * len(classes) else []
             asked[key] = len(classes), labels
     parts: dict[Place, Part] = {}
@@ -358,11 +341,9 @@ def side_questions(
     given = [Answers.joined([kind(one) for kind in kinds]) for one in collections]
     whole = questions_of(*given)
     if not whole.keys:
+        fix = f"what test images say must differ, and be said of training and validation images too; {more}"
+        if collections[2].n_images < 2:
+            fix = "audit a test split of two images or more, whose captions differ"
         reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
-        raise DataError(
-            f"nothing can be asked of {side} rows: {reasons.rstrip('.')}",
-            "audit a test split of two images or more, whose captions differ"
-            if collections[2].n_images < 2
-            else f"what test images say must differ, and be said of training and validation images too; {more}",
-        )
+        raise DataError(f"nothing can be asked of {side} rows: {reasons.rstrip('.')}", fix)
     return whole

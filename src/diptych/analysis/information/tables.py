@@ -144,11 +144,11 @@ def _held_chart(
         each = [found.get(key) for key in keys]
         name = f"{probe}{audit.of(condition)}" if len(audit.conditions) > 1 else f"{probe} probe"
         values = [None if one is None else one.percent for one in each]
-        if probe == next(iter(audit.protocol.probes)):
-            low, high = ([None if one is None else one.ends[end] for one in each] for end in (0, 1))
-            drawn.append(Series(name, values, low=low, high=high, mark="bar"))
-        else:
+        if probe != next(iter(audit.protocol.probes)):
             drawn.append(Series(name, values, mark="point"))
+            continue
+        low, high = ([None if one is None else one.ends[end] for one in each] for end in (0, 1))
+        drawn.append(Series(name, values, low=low, high=high, mark="bar"))
     return Chart(title, drawn, "held, % of the bits there", "", keys, across=True, after=after)
 
 

@@ -140,8 +140,7 @@ def options_by_name(given: Iterable[str]) -> dict[str, dict[str, Any]]:
     for text, value in parse_values(given, "--set").items():
         name, _, key = text.partition(".")
         if not key:
-            raise UsageError(
-                f"--set {text}={value} is not NAME.KEY=VALUE", "e.g. --set character-swap.edits=2"
-            )
+            fix = "e.g. --set character-swap.edits=2"
+            raise UsageError(f"--set {text}={value} is not NAME.KEY=VALUE", fix)
         options.setdefault(name, {})[key] = value
     return options

@@ -216,17 +216,14 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
         texts = [one for one in every if isinstance(one, TextPerturbation)]
         pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
         if not texts:
-            raise UsageError(
-                f"{', '.join(pictures)}: of pictures, not of captions", "for example --perturb text"
-            )
+            what = f"{', '.join(pictures)}: of pictures, not of captions"
+            raise UsageError(what, "for example --perturb text")
         possible = [one for one in texts if self.compat == "none" or one.published or one.name in names]
         possible = possible or texts  # none has a published form, which is an error
         known, given = [one.name for one in possible], self.options
-        for name in given:
-            if name not in known:
-                raise UsageError(
-                    f"options of {name}, which was not asked for", f"asked for: {', '.join(known)}"
-                )
+        if others := sorted(given.keys() - known):
+            what = f"options of {', '.join(others)}, which was not asked for"
+            raise UsageError(what, f"asked for: {', '.join(known)}")
         for one in possible:
             _settings_of(one, given.get(one.name), self.compat)
         unpublished = [one.name for one in texts if one not in possible]

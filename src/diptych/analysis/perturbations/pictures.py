@@ -1,7 +1,6 @@
 """A collection with perturbed pictures: a view that changes each picture when it is read.
 
-A changed picture is a function of (seed, image id, perturbation, options) and of the picture, so it can be read
-in any order, in threads and again. Whether it was changed is noted on the way.
+A changed picture is a function of (seed, image id, perturbation, options) and of the picture.
 """
 
 from __future__ import annotations

@@ -125,11 +125,11 @@ def read_digit_file(path: Path) -> DigitImages:
         pictures, labels = (
             next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
         )
-        if not pictures or not labels:
-            raise DataError(
-                f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
-                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
+        if not (pictures and labels):
+            fix = (
+                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}"
             )
+            raise DataError(f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}", fix)
         return DigitImages.of_labelled(path.name, arrays[pictures], arrays[labels])
     return DigitImages.of_labelled(path.name, read_idx(path, 3), read_idx(_labels_beside(path), 1))
 
@@ -141,11 +141,9 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         with open_bytes(path, zipped) as handle:
             header = handle.read(4 + 4 * dimensions)
             if header[:4] != bytes([0, 0, 8, dimensions]) or len(header) < 4 + 4 * dimensions:
-                raise DataError(
-                    f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with "
-                    f"{header[:4].hex(' ') or 'nothing'}",
-                    _FORMATS,
-                )
+                begins = header[:4].hex(" ") or "nothing"
+                what = f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with {begins}"
+                raise DataError(what, _FORMATS)
             shape = struct.unpack(f">{dimensions}I", header[4:])
             size = math.prod(shape)
             if size > MAX_BYTES:

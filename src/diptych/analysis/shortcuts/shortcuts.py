@@ -212,8 +212,8 @@ class Shortcuts:
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
 
-        ``images`` and ``captions`` are numbers, ``owner`` (c,) the place in ``images`` of each caption's image.
-        In training, ``firsts`` are (b,) the numbers of the first captions that came with the images.
+        ``owner`` (c,) is the place in ``images`` of each caption's image, ``firsts`` (b,), in training, the numbers of
+        the first captions that came with the images.
         """
         options, seed = self.options, self._seed
         if options.setup == "per-caption":

@@ -88,11 +88,10 @@ _COUNTED = frozenset(
 
 @registering(TextPerturbation, "negation")
 def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    """``a dog is running`` → ``a dog is not running``, ``two dogs in the grass`` → ``no dogs in the grass``.
+    """``a dog is running`` → ``a dog is not running``, ``there is a dog`` → ``there is no dog``.
 
-    ``there is a dog`` → ``there is no dog``; else the first verb that agrees with a subject is negated; else
-    ``no`` takes the place of the first article, number or quantity of a noun, or comes before the first noun that
-    has none.
+    Else the first verb that agrees with a subject is negated; else ``no`` takes the place of the first article, number
+    or quantity of a noun, or comes before the first noun that has none: ``two dogs in the grass`` → ``no dogs …``.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     if any(word in _NEGATIVE or word.endswith(_NEGATIVE_ENDINGS) for word in words):

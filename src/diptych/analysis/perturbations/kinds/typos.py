@@ -1,9 +1,8 @@
 """Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
 
-Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs
-that follow it. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key,
-so letters that the keyboard does not have are passed over. The place of a slip is drawn evenly among those where
-it changes the text.
+Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs that
+follow it. An extra or a nearby letter is one of a touching key, so letters that the keyboard does not have are passed
+over. The place of a slip is drawn evenly among those where it changes the text.
 """
 
 from __future__ import annotations
