@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.analysis import WeightHistogram, cocos_over, count, gradient_weights
+from diptych.analysis import cocos_over, count, gradient_weights
 from diptych.analysis.cocos import check_counting
+from diptych.analysis.cocos_report import WeightHistogram
 from diptych.core.errors import NumericalError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest

@@ -15,7 +15,7 @@ from diptych.analysis.granularity.result import (
     Granularity,
     GranularityComparison,
 )
-from diptych.analysis.information.audit_report import (
+from diptych.analysis.information.audit import (
     Audit,
     AuditProtocol,
     GroupFigure,

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from diptych.analysis.cocos_report import COUNTS, CocosProtocol, CocosReport, Counts, Spread, WeightHistogram
+from diptych.analysis.cocos_report import CocosReport
 
 if TYPE_CHECKING:
-    from diptych.analysis.cocos import Weights, cocos_over, count, gradient_weights
+    from diptych.analysis.cocos import cocos_over, count, gradient_weights
 
-__all__ = [
-    "COUNTS",
-    "CocosProtocol",
-    "CocosReport",
-    "Counts",
-    "Spread",
-    "WeightHistogram",
-    "Weights",
-    "cocos_over",
-    "count",
-    "gradient_weights",
-]
+__all__ = ["CocosReport", "cocos_over", "count", "gradient_weights"]
 
 
 def __getattr__(name: str) -> Any:

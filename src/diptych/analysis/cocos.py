@@ -1,19 +1,14 @@
 """COCOS, counting contributing samples: which candidates move a query, for any objective.
 
 The gradient of query i's loss with respect to the query is Σ_j w_ij v_j with w_ij = ∂L_i/∂s_ij. A candidate
-contributes when its weight is above a threshold, |w_ij| > ε, strictly. One backward pass of the sum of all L_i
-gives every weight, since L_i depends on row i of the scores alone. How a weight is measured is the ``unit``:
+contributes when |w_ij| > ε, strictly. L_i depends on row i of the scores alone, so one backward pass of the sum of
+all L_i gives every weight. Weights are measured in a ``unit``: ``temperature``, τ·|∂L_i/∂s_ij| (the gradient by the
+logits s/τ, which Eq. 11 and Tables 3 and 4 compare with ε, and which can be compared between temperatures; τ = 1
+where there is none), or ``score``, |∂L_i/∂s_ij| with the factor 1/τ of Eq. 13 and 24.
 
-``temperature`` (the default)
-    τ·|∂L_i/∂s_ij|, the gradient by the logits s/τ. For NT-Xent these are the soft-max probabilities that Eq. 11 and
-    Table 3 compare with ε, for SmoothAP what Table 4 was counted with. Weights of different τ are comparable.
-``score``
-    |∂L_i/∂s_ij| itself, with the factor 1/τ of Eq. 13 and 24.
-
-Objectives without a temperature have τ = 1. A triplet loss weights a negative by the number of triplets it
-violates, so that any ε below 1 counts the same. A query without a counted candidate has no gradient and is
-counted in C^0; a batch of such queries has no mean over queries with a gradient (None). Among equally hard
-negatives the first counts. A triplet exactly on its margin does not (Eq. 9 asks for less).
+A triplet loss weights a negative by the number of triplets it violates: any ε below 1 counts the same. Among equally
+hard negatives the first counts; a triplet exactly on its margin does not. A query without a counted candidate is in
+C^0; a batch of such queries has no mean over queries with a gradient (None).
 
 Source: Bleeker and de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?, ECIR 2022,
 Sections 4 and 5.
@@ -231,26 +226,24 @@ def cocos_over(
     declared = declaration_of(objective)
     # as they are now, a learned temperature by value; without the reduction, before which is counted
     known = [] if declared is None else [name for name in declared.options if name != "reduction"]
-    given = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
+    options = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
     n_images, n_captions = ((min(each), max(each)) for each in zip(*sizes, strict=True))
-    return CocosReport(
-        CocosProtocol(
-            objective=type(objective).__name__ if declared is None else declared.name,
-            options={
-                key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()
-            },
-            similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
-            epsilon=epsilon,
-            unit=unit,
-            compat=compat,
-            batches=len(sizes),
-            images=n_images,
-            captions=n_captions,
-            about=dict(about or {}),
-        ),
-        {way: {name: Spread.of(given) for name, given in named.items()} for way, named in values.items()},
-        {way: dict(declareds) for way, declareds in histograms.items()},
+    protocol = CocosProtocol(
+        objective=type(objective).__name__ if declared is None else declared.name,
+        options={
+            key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in options.items()
+        },
+        similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
+        epsilon=epsilon,
+        unit=unit,
+        compat=compat,
+        batches=len(sizes),
+        images=n_images,
+        captions=n_captions,
+        about=dict(about or {}),
     )
+    spreads = {way: {name: Spread.of(one) for name, one in named.items()} for way, named in values.items()}
+    return CocosReport(protocol, spreads, {way: dict(kinds) for way, kinds in histograms.items()})
 
 
 def _rows(stored: np.ndarray, rows: np.ndarray) -> Tensor:

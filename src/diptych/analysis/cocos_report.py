@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import resources
+from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -42,23 +44,15 @@ class CocosOptions(DataSpec, SeedOption, OutOption):
 
 class Counted(NamedTuple):
     name: str  # the attribute of Counts
-    symbol: str  # as Bleeker and de Rijke print it, with ^ before what is raised
+    symbol: str
     description: str
-    decimals: int = 2
+    decimals: int
 
 
-COUNTS = (
-    Counted("per_query", "C^q", "negatives that contribute, mean over all queries"),
-    Counted("per_active_query", "C^q active", "the same, mean over the queries that have a gradient"),
-    Counted("within_per_query", "C^q in-modality", "those of them that are of the query's own modality"),
-    Counted("in_batch", "C^B", "negatives that contribute, sum over the batch"),
-    Counted("without_gradient", "C^0", "queries without gradient: no candidate contributes"),
-    Counted(
-        "negatives_weight", "W^-", "summed weight of the negatives that contribute, mean over queries", 3
-    ),
-    Counted("positives_weight", "W^+", "summed weight of the positives, mean over queries", 3),
-    Counted("effective", "C^eff", "exponential of the entropy of all negatives' weights, mean over queries"),
-)
+_FILE = resources.files("diptych.analysis") / "cocos.toml"
+_TEXTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+COUNTS = tuple(Counted(name, *given) for name, given in _TEXTS["counts"].items())
+_READINGS: dict[str, str] = _TEXTS["readings"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +95,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        mean = squares = 0.0
-        for n, value in enumerate(values, 1):
-            step = value - mean
-            mean += step / n
-            squares += step * (value - mean)
-        return cls(mean, math.sqrt(squares / len(values)), len(values))
+        return cls(fmean(values), pstdev(values), len(values))
 
     def show(self, decimals: int = 2) -> str:
         return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"
@@ -135,12 +124,11 @@ class WeightHistogram:
 
     def add(self, weights: np.ndarray, queries: int) -> None:
         nonzero = np.asarray(weights, dtype=np.float64)[np.asarray(weights) > 0]
-        place = np.searchsorted(_EDGES, nonzero, side="right")
+        bins = [0, *_EDGES, np.inf]
         self.queries += queries
         self.zeros += len(weights) - len(nonzero)
-        bins = len(self.counts)
-        self.counts = (self.counts + np.bincount(place, minlength=bins)).tolist()
-        self.sums = (self.sums + np.bincount(place, weights=nonzero, minlength=bins)).tolist()
+        self.counts = (self.counts + np.histogram(nonzero, bins)[0]).tolist()
+        self.sums = (self.sums + np.histogram(nonzero, bins, weights=nonzero)[0]).tolist()
 
 
 @dataclass(frozen=True)
@@ -161,10 +149,10 @@ class CocosProtocol:
         sizes = [
             "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
         ]
+        smooth = ", SmoothAP with 1/τ" if self.unit == "score" else ""
         counted = {
             "none": f"a candidate counts when {UNITS[self.unit]} > ε = {self.epsilon:g}",
-            "equations": f"ε {self.epsilon:g}, counted by Eq. 9–13"
-            f"{', SmoothAP with 1/τ' if self.unit == 'score' else ''} (compat equations)",
+            "equations": f"ε {self.epsilon:g}, counted by Eq. 9–13{smooth} (compat equations)",
             "published": f"ε {self.epsilon:g}, counted as the published code does (compat published)",
         }
         parts = [f"{key} {_plain(value)}" for key, value in self.about.items() if value is not None]
@@ -238,9 +226,4 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
                     f"{direction}: in {missing:,} of {self.protocol.batches:,} batches no query has a gradient; "
                     "they are left out of the mean over queries that have one."
                 )
-        readings = {
-            "equations": "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs "
-            "of a positive and any other candidate; the weight distributions are of candidates.",
-            "published": "Counted as the published code counts, faults included; the weight distributions are true.",
-        }
-        return [*found, *(text for compat, text in readings.items() if compat == self.protocol.compat)]
+        return [*found, _READINGS[self.protocol.compat]] if self.protocol.compat != "none" else found

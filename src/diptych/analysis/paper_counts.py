@@ -2,21 +2,18 @@
 
 Source: Bleeker and de Rijke, ECIR 2022, Section 4 and Tables 2–4. Both are for the losses that the paper has.
 
-The equations (Eq. 9–13) differ from counting gradient weights in this: the triplet loss counts triplets, so that
-a negative that violates two positives counts twice; and SmoothAP counts pairs of a positive i and any other
-candidate j by sim(D_ij)/R(i)² > ε, pairs of two positives among them, as a mean over positives. With one positive
-per query, triplet losses and NT-Xent count the same either way. Where a query has several, the paper's triplet
-and NT-Xent losses (which have one) are read as :mod:`diptych.objectives` reads them.
-
-The published code reads a batch as pairs (image, caption), other captions of an image being negatives, for
-SmoothAP as images with k captions each. It differs from its equations in this:
+The equations (Eq. 9–13) count triplets, so that a negative that violates two positives counts twice, and for
+SmoothAP pairs of a positive i and any other candidate j by sim(D_ij)/R(i)² > ε, as a mean over positives. With one
+positive per query, triplet losses and NT-Xent count as gradient weights do; with several they are read as
+:mod:`diptych.objectives` reads them. The published code reads a batch as pairs (image, caption), for SmoothAP as
+images with k captions each. It differs from its equations in this:
 
 Triplet losses
-    - t2i is counted on the wrong axis: the violations of captions as queries are summed over the captions, so that C^q
-      and C^0 are per image, not per caption (hence Table 2's 14.78 queries without gradient for i2t and 1.14 for t2i).
-      C^B is right. The hardest form has no such axis.
-    - C^q is the mean over queries with a violation only; with the hardest negative it is always 1.
-    - All queries without one: 0/0, printed as nan; None here.
+    - t2i is counted on the wrong axis: violations of captions as queries are summed over the captions, so that C^q
+      and C^0 are per image (hence Table 2's 14.78 queries without gradient for i2t and 1.14 for t2i). C^B is right.
+      The hardest form has no such axis.
+    - C^q is the mean over queries with a violation only; with the hardest negative it is always 1. All queries
+      without one: 0/0, printed as nan; None here.
 NT-Xent
     - As Eq. 11: C^q, W^- and W^+ are means over all queries. C^B and C^0 are not printed; here they are of the same
       counts.
@@ -25,8 +22,7 @@ SmoothAP
     - i2t: the pair count is divided by k captions, the mean is over queries with a count only.
     - t2i: query i looks at the candidates k·i … k·i + k − 1, which exist for the first ⌈B/k⌉ of the k·B captions only
       and are not their positives; all others count as without gradient (hence 636–637 of 640 in Table 4). The count is
-      not divided.
-    - A batch without any count has C^q 0.
+      not divided. A batch without any count has C^q 0.
 
 In functions of one direction queries are rows.
 """
@@ -34,7 +30,8 @@ In functions of one direction queries are rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -51,7 +48,6 @@ _LOSSES = {
     "nt-xent": "ntxent",
     "smoothap": "smoothap",
 }
-_Matrix = TypeVar("_Matrix", Tensor, np.ndarray)
 
 
 def declaration_of(objective: Objective) -> ObjectiveKind | None:
@@ -74,9 +70,7 @@ def fixed_temperature(objective: Objective) -> float:
     return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
 
 
-def each_direction(
-    objective: Objective, scores: _Matrix, positives: _Matrix
-) -> Iterator[tuple[Direction, _Matrix, _Matrix]]:
+def each_direction(objective: Objective, scores: Any, positives: Any) -> Iterator[tuple[Direction, Any, Any]]:
     """Yield the directions that an objective has, with both matrices turned so that queries are rows."""
     only = getattr(objective, "direction", "both")
     for direction in DIRECTIONS:
@@ -164,17 +158,22 @@ def smoothap_counts(
     over_temperature: bool = True,
 ) -> Counts:
     """Count by Eq. 13 pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives."""
-    each = np.zeros(len(scores))
-    for query, (row, matches) in enumerate(zip(np.asarray(scores, np.float64), positives, strict=True)):
-        for i in np.flatnonzero(matches).tolist():
-            # How surely each j ranks above i, G((s_j − s_i)/τ). Beyond 700 the exponential is infinite in float64, and
-            # G is 0 or 1 long before.
-            above = 1 / (1 + np.exp(np.clip((row[i] - row) / temperature, -700, 700)))
-            above[i] = 0.0
-            closeness = above * (1 - above) / (temperature if over_temperature else 1.0)
-            each[query] += int((closeness / (1 + above.sum()) ** 2 > epsilon).sum())
-        each[query] /= matches.sum()
-    return Counts.of(each)
+    least = epsilon * temperature if over_temperature else epsilon
+    rows = zip(np.asarray(scores, np.float64), positives, strict=True)
+    # Beyond 700 the exponential is infinite in float64, and G is 0 or 1 long before.
+    counted = [
+        (_closeness(row, np.flatnonzero(own), temperature, 700) > least).sum() / own.sum()
+        for row, own in rows
+    ]
+    return Counts.of(np.asarray(counted))
+
+
+def _closeness(row: np.ndarray, chosen: np.ndarray, temperature: float, most: float) -> np.ndarray:
+    """Return (chosen, candidates) G(1 − G)/R(i)², G = G((s_j − s_i)/τ) being how surely j ranks above i."""
+    above = 1 / (1 + np.exp(-np.clip((row - row[chosen][:, None]) / temperature, -most, most)))
+    above[np.arange(len(chosen)), chosen] = 0
+    closeness: np.ndarray = above * (1 - above) / (1 + above.sum(axis=1, keepdims=True)) ** 2
+    return closeness
 
 
 def published_triplet(
@@ -202,21 +201,16 @@ def published_ntxent(
     scores: np.ndarray, temperature: float = 0.1, epsilon: float = 0.01
 ) -> dict[Direction, Counts]:
     """NT-Xent; ``scores`` (pairs, pairs)."""
-    found: dict[Direction, Counts] = {}
-    for direction, rows in zip(DIRECTIONS, (scores, scores.T), strict=True):
-        logits = rows / temperature
-        share = np.exp(logits - logits.max(axis=1, keepdims=True))
-        share = share / share.sum(axis=1, keepdims=True)
-        negatives = np.where(np.eye(len(share), dtype=bool), 0, share)
-        counted = negatives > epsilon
-        each = counted.sum(axis=1)
-        found[direction] = Counts.of(
-            each,
-            per_query=float(np.float32(each.sum()) / np.float32(len(each))),
-            negatives_weight=float((negatives * counted).sum(axis=1).mean()),
-            positives_weight=float(1 - np.diag(share).mean()),
-        )
-    return found
+    pairs = np.eye(len(scores), dtype=bool)
+    found = {
+        way: ntxent_counts(rows, pairs, temperature, epsilon)
+        for way, rows in zip(DIRECTIONS, (scores, scores.T), strict=True)
+    }
+    # In single precision, as it was divided.
+    return {
+        way: replace(one, per_query=float(np.float32(one.in_batch) / np.float32(one.queries)))
+        for way, one in found.items()
+    }
 
 
 def published_smoothap(
@@ -226,14 +220,14 @@ def published_smoothap(
     k = captions_per_image
     found: dict[Direction, Counts] = {}
     for direction, rows, divisor in zip(DIRECTIONS, (scores, scores.T), (k, 1), strict=True):
-        each = np.zeros(len(rows), dtype=np.int64)
-        for i, row in enumerate(rows):
-            chosen = np.arange(len(row))[k * i : k * i + k]  # nothing where they do not exist
-            difference = np.clip((row[None, :] - row[chosen, None]) / temperature, -50, 50)
-            above = 1 / (1 + np.exp(-difference))
-            above[np.arange(len(chosen)), chosen] = 0
-            rank = 1 + above.sum(axis=1, keepdims=True)
-            each[i] = (above * (1 - above) / rank**2 > epsilon).sum()
+        places = np.arange(rows.shape[1])
+        each = np.array(
+            [
+                # nothing where they do not exist
+                (_closeness(row, places[k * i : k * i + k], temperature, 50) > epsilon).sum()
+                for i, row in enumerate(rows)
+            ]
+        )
         mean: dict[str, Any] = {} if (each > 0).any() else {"per_active_query": 0.0}
         found[direction] = Counts.of(each / divisor, **mean)
     return found

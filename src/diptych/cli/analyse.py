@@ -124,7 +124,7 @@ def granularity(data: Collections, options: GranularityOptions) -> None:
         diptych analyse granularity a=scenes b=scenes --reader-option b.finer=2
     """
     from diptych.analysis.granularity.compare import measure_and_compare
-    from diptych.analysis.granularity.tables import comparison_table, granularity_tables
+    from diptych.analysis.granularity.result import comparison_table, granularity_tables
     from diptych.data.language.open import is_of_scenes
     from diptych.report.analysis import granularity_page
 

@@ -40,11 +40,13 @@ def perturb(options: PerturbOptions) -> None:
         if options.split is not None or options.captions != "all" or options.images is not None:
             fix = "leave --split, --captions and --images out"
             raise UsageError(f"{options.data} has captions alone", fix)
-        shown, files = perturb_list(CaptionList.of_lines(options.data), options)
+        captions, part, split = CaptionList.of_lines(options.data), None, None
     else:
         whole = Origin("", options.section(), None, options.captions).collection()
         part, split = whole.part(options.split)
-        shown, files = perturb_list(CaptionList.of_collection(part), options, part, split)
+        captions = CaptionList.of_collection(part)
+    language = options.open(part) if any(one.needs for one in options.chosen[0]) else None
+    shown, files = perturb_list(captions, options, language, split)
     show(*shown)
     if options.out is None:
         again = command_line(["diptych", "data", "perturb", options.data], options, left_out={"data"})

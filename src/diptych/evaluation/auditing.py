@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from diptych.analysis.information import MOST_ROWS, Audit, Encoded, ProbeName, audit
-from diptych.analysis.information.answers import has_facts
+from diptych.analysis.information.questions import has_facts
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError

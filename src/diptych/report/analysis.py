@@ -7,11 +7,9 @@ from pathlib import Path
 
 from diptych.analysis import CocosReport
 from diptych.analysis.granularity import Granularity, GranularityComparison
-from diptych.analysis.granularity.tables import comparison_table, granularity_charts, granularity_tables
+from diptych.analysis.granularity.result import comparison_table, granularity_charts, granularity_tables
 from diptych.analysis.information import CONDITIONS, READING, Audit
 from diptych.analysis.information.tables import (
-    HELD,
-    audit_summary,
     gap_charts,
     gap_tables,
     kinds_charts,
@@ -124,7 +122,7 @@ def audit_page(found: Audit, name: str) -> Page:
         Section(
             "Kinds of information",
             [*kinds_charts(found), *kinds_tables({name: found})],
-            f"{HELD} {several}{READING[found.protocol.content]}",
+            f"{READING['held']} {several}{READING[found.protocol.content]}",
         ),
         Section(
             "Between one caption and all of them",
@@ -137,7 +135,7 @@ def audit_page(found: Audit, name: str) -> Page:
     ]
     return Page(
         title=f"Information audit of {name}",
-        summary=audit_summary(found),
+        summary="How much of each kind of information frozen image and caption rows hold.",
         headlines=headlines,
         sections=[section for section in sections if section.blocks],
         protocol=found.protocol.line(),

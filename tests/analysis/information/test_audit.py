@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diptych.analysis.information import audit, gap_of
-from diptych.analysis.information.audit_report import held_of
+from diptych.analysis.information.audit import held_of
 from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -90,11 +90,10 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
         answers({"same": ["a"] * 4, "good": list("abab"), "far": list("abab"), "unchosen": list("abab")}),
         answers({"same": ["a"] * 2, "good": list("ab"), "far": list("ab"), "unchosen": [None, None]}),
         answers({"same": ["a"] * 3, "good": list("aba"), "far": list("aac"), "unchosen": list("aba")}),
-        "digits",
     )
     assert found.keys == ("good",)
-    assert any("digits: 1 with one value" in note and "same" in note for note in found.notes)
-    assert any("digits: 2 left out" in note and "far, unchosen" in note for note in found.notes)
+    assert any("1 with one value" in note and "same" in note for note in found.notes)
+    assert any("2 left out" in note and "far, unchosen" in note for note in found.notes)
 
 
 def test_by_hand():

@@ -13,7 +13,8 @@ from PIL import Image
 from refusals import refused
 
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
-from diptych.analysis.perturbations.declaration import DEFAULT_SEVERITY, SeverityOptions, options_of
+from diptych.analysis.perturbations.declaration import options_of
+from diptych.analysis.perturbations.kinds.images import DEFAULT_SEVERITY, SeverityOptions
 from diptych.analysis.perturbations.pictures import SAME_PICTURE, perturbed_pictures
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.analysis.shortcuts.digits import drawn_digits

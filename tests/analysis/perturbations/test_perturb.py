@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from perturbing import perturbed, text_perturbation
+from perturbing import perturbed
 from pydantic import Field
 from refusals import refused
 from tiny_tagger import write_tagger
@@ -24,9 +24,8 @@ from diptych.analysis.perturbations import (
 from diptych.analysis.perturbations.perturb import (
     SAME,
     CaptionList,
-    check_perturbations,
-    perturbed_over,
-    write_perturbed,
+    PerturbOptions,
+    perturb_list,
 )
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.language import Language
@@ -166,51 +165,52 @@ def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeyp
     assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
 
 
-def kinds(*names):
-    return [text_perturbation(name) for name in names]
-
-
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
+_NOUNS, _OTHERS = "shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives"
 
 
 def test_files_say_what_became_of_every_caption(tmp_path):
-    tagger = ByEnding()
-    chosen = kinds("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives", "character-swap")
-    options = {"character-swap": {"edits": 2}}
-    results = perturbed_over(PETS, chosen, seeds=(0, 5), options=options, language=Language("t", tagger))
-    files = write_perturbed(tmp_path / "out", PETS, results, {"language": "t"})
+    tagger, out = ByEnding(), tmp_path / "out"
+    options = PerturbOptions(
+        perturb=[_NOUNS, f"character-swap, {_OTHERS}"], set_=["character-swap.edits=2"], seeds=2, out=out
+    )
+    _, files = perturb_list(PETS, options, Language("t", tagger), "test")
     assert tagger.calls == 1
-    assert [file.name for file in files] == [f"{one.name}-{seed}.jsonl" for one in chosen for seed in (0, 5)]
-    nouns = [json.loads(line) for line in files[0].read_text(encoding="utf-8").splitlines()]
+    names = ("character-swap", _OTHERS, _NOUNS)
+    assert [file.name for file in files] == [f"{name}-{seed}.jsonl" for name in names for seed in (0, 1)]
+    nouns = [json.loads(line) for line in files[4].read_text(encoding="utf-8").splitlines()]
     assert [list(one.values()) for one in nouns] == [
         ["x", "p", "a dog and a pig", "a pig and a dog", True],
         ["y", "p", "🎉", "🎉", False],
         ["z", "q", "שלום עולם", "שלום עולם", False],
     ]
     assert {tuple(one) for one in nouns} == {("id", "image", "caption", "perturbed", "changed")}
-    swapped = perturb_captions(chosen[2], PETS.captions, PETS.ids, seed=5, options={"edits": 2})
-    written = [json.loads(line)["perturbed"] for line in files[5].read_text(encoding="utf-8").splitlines()]
+    swapped = perturbed(names[0], *PETS.captions, ids=PETS.ids, seed=1, options={"edits": 2})
+    written = [json.loads(line)["perturbed"] for line in files[1].read_text(encoding="utf-8").splitlines()]
     assert written == swapped.texts
-    summary = json.loads((tmp_path / "out" / "perturbations.json").read_text(encoding="utf-8"))
-    assert (summary["captions of"], summary["captions"], summary["language"]) == ("pets", 3, "t")
-    first = summary["perturbations"][0]
-    assert (first["file"], first["changed"]) == ("shuffle-nouns-and-adjectives-0.jsonl", 1)
-    assert first["unchanged"] == {"no two different nouns or adjectives": 2}
-    assert summary["perturbations"][5]["options"] == {"edits": 2}
+    summary = json.loads((out / "perturbations.json").read_text(encoding="utf-8"))
+    assert (summary["captions of"], summary["captions"], summary["split"]) == ("pets", 3, "test")
+    first, *_, last = summary["perturbations"]
+    assert (first["file"], first["options"]) == ("character-swap-0.jsonl", {"edits": 2})
+    assert (last["changed"], last["unchanged"]) == (1, {"no two different nouns or adjectives": 2})
 
 
-def test_what_cannot_be_is_said_before_anything_is_done():
-    chosen = kinds("character-swap", "typing-errors")
-    refused(UsageError, "typing-errors has no published form", check_perturbations, chosen, {}, "published")
-    with pytest.raises(UsageError, match="options of extra-character, which was not asked for"):
-        check_perturbations(chosen, {"extra-character": {"edits": 2}}, "none")
-    refused(UsageError, "rate", check_perturbations, chosen, {"typing-errors": {"rate": 2}}, "none")
-    with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
-        list(perturbed_over(PETS, kinds("shuffle-nouns-and-adjectives")))
-    tagger, thirteen = ByEnding(), choose_perturbations(["thesis"])
-    with pytest.raises(UsageError, match="synonym-adjective needs a WordNet"):
-        next(perturbed_over(PETS, kinds(*(one.name for one in thirteen)), language=Language("t", tagger)))
-    assert tagger.calls == 0
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"perturb": ["typing-errors"], "compat": "published"}, "typing-errors has no published form"),
+        (
+            {"perturb": ["typos"], "set_": ["negation.edits=2"]},
+            "options of negation, which was not asked for",
+        ),
+        ({"perturb": ["typos"], "set_": ["typing-errors.rate=2"]}, "rate"),
+        ({"perturb": [_NOUNS]}, "needs a part-of-speech tagger"),
+        ({"perturb": ["thesis"]}, "synonym-adjective needs a WordNet"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_done(given, message):
+    language = Language("t", ByEnding()) if given["perturb"] == ["thesis"] else None
+    refused(UsageError, message, perturb_list, PETS, PerturbOptions(**given), language)
 
 
 @pytest.mark.parametrize(

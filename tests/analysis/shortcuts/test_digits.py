@@ -11,26 +11,22 @@ import zipfile
 
 import numpy as np
 import pytest
+from drawn_digits import drawn_anew
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 from refusals import refused
 
-from diptych.analysis.shortcuts import (
-    DIGIT_WORDS,
+from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions, check_fit, load_digits, with_ending
+from diptych.analysis.shortcuts.codes import (
     N_CODES,
-    DigitImages,
     DigitOverlay,
-    ShortcutOptions,
-    check_fit,
     code_text,
     digits_of,
     ending_of,
-    load_digits,
-    with_ending,
 )
-from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits, read_digit_file
+from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, DigitImages, read_digit_file
 from diptych.core.errors import DataError, ImageError, MissingExtraError, UsageError
 from diptych.data.images import pasted
 from diptych.data.vocabulary import words
@@ -88,7 +84,9 @@ def test_neither_a_file_nor_a_name():
 
 def test_drawn_digits_are_the_same_every_time_and_tell_each_other_apart():
     first = load_digits("drawn")
-    assert first.fingerprint == drawn_digits.__wrapped__().fingerprint
+    # another Pillow may round a pixel otherwise
+    apart = np.subtract(np.stack(first.classes), np.stack(drawn_anew()), dtype=np.int16)
+    assert np.abs(apart).max() <= 8
     assert first.counts.tolist() == [DRAWN_OF_EACH] * 10
     pictures = np.concatenate(first.classes).astype(np.float64).reshape(10, DRAWN_OF_EACH, -1)
     assert len(np.unique(pictures.reshape(10 * DRAWN_OF_EACH, -1), axis=0)) == 10 * DRAWN_OF_EACH

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 from refusals import refused
 
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts, random_bits
+from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.analysis.shortcuts.codes import random_bits
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection

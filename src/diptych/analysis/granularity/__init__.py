@@ -3,22 +3,11 @@
 from diptych.analysis.granularity.compare import compare_granularity
 from diptych.analysis.granularity.features import FEATURES, Feature, Unmeasured, choose_features
 from diptych.analysis.granularity.measure import check_language, granularity
-from diptych.analysis.granularity.result import (
-    Effect,
-    Example,
-    FeatureDifference,
-    FeatureSummary,
-    Granularity,
-    GranularityComparison,
-)
+from diptych.analysis.granularity.result import Granularity, GranularityComparison
 
 __all__ = [
     "FEATURES",
-    "Effect",
-    "Example",
     "Feature",
-    "FeatureDifference",
-    "FeatureSummary",
     "Granularity",
     "GranularityComparison",
     "Unmeasured",

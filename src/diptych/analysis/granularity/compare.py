@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from diptych.analysis.granularity.measure import PerImage, divided, granularity, intervals, variances
+from diptych.analysis.granularity.measure import PerImage, divided, granularity, variances
 from diptych.analysis.granularity.result import Effect, FeatureDifference, Granularity, GranularityComparison
 from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.core.files import check_replaceable, safe_name
@@ -24,7 +24,7 @@ from diptych.core.options import parameter
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.source import SamplesOption, SeedOption
-from diptych.metrics.bootstrap import Bootstrap, resampled_sums
+from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 from diptych.metrics.paired import (
     check_flips,
     corrected,
@@ -83,26 +83,23 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
     ours, theirs = (len(one) for one in rows)
     common = [name for name in rows[0] if name in rows[1]]
     if pairing == "images" and not common:
-        raise MismatchError(
-            f"{first.name} and {second.name} have no image in common, by its id",
-            "compare them without pairing",
-        )
+        what = f"{first.name} and {second.name} have no image in common, by its id"
+        raise MismatchError(what, "compare them without pairing")
+    sides = []
     if common and (pairing == "images" or (pairing == "auto" and len(common) == min(ours, theirs))):
-        notes = [f"paired: {len(common):,} images with the captions of both"]
-        if left_out := ours + theirs - 2 * len(common):
-            notes.append(f"left out: {left_out:,} images that only one collection has")
-        sides = []
         for one, places in zip(both, rows, strict=True):
             number = np.full(len(one.image_ids), -1)
             number[[places[name] for name in common]] = np.arange(len(common))
             image = number[one.caption_image]
             sides.append(Side(np.asarray(one.values)[image >= 0], image[image >= 0], len(common)))
+        notes = [f"paired: {len(common):,} images with the captions of both"]
+        left_out = ours + theirs - 2 * len(common)
+        notes += [f"left out: {left_out:,} images that only one collection has"] if left_out else []
         return sides, len(common), notes
-    why = "as asked" if pairing == "none" else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
-    sides = []
     for one in both:
         _, image = np.unique(one.caption_image, return_inverse=True)
         sides.append(Side(np.asarray(one.values), image, int(image.max()) + 1))
+    why = "as asked" if pairing == "none" else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
     return sides, 0, [f"not paired: {why}"]
 
 
@@ -138,37 +135,44 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
         drawn = [part for half in sums for part in np.split(half, 4, axis=1)]
     delta = divided(up.sum(axis=0), first.sums.counts.sum(axis=0))
     point = _statistics([one.sum(axis=0) for one in tables], delta)
-    ends = {name: intervals(values, how.confidence) for name, values in _statistics(drawn, delta).items()}
-    nothing: dict[str, Effect | None] = {"paired_d": None, "paired_delta": None}
-    return [
-        nothing
-        | {
-            name: Effect(None)
-            if np.isnan(values[column])
-            else Effect(float(values[column]), *(ends[name][column] or (None, None)))
-            for name, values in point.items()
-        }
-        for column in range(len(delta))
-    ]
+    ends = {
+        name: [interval(one, how.confidence) for one in values.T]
+        for name, values in _statistics(drawn, delta).items()
+    }
+
+    def effect(name: str, column: int) -> Effect | None:
+        if name not in point:
+            return None
+        value = point[name][column]
+        return (
+            Effect(None) if np.isnan(value) else Effect(float(value), *(ends[name][column] or (None, None)))
+        )
+
+    return [{name: effect(name, column) for name in _EFFECTS} for column in range(len(delta))]
+
+
+_EFFECTS = ("difference", "relative", "d", "delta", "paired_d", "paired_delta")
 
 
 def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np.ndarray]:
     """Return statistics of sums; ``delta``, of all captions, moves with both placements (Hájek's projection)."""
-    (counts, sums, squares, placed), (counts_2, sums_2, squares_2, placed_2) = tables[:4], tables[4:8]
-    mean, mean_2 = divided(sums, counts), divided(sums_2, counts_2)
-    freedom, freedom_2 = np.maximum(counts - 1, 0), np.maximum(counts_2 - 1, 0)
-    within = np.nan_to_num(variances(counts, sums, squares)) * freedom
-    within_2 = np.nan_to_num(variances(counts_2, sums_2, squares_2)) * freedom_2
+    means, placed, within, freedom = [], [], [], []
+    for counts, sums, squares, places in (tables[:4], tables[4:8]):
+        means.append(divided(sums, counts))
+        placed.append(divided(places, counts))
+        freedom.append(np.maximum(counts - 1, 0))
+        within.append(np.nan_to_num(variances(counts, sums, squares)) * freedom[-1])
+    apart = means[1] - means[0]
     found = {
-        "difference": mean_2 - mean,
-        "relative": divided(mean_2 - mean, mean),
-        "d": cohens_d(mean_2 - mean, divided(within + within_2, freedom + freedom_2)),
+        "difference": apart,
+        "relative": divided(apart, means[0]),
+        "d": cohens_d(apart, divided(within[0] + within[1], freedom[0] + freedom[1])),
         # A placement of the second's is how much more often the first's is the greater.
-        "delta": np.clip(divided(placed, counts) - divided(placed_2, counts_2) - delta, -1, 1),
+        "delta": np.clip(placed[0] - placed[1] - delta, -1, 1),
     }
     if len(tables) > 8:
-        counts, apart, squares, signs = tables[8:]
-        found["paired_d"] = cohens_d(divided(apart, counts), variances(counts, apart, squares))
+        counts, sums, squares, signs = tables[8:]
+        found["paired_d"] = cohens_d(divided(sums, counts), variances(counts, sums, squares))
         found["paired_delta"] = divided(signs, counts)
     return found
 
@@ -191,25 +195,21 @@ def unpaired_p(sides: Sequence[Side]) -> list[float | None]:
 
     found: list[float | None] = []
     for column in range(sides[0].values.shape[1]):
-        parts = []  # means over captions, their squared errors and degrees of freedom
-        for side in sides:
-            known = ~np.isnan(side.values[:, column])
-            if known.any():
-                shares = shares_of(side.values[known, column], side.image[known], side.images)
-                size = int(shares.used.sum())
-                if size > 1:
-                    error = size / (size - 1) * float(np.sum(shares.residuals**2))
-                    parts.append((shares.difference, error, size - 1))
-        if len(parts) < 2:
+        known = [~np.isnan(side.values[:, column]) for side in sides]
+        parts = [
+            shares_of(side.values[there, column], side.image[there], side.images)
+            for side, there in zip(sides, known, strict=True)
+            if there.any()
+        ]
+        if len(parts) < 2 or min(part.freedom for part in parts) < 1:
             found.append(None)
             continue
-        (mean, error, freedom), (mean_2, error_2, freedom_2) = parts
-        both = error + error_2
-        if both <= 0:
-            found.append(1.0 if mean == mean_2 else None)
+        apart, error = parts[1].difference - parts[0].difference, sum(part.variance for part in parts)
+        if error <= 0:
+            found.append(None if apart else 1.0)
             continue
-        degrees = both**2 / (error**2 / freedom + error_2**2 / freedom_2)
-        found.append(float(2 * stdtr(degrees, -abs(mean_2 - mean) / math.sqrt(both))))
+        degrees = error**2 / sum(part.variance**2 / part.freedom for part in parts)
+        found.append(float(2 * stdtr(degrees, -abs(apart) / math.sqrt(error))))
     return found
 
 
@@ -225,8 +225,12 @@ def compare_granularity(
     check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
     for what, one, other in (
-        ("features", [x.name for x in first.features], [x.name for x in second.features]),
-        ("definitions", [x.definition for x in first.features], [x.definition for x in second.features]),
+        ("features", [own.name for own in first.features], [own.name for own in second.features]),
+        (
+            "definitions",
+            [own.definition for own in first.features],
+            [own.definition for own in second.features],
+        ),
         ("languages", first.about["language"], second.about["language"]),
     ):
         if one != other:
@@ -241,29 +245,22 @@ def compare_granularity(
     together = corrected(p, correct)
     test = f"sign flips of {paired:,} images" if paired else "Welch's t-test over images"
     tested = correction_text(correct, sum(one is not None for one in p))
-    interval = f"{100 * how.confidence:g} % intervals of {how.samples:,} resamples of images"
-    return GranularityComparison(
-        first=first.name,
-        second=second.name,
-        paired=paired,
-        differences=tuple(
-            FeatureDifference(
-                name=feature.name,
-                first=means[0][place],
-                second=means[1][place],
-                **effects[place],  # type: ignore[arg-type]
-                p=p[place],
-                corrected=together[place],
-                decimals=feature.decimals,
-            )
-            for place, feature in enumerate(first.features)
-        ),
-        notes=(
-            *notes,
-            f"p: {test}{', ' if tested else ''}{tested}",
-            interval if how.samples else "no intervals",
-        ),
+    notes.append(f"p: {test}{', ' if tested else ''}{tested}")
+    about = f"{100 * how.confidence:g} % intervals of {how.samples:,} resamples of images"
+    notes.append(about if how.samples else "no intervals")
+    differences = tuple(
+        FeatureDifference(
+            name=feature.name,
+            first=means[0][place],
+            second=means[1][place],
+            **effects[place],  # type: ignore[arg-type]
+            p=p[place],
+            corrected=together[place],
+            decimals=feature.decimals,
+        )
+        for place, feature in enumerate(first.features)
     )
+    return GranularityComparison(first.name, second.name, paired, differences, tuple(notes))
 
 
 def measure_and_compare(
@@ -277,17 +274,10 @@ def measure_and_compare(
     for place in places:
         if place is not None:
             check_replaceable(place, Granularity.marker())  # all of them before the work
-    how, features = Bootstrap(options.samples, seed=options.seed), options.feature or None
+    how = Bootstrap(options.samples, seed=options.seed)
+    given = {"language": language, "features": options.feature or None, "compat": options.compat}
     measured = [
-        granularity(
-            part,
-            language=language,
-            features=features,
-            compat=options.compat,
-            split=split,
-            bootstrap=how,
-            folder=place,
-        )
+        granularity(part, split=split, bootstrap=how, folder=place, **given)  # type: ignore[arg-type]
         for (part, split), place in zip(parts, places, strict=True)
     ]
     if len(measured) < 2:

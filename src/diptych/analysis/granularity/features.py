@@ -6,13 +6,16 @@ Another feature is another file that adds to the registry.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import resources
 from statistics import fmean
 from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption
+from diptych.analysis.perturbations.english import listed
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, PartOfSpeech, WordNet
@@ -97,20 +100,15 @@ class Lexicon:
 
 
 def part_of(tag: str) -> PartOfSpeech | None:
-    if tag in NOUN_TAGS:
-        return "noun"
-    if tag in ADJECTIVE_TAGS:
-        return "adjective"
-    if tag.startswith("VB"):
-        return "verb"
-    return "adverb" if tag in _ADVERBS else None
+    kinds = (NOUN_TAGS, [tag] if tag.startswith("VB") else [], ADJECTIVE_TAGS, _ADVERBS)
+    return next((part for part, tags in zip(_PARTS, kinds, strict=True) if tag in tags), None)
 
 
 Count = Callable[[Caption, Lexicon], float]
 COMPATS = ("none", "published")
-# features in the order of thesis Table 5.1; any other comes after them
-ORDER = ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-depth", "characters", "words",
-         "concept-diversity")  # fmt: skip
+_FILE = resources.files("diptych.analysis.granularity") / "features.toml"
+_DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+ORDER = tuple(_DECLARED)  # of thesis Table 5.1
 
 
 class Unmeasured(Exception):
@@ -154,18 +152,15 @@ def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
 
 
 _NOUNS: frozenset[PartOfSpeech] = frozenset({"noun"})
-_BOTH = frozenset({"tags", "wordnet"})
-_TAGS = frozenset({"tags"})
-_SOURCE = "thesis section 5.3.1"
 
 
-def _feature(
-    name: str, description: str, unit: str = "per caption", source: str = _SOURCE, **declared: Any
-) -> Callable[[Count], Count]:
-    """Register the decorated function as ``count`` of a feature."""
+def _feature(name: str, published: Count | None = None) -> Callable[[Count], Count]:
+    """Register the decorated function as ``count`` of a feature of ``features.toml``."""
+    given = {"unit": "per caption", "source": "thesis section 5.3.1", **_DECLARED[name]}
+    given["needs"] = frozenset(given.get("needs", ()))
 
     def add(count: Count) -> Count:
-        FEATURES.add(Feature(name, description, unit, source, count, **declared))
+        FEATURES.add(Feature(name, count=count, published=published, **given))
         return count
 
     return add
@@ -191,14 +186,7 @@ def _between_blanks(caption: Caption) -> list[str]:
     return caption.text.lower().split(" ")
 
 
-@_feature(
-    "concept-depth",
-    "mean over nouns of how many steps the usual sense is below a root of the WordNet",
-    "steps",
-    needs=_BOTH,
-    published=_published_depth,
-    published_description="mean over words of the greatest least depth of any sense of any part of speech",
-)
+@_feature("concept-depth", _published_depth)
 def _concept_depth(caption: Caption, lexicon: Lexicon) -> float:
     depths = [lexicon.depth(sense) for sense in lexicon.concepts(caption, _NOUNS)]
     if not depths:
@@ -206,13 +194,9 @@ def _concept_depth(caption: Caption, lexicon: Lexicon) -> float:
     return fmean(depths)
 
 
-_feature(
-    "concept-diversity",
-    "different usual senses of nouns, verbs (not be, have, do), adjectives and adverbs",
-    needs=_BOTH,
-    published=_published_diversity,
-    published_description="different lemmas of all senses of all words, divided by the number of words",
-)(lambda caption, lexicon: len(set(lexicon.concepts(caption, frozenset(_PARTS)))))
+@_feature("concept-diversity", _published_diversity)
+def _concept_diversity(caption: Caption, lexicon: Lexicon) -> float:
+    return len(set(lexicon.concepts(caption, frozenset(_PARTS))))
 
 
 # Words that say which and how many: articles and quantifiers.
@@ -222,40 +206,22 @@ _feature(
 _ARTICLES = frozenset({"a", "an", "the"})
 
 # words that quantify, unless they are adverbs (``more beautiful``)
-QUANTIFYING = frozenset({
-    "all", "any", "both", "each", "either", "enough", "every", "few", "fewer", "fewest", "half", "less", "least",
-    "many", "more", "most", "much", "neither", "no", "none", "several", "some",
-})  # fmt: skip
-
-# nouns that quantify what ``of`` brings: ``a couple of dogs``
-_MEASURES = frozenset({
-    "bunch", "couple", "dozens", "handful", "hundreds", "lot", "lots", "plenty", "thousands",
-})  # fmt: skip
-
-
-@_feature(
-    "articles",
-    "the words a, an and the",
-    needs=_TAGS,
-    published=lambda caption, lexicon: list(caption.tags).count("DT"),
-    published_description="words tagged DT, which are all determiners",
-    per_noun=True,
+QUANTIFYING = listed(
+    "all any both each either enough every few fewer fewest half less least many more most much neither no none several"
+    " some"
 )
+# nouns that quantify what ``of`` brings: ``a couple of dogs``
+_MEASURES = listed("bunch couple dozens handful hundreds lot lots plenty thousands")
+
+
+@_feature("articles", lambda caption, lexicon: list(caption.tags).count("DT"))
 def _articles(caption: Caption, lexicon: Lexicon) -> float:
     return sum(
         tag == "DT" and word in _ARTICLES for word, tag in zip(caption.lower, caption.tags, strict=True)
     )
 
 
-@_feature(
-    "quantifiers",
-    "cardinal numbers, words such as some, many, both, no, and nouns such as a couple of",
-    source="thesis section 5.3.1; Barwise and Cooper, Generalized quantifiers and natural language, 1981",
-    needs=_TAGS,
-    published=lambda caption, lexicon: list(caption.tags).count("CD"),
-    published_description="words tagged CD, which are cardinal numbers alone",
-    per_noun=True,
-)
+@_feature("quantifiers", lambda caption, lexicon: list(caption.tags).count("CD"))
 def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
     words = caption.lower
     after = [*words, ""][1:]
@@ -270,39 +236,30 @@ def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
 # The thesis defines "caption length" as the count of characters and, two sentences on, as that of words; the numbers
 # of its Table 5.1 are characters. Its words lie between single blanks: a blank at the end of a caption, which every
 # seventh of COCO's must have had for the printed 10.59, counts as one more word.
-_feature(
-    "characters",
-    "characters, marks included, with one blank between words and none around them",
-    source=f"{_SOURCE}; Lewis and Frank, The length of words reflects their conceptual complexity, 2016",
-    published=lambda caption, lexicon: len(caption.text),
-    published_description="characters as the file has them",
-)(lambda caption, lexicon: len(" ".join(caption.text.split())))
+@_feature("characters", lambda caption, lexicon: len(caption.text))
+def _characters(caption: Caption, lexicon: Lexicon) -> float:
+    return len(" ".join(caption.text.split()))
 
-_feature(
-    "words",
-    "words; marks are none",
-    published=lambda caption, lexicon: len(caption.text.split(" ")),
-    published_description="what lies between single blanks, empty strings included",
-)(lambda caption, lexicon: len(caption.words))
+
+@_feature("words", lambda caption, lexicon: len(caption.text.split(" ")))
+def _words(caption: Caption, lexicon: Lexicon) -> float:
+    return len(caption.words)
+
 
 # What is said about nouns: adjectives before or after them, and phrases that follow them.
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
 # phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
-_feature("adjectives", "adjectives (tags JJ, JJR, JJS), whatever they describe", needs=_TAGS, per_noun=True)(
-    lambda caption, lexicon: len(caption.adjectives)
-)
+@_feature("adjectives")
+def _adjectives(caption: Caption, lexicon: Lexicon) -> float:
+    return len(caption.adjectives)
+
 
 # prepositions and ``that``, ``to``, participles, relative pronouns and adverbs
 _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
 
 
-@_feature(
-    "complement-phrases",
-    "phrases that follow a noun directly: prepositional, participial, relative, or with to",
-    needs=_TAGS,
-    per_noun=True,
-)
+@_feature("complement-phrases")
 def _complement_phrases(caption: Caption, lexicon: Lexicon) -> float:
     words, tags, text = caption.words, caption.tags, caption.text
     return sum(

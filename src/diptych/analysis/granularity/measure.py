@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,31 +60,47 @@ def granularity(
         image = np.arange(len(texts))
     if not len(texts):
         raise DataError(f"{called} has no caption", "give another collection or split")
-    with _room(folder, len(texts), len(chosen)) as (values, place):
+    with ExitStack() as stack:
+        place = None if folder is None else stack.enter_context(atomic_folder(folder, Granularity.marker()))
+        shape = len(texts), len(chosen)
+        values = np.empty(shape) if place is None else create_array(place / "values.npy", "<f8", shape)
         nouns, skipped = _fill(values, texts, chosen, language, compat, block)
         about: dict[str, Any] = {"split": split, "images": len(np.unique(image)), "captions": len(texts)}
         about |= {"text": text or fingerprint_lists(texts), "language": language.line(), "compat": compat}
         about |= {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
         about["paired by"] = "images" if isinstance(captions, Collection) else ""
         least, most = _extremes(values, texts, caption_ids)
-        summaries = _summaries(chosen, compat, values, nouns, image, skipped, how)
+        # Images without captions have no part in it.
+        _, rows = np.unique(image, return_inverse=True)
+        of_images = PerImage.of(values, rows, int(rows.max()) + 1)
+        totals = [table.sum(axis=0) for table in of_images]
+        deviations = _known(np.sqrt(variances(*totals)))
+        drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
+        ends = [interval(one, how.confidence) for one in divided(*np.split(drawn, 2, axis=1)).T]
+        n_nouns = float(nouns.sum())
+        summaries = tuple(
+            FeatureSummary(  # type: ignore[call-arg]
+                one.name,
+                one.definition(compat),
+                one.unit,
+                of_images.means[column],
+                deviations[column],
+                *(ends[column] or (None, None)),
+                int(totals[0][column]),
+                dict(skipped[column].most_common()),
+                float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
+                one.decimals,
+                compat if one.published is not None else "none",
+            )
+            for column, one in enumerate(chosen)
+        )
         found = Granularity(
             called, about, summaries, values, nouns, image, image_ids, caption_ids, most, least
         )
         if place is not None:
-            values.flush()  # type: ignore[attr-defined]
+            values.flush()  # type: ignore[union-attr]
             found.write_header(place)
     return found if folder is None else Granularity.open(folder)
-
-
-@contextmanager
-def _room(folder: Path | str | None, rows: int, columns: int) -> Iterator[tuple[np.ndarray, Path | None]]:
-    """Where values go: memory, or a file of a folder that is there when the block has succeeded."""
-    if folder is None:
-        yield np.empty((rows, columns)), None
-        return
-    with atomic_folder(folder, Granularity.marker()) as temporary:
-        yield create_array(temporary / "values.npy", "<f8", (rows, columns)), temporary
 
 
 def _fill(
@@ -98,18 +114,17 @@ def _fill(
     """Fill in the values; return the nouns of each caption and, per feature, why captions have none."""
     from diptych.data.language.tagged import tag_captions
 
-    lexicon = Lexicon(language)
+    lexicon, tagged = Lexicon(language), any("tags" in one.needs for one in chosen)
     counts = [one.counted_by(compat) for one in chosen]
-    tagger = language.need_tagger("granularity") if any("tags" in one.needs for one in chosen) else None
     nouns = np.full(len(texts), np.nan)
     skipped: list[Counter[str]] = [Counter() for _ in chosen]
     with task("granularity", len(texts), "captions") as bar:
         for start in range(0, len(texts), block):
             part = list(texts[start : start + block])
-            tags = [None] * len(part) if tagger is None else tag_captions(part, tagger)
+            tags = tag_captions(part, language.need_tagger("granularity")) if tagged else [None] * len(part)
             for row, (text, of_text) in enumerate(zip(part, tags, strict=True), start):
                 caption = Caption(text, tags=of_text, language=language)
-                if tagger is not None:
+                if tagged:
                     nouns[row] = len(caption.nouns)
                 for column, count in enumerate(counts):
                     try:
@@ -131,23 +146,17 @@ class PerImage(NamedTuple):
     @classmethod
     def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
         """Add up (captions, features) values, NaN where there is none, by (captions,) the number of the image."""
+        known = ~np.isnan(values)
+        plain = np.where(known, values, 0.0)
         tables = cls(*(np.zeros((images, values.shape[1])) for _ in range(3)))
-        for column in range(values.shape[1]):
-            given = np.asarray(values[:, column])
-            known = ~np.isnan(given)
-            of, plain = image[known], given[known]
-            for table, weights in zip(tables, (None, plain, plain**2), strict=True):
-                table[:, column] = np.bincount(of, weights, images)
+        for table, added in zip(tables, (known, plain, plain**2), strict=True):
+            np.add.at(table, image, added)
         return tables
 
     @property
     def means(self) -> list[float | None]:
         """Per feature, over captions; None without a value."""
         return _known(divided(self.sums.sum(axis=0), self.counts.sum(axis=0)))
-
-
-def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
-    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
 
 
 def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -166,54 +175,13 @@ def _known(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _summaries(
-    chosen: Sequence[Feature],
-    compat: str,
-    values: np.ndarray,
-    nouns: np.ndarray,
-    image: np.ndarray,
-    skipped: Sequence[Counter[str]],
-    how: Bootstrap,
-) -> tuple[FeatureSummary, ...]:
-    # Images without captions have no part in it.
-    _, rows = np.unique(image, return_inverse=True)
-    of_images = PerImage.of(values, rows, int(rows.max()) + 1)
-    totals = [table.sum(axis=0) for table in of_images]
-    deviations = _known(np.sqrt(variances(*totals)))
-    drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
-    ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
-    n_nouns = float(nouns.sum())
-    return tuple(
-        FeatureSummary(  # type: ignore[call-arg]
-            one.name,
-            one.definition(compat),
-            one.unit,
-            of_images.means[column],
-            deviations[column],
-            *(ends[column] or (None, None)),
-            int(totals[0][column]),
-            dict(skipped[column].most_common()),
-            float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
-            one.decimals,
-            compat if one.published is not None else "none",
-        )
-        for column, one in enumerate(chosen)
-    )
-
-
 def _extremes(
     values: np.ndarray, texts: Sequence[str], ids: Sequence[str]
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """Return the captions with the lowest and the highest scores: mean standardised value over features."""
-    total, known = np.zeros(len(values)), np.zeros(len(values))
-    for column in range(values.shape[1]):
-        given = np.asarray(values[:, column])
-        there = ~np.isnan(given)
-        spread = float(given[there].std()) if there.any() else 0.0
-        if spread > 0:
-            total[there] += (given[there] - given[there].mean()) / spread
-            known += there
-    score = divided(total, known)
+    known = np.ma.masked_invalid(values)
+    standard = (known - known.mean(axis=0)) / known.std(axis=0)  # masked where nothing varies
+    score = standard.mean(axis=1).filled(np.nan)
     order = np.argsort(score, kind="stable")
     order = order[~np.isnan(score[order])]
     few = min(_EXAMPLES, len(order) // 2)

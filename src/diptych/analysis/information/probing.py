@@ -1,33 +1,213 @@
 """Probing: from rows and questions to what each test row's answer costs in bits, with a probe and without.
 
-A probe's family contains the constant prediction (training frequencies, smoothed): a question whose every probe
-does worse than that on the validation rows gets it, and is held to 0 %. So what is said to be held is
-V-information in the sense of Xu et al. (A theory of usable information under computational constraints, ICLR
-2020) with "optional ignorance", and bits of one row are its pointwise V-information (Ethayarajh et al., ICML
-2022).
-
-The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019) has the same
-training rows, settings and answer frequencies, and answers drawn at random per image. Our test images are new, so
-a control can be right by chance alone, and one that is not tells of a leak between splits.
+A probe's family contains the constant prediction (training frequencies, smoothed): a question whose every probe does
+worse on the validation rows gets it, and is held to 0 %. So held is V-information in the sense of Xu et al. (A theory
+of usable information under computational constraints, ICLR 2020) with "optional ignorance"; bits of one row are its
+pointwise V-information (Ethayarajh et al., ICML 2022). The control task (Hewitt and Liang, Designing and interpreting
+probes with control tasks, EMNLP 2019) has the same training rows, settings and answer frequencies, and answers drawn
+at random per image: test images are new, so one that is not right by chance alone tells of a leak between splits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
-from diptych.analysis.information.probes import Perceptrons, Probes, Regressions, question_number
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import DataError, UnknownNameError
-from diptych.metrics.bootstrap import Bootstrap
+from diptych.core.errors import UnknownNameError
+from diptych.core.fingerprint import fingerprint
+
+Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
+_BLOCK = 2048
+
+
+class Probes(ABC):
+    """Probes of questions that the same rows are asked, fitted together."""
+
+    @abstractmethod
+    def log_probabilities(self, rows: Tensor) -> Tensor:
+        """(n, d) rows to (n, q, most classes) log probabilities."""
+
+    @abstractmethod
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
+
+    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
+        costs, answers = [], []
+        with torch.no_grad():
+            for part, mine in zip(rows.split(_BLOCK), labels.split(_BLOCK), strict=True):  # type: ignore[no-untyped-call]
+                found = self.log_probabilities(part)
+                costs.append(_of_labels(found, mine))
+                answers.append(found.argmax(dim=2))
+        return torch.cat(costs), torch.cat(answers)
+
+    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """(q,) mean over the rows that are asked, in nats."""
+        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+
+
+def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
+    """(n, q, classes) and (n, q) to (n, q): of the right class, 0 where not asked."""
+    picked = log_probabilities.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    return picked.masked_fill(labels < 0, 0.0)
+
+
+def _mean_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Return the sum over questions of their mean cross-entropy."""
+    each = _of_labels(log_probabilities, labels).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+    return -each.sum()
+
+
+# How strongly the linear probe is held back: per question, by the validation rows.
+#
+# The path goes from a strong penalty to a weak one, each solution the start of the next. A question
+# leaves it when two penalties in a row did not lower its cross-entropy on the validation rows, so that
+# the slow, weak end is walked by the questions that need it.
+
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+_IN_VAIN = 2
+
+
+class Regressions(Probes):
+    """Soft-max regressions of questions with as many classes each; settings are penalties.
+
+    Minimised is, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
+    """
+
+    def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int = 0) -> None:
+        self.weights = torch.zeros(width + 1, len(n_classes), max(n_classes))  # the bias last
+
+    def log_probabilities(self, rows: Tensor) -> Tensor:
+        bias, weights = self.weights[-1].reshape(-1), self.weights[:-1].reshape(rows.shape[1], -1)
+        logits = torch.addmm(bias, rows, weights).view(len(rows), *self.weights.shape[1:])
+        return functional.log_softmax(logits, dim=2)
+
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        if settings is not None:
+            self.minimise(*train, settings)
+            return settings
+        n_questions = self.weights.shape[1]
+        best, chosen = torch.full((n_questions,), torch.inf), torch.zeros(n_questions)
+        in_vain = torch.zeros(n_questions, dtype=torch.int64)
+        kept, part = self.weights.clone(), Regressions((), (1,), 0)
+        part.weights, on_path = self.weights, torch.arange(n_questions)
+        for penalty in PENALTIES:
+            part.minimise(train[0], train[1][:, on_path], torch.full((len(on_path),), penalty))
+            cost = part.cross_entropy(validation[0], validation[1][:, on_path])
+            better = cost < best[on_path]
+            mine = on_path[better]
+            best[mine], chosen[mine], kept[:, mine] = cost[better], penalty, part.weights[:, better]
+            in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
+            left = in_vain[on_path] < _IN_VAIN
+            part.weights, on_path = part.weights[:, left], on_path[left]
+            if not len(on_path):
+                break
+        self.weights = kept
+        return chosen
+
+    def minimise(self, rows: Tensor, labels: Tensor, penalty: Tensor, flat: float = 3e-4) -> None:
+        """Go from the weights there are to where no slope is above ``flat``."""
+        weights = self.weights = self.weights.detach().clone().requires_grad_()
+        options = {"max_iter": 500, "history_size": 8, "line_search_fn": "strong_wolfe"}
+        optimizer = torch.optim.LBFGS([weights], tolerance_grad=flat, **options)  # type: ignore[arg-type]
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            squares = weights[:-1].square().sum(dim=(0, 2))
+            found = (penalty / 2 * squares).sum() + _mean_loss(self.log_probabilities(rows), labels)
+            found.backward()  # type: ignore[no-untyped-call]
+            return found
+
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        self.weights = weights.detach()
+
+
+_FIRST, _SECOND, _ORDER = (int.from_bytes(word) for word in (b"first", b"second", b"order"))
+_LEARNING_RATE, _WEIGHT_DECAY, _BATCH, _PATIENCE = 3e-3, 1.0, 256, 8
+HIDDEN, EPOCHS = 64, 30  # units per question, and epochs at most
+
+
+def question_number(name: str) -> int:
+    return int(fingerprint(name), 16)
+
+
+class Perceptrons(Probes):
+    """(q) networks: :data:`HIDDEN` rectified units each, logits padded to the most classes; settings are epochs."""
+
+    def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int) -> None:
+        self.seed, self.questions, most = seed, len(names), max(n_classes)
+        numbers = [question_number(name) for name in names]
+
+        def uniform(purpose: int, rows: int, columns: int, bound: float) -> Tensor:
+            drawn = [draw_uniform(seed, purpose, number, np.arange(rows * columns)) for number in numbers]
+            shaped = np.stack(drawn).reshape(-1, rows, columns)
+            return torch.from_numpy(((2 * shaped - 1) * bound).astype(np.float32))
+
+        first = uniform(_FIRST, width, HIDDEN, math.sqrt(6 / width))
+        # the questions' first layers side by side, one product for all: (d, q · hidden) and (q · hidden,)
+        self.weights = [
+            first.permute(1, 0, 2).reshape(width, -1).contiguous(),
+            torch.zeros(len(names) * HIDDEN),
+            uniform(_SECOND, HIDDEN, most, math.sqrt(1 / HIDDEN)),
+            torch.zeros(len(names), 1, most),
+        ]
+        self.impossible = torch.arange(most)[None, :] >= torch.tensor(n_classes)[:, None]
+
+    def log_probabilities(self, rows: Tensor) -> Tensor:
+        first, bias, second, second_bias = self.weights
+        hidden = torch.addmm(bias, rows, first).relu_()
+        units = hidden.view(len(rows), self.questions, HIDDEN).transpose(0, 1)
+        logits = torch.baddbmm(second_bias, units, second).masked_fill(self.impossible[:, None], -torch.inf)
+        return functional.log_softmax(logits, dim=2).transpose(0, 1)
+
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        """Train with AdamW; it ends early when several epochs helped no question."""
+        rows, labels = train
+        # of few rows, more and smaller batches: at least eight steps an epoch
+        batch = max(16, min(_BATCH, len(rows) // 8))
+        kept = [one.clone() for one in self.weights]
+        best = torch.full((self.questions,), torch.inf)
+        best_epoch = torch.zeros(self.questions, dtype=torch.int64)
+        optimizer = torch.optim.AdamW(
+            [one.requires_grad_() for one in self.weights],
+            lr=_LEARNING_RATE,
+            weight_decay=_WEIGHT_DECAY,
+            foreach=True,
+        )
+        for epoch in range(1, 1 + (EPOCHS if settings is None else int(settings.max()))):
+            order = torch.from_numpy(np.argsort(draw_uniform(self.seed, _ORDER, epoch, np.arange(len(rows)))))
+            for drawn in order.split(batch):  # type: ignore[no-untyped-call]
+                loss = _mean_loss(self.log_probabilities(rows[drawn]), labels[drawn])
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            if settings is None:
+                found = self.cross_entropy(*validation)
+                better = found < best
+                best = torch.where(better, found, best)
+            else:
+                better = torch.eq(settings, epoch)
+            best_epoch[better] = epoch
+            units = better.repeat_interleave(HIDDEN)
+            for one, place, where in zip(kept, self.weights, (units, units, better, better), strict=True):
+                index = (..., where) if one is kept[0] else (where,)
+                one[index] = place.detach()[index]
+            if settings is None and epoch - int(best_epoch.max()) >= _PATIENCE:
+                break
+        self.weights = kept
+        return best_epoch
+
 
 # Rows made fit for probes: centred, and their directions brought halfway to one spread.
 #
@@ -127,9 +307,6 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     """Train one kind of probe on every question, and on its control task; together on the same training rows."""
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
-    for place, given in zip(PLACES, rows, strict=True):
-        if (asked := len(questions.parts[place].images)) != len(given):
-            raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
     mean, directions = _half_whitening(rows[0])
     inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
     answers = {place: control_labels(questions, place, seed) for place in PLACES}
@@ -143,7 +320,8 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         np.zeros(shape[1]),
     )
     kind = Regressions if name == "linear" else Perceptrons
-    for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
+    groups = _together(questions, seed, most, by_classes=name == "linear")
+    for columns, chosen in track(groups, f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
         own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
@@ -169,12 +347,15 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     return found
 
 
-def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _together(
+    questions: Questions, seed: int, most: int, by_classes: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return groups of questions that the same training rows are asked: their columns, and the rows."""
-    groups: dict[bytes, list[int]] = {}
+    groups: dict[tuple[bytes, int], list[int]] = {}
     asked = questions.parts["train"].labels != NOT_ASKED
-    for column in range(len(questions.keys)):
-        groups.setdefault(np.packbits(asked[:, column]).tobytes(), []).append(column)
+    for column, n_classes in enumerate(questions.n_classes):
+        key = asked[:, column].tobytes(), n_classes if by_classes else 0
+        groups.setdefault(key, []).append(column)
     found = []
     for columns in groups.values():
         rows = np.flatnonzero(asked[:, columns[0]])
@@ -193,64 +374,3 @@ def _measured(
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
     return bits, (given == predicted) & (given != NOT_ASKED)
-
-
-def figures_of(
-    names: Iterable[str],
-    questions: Questions,
-    probed: Mapping[ProbeName, Probed],
-    seed: int,
-    bootstrap: Bootstrap,
-) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
-    """Return what probes found of each kind of information that is asked, and of each question."""
-    part = questions.parts["test"]
-    there = constant_bits(questions, part.labels)
-    control = constant_bits(questions, control_labels(questions, "test", seed))
-    kinds = [name for name in names if name in questions.groups]
-    weights = np.stack([questions.groups[name] for name in kinds])
-    answers = weights.sum(axis=(1, 2))
-    groups = [GroupFigure(name, {}, {}) for name in kinds]
-    asked = (part.labels != NOT_ASKED).sum(axis=0)
-    trained = (questions.parts["train"].labels != NOT_ASKED).sum(axis=0)
-    single = [
-        QuestionFigure(
-            key=key,
-            classes=questions.n_classes[column],
-            rows=(int(trained[column]), int(asked[column])),
-            entropy=float(there[:, column].sum() / asked[column]),
-            majority=float((part.labels == majority(questions)).sum(axis=0)[column] / asked[column]),
-            groups={
-                name: float(given[:, column].sum() / asked[column])
-                for name, given in questions.groups.items()
-                if given[:, column].any()
-            },
-            probes={},
-        )
-        for column, key in enumerate(questions.keys)
-    ]
-    for name, found in probed.items():
-        kept, left = _sums(there, weights), _sums(found.bits, weights)
-        of_control = _sums(control, weights).sum(axis=0).clip(min=1e-12)
-        shares = _sums(control - found.control_bits, weights).sum(axis=0) / of_control
-        of_kinds = held_of(kept, left, answers, part.images, bootstrap)
-        for number, (group, held) in enumerate(zip(groups, of_kinds, strict=True)):
-            group.control[name] = float(shares[number])
-            if held is not None:
-                group.held[name] = held
-        of_questions = held_of(there, found.bits, asked, part.images, bootstrap)
-        for column, (one, held) in enumerate(zip(single, of_questions, strict=True)):
-            assert held is not None  # a question that is asked has bits
-            one.probes[name] = Probing(
-                held=held,
-                accuracy=float(found.right[:, column].sum() / asked[column]),
-                control_accuracy=float(found.control_right[:, column].sum() / asked[column]),
-                by_heart=float(found.by_heart[column]),
-                control=float(1 - found.control_bits[:, column].sum() / control[:, column].sum()),
-                setting=float(found.settings[column]),
-            )
-    return tuple(group for group, number in zip(groups, answers, strict=True) if number), tuple(single)
-
-
-def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    sums: np.ndarray = np.einsum("nq,gnq->ng", bits, weights)
-    return sums

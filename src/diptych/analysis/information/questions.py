@@ -1,21 +1,34 @@
-"""Questions that probes are asked: answers of the rows of three splits, coded by the classes of training rows."""
+"""What probes are asked of image rows and caption rows: facts, digits of shortcuts, words; coded by training rows.
+
+Image rows are asked every fact their image has, and every digit of the codes its picture carries.
+Caption rows are asked the facts of their image, those they state and those they do not, and the
+digits of their own code. Without facts, the presence of words takes their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import resources
+from typing import Any, Literal
 
 import numpy as np
 
-NOT_ASKED = -1  # the label of a row that is not asked a question
-Place = Literal["train", "validation", "test"]
-PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
+from diptych.analysis.shortcuts.codes import N_DIGITS
+from diptych.core.errors import DataError
+from diptych.data.collection import Collection
 
-# below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
-# rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
-# 10, the perceptron 54–76 % with 5, 80–94 % with 10 and 96–99 % with 50
-FEW_ROWS_PER_CLASS = 50
+_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
+_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+# content → side → kind of information → what it means, in the order they are told
+GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
+READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
+FUNCTION_WORDS = frozenset(_TEXTS["words-left-out"]["english"].split())
+UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +40,200 @@ class Answers:
     groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
     images: np.ndarray  # (n,) the image of each row
 
-    def column(self, key: str) -> np.ndarray:
-        if key in self.keys:
-            return self.values[:, self.keys.index(key)]
-        return np.full(len(self.images), None, dtype=object)
+    @classmethod
+    def joined(cls, given: Sequence[Answers]) -> Answers:
+        """Return all answers of the same rows; a group may have members of several."""
+        groups = {
+            name: np.concatenate([one.groups.get(name, np.zeros(one.values.shape)) for one in given], axis=1)
+            for name in dict.fromkeys(name for one in given for name in one.groups)
+        }
+        keys = tuple(key for one in given for key in one.keys)
+        return cls(keys, np.concatenate([one.values for one in given], axis=1), groups, given[0].images)
+
+
+def has_facts(collection: Collection) -> bool:
+    """Return whether any record says what is true of its image, and any which facts its caption states."""
+    return any(isinstance(record.get("facts"), Mapping) for record in collection.records or ()) and any(
+        "states" in record for record in collection.caption_records or ()
+    )
+
+
+def has_codes(collection: Collection) -> bool:
+    """Return whether a picture or a caption of it carries a shortcut."""
+    return any(record.get("shortcuts") for record in collection.records or ()) or any(
+        record.get("shortcut") for record in collection.caption_records or ()
+    )
+
+
+def stated_keys(collection: Collection) -> frozenset[str]:
+    return frozenset(key for states in _states(collection) for key in states)
+
+
+def image_facts(collection: Collection, ever: Set[str]) -> Answers:
+    """Return every fact of every image, grouped by how many of the image's captions state it."""
+    keys, values = _facts(collection)
+    asked = values != None  # noqa: E711 - elementwise
+    _, times, k = _stated(collection, keys, _states(collection))
+    groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
+    groups["undescribed"] = asked & (times == 0)
+    groups["never described"] = groups["undescribed"] & np.array([key not in ever for key in keys], bool)
+    groups["one caption"] = asked * times / np.maximum(k, 1)
+    groups["task-relevant"] = asked & (times > 0)
+    return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
+
+
+def caption_facts(collection: Collection, *, stated: bool) -> Answers:
+    """Return the facts of every caption's image: those the caption states, or those only others state."""
+    image, (keys, values) = np.asarray(collection.caption_image), _facts(collection)
+    values = values[image]
+    states, times, k = _stated(collection, keys, _states(collection))
+    times, k = times[image], k[image]
+    asked = (values != None) & (states if stated else ~states & (times > 0))  # noqa: E711
+    values[~asked] = None
+    groups = {"unstated": asked}
+    if stated:
+        groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
+    return Answers(tuple(keys if stated else [UNSTATED + key for key in keys]), values, groups, image)
+
+
+def carried_codes(collection: Collection) -> Answers:
+    """Return the digits of the codes on every picture: ``records[i]["shortcuts"]``, six digits each."""
+    codes = [tuple(record.get("shortcuts", ())) for record in collection.records or ()]
+    keys, values = _digits(codes, collection.n_images)
+    own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    stated = np.zeros(values.shape)
+    for image, carried in enumerate(codes):
+        captions = own[collection.caption_start[image] : collection.caption_start[image + 1]]
+        shares = [captions.count(code) / max(1, len(captions)) for code in carried]
+        stated[image, : len(carried) * N_DIGITS] = np.repeat(shares, N_DIGITS)
+    asked = values != None  # noqa: E711
+    groups = {"shortcut": asked, "one caption": asked * stated, "task-relevant": asked & (stated > 0)}
+    return Answers(keys, values, groups, np.arange(collection.n_images))
+
+
+def caption_codes(collection: Collection) -> Answers:
+    """Return the digits of every caption's own code: ``caption_records[j]["shortcut"]``, empty for none."""
+    own = [record.get("shortcut", "") for record in collection.caption_records or ()]
+    keys, values = _digits([(code,) if code else () for code in own], collection.n_captions)
+    return Answers(keys, values, {"shortcut": values != None}, np.asarray(collection.caption_image))  # noqa: E711
+
+
+def _digits(codes: Sequence[Sequence[str]], n: int) -> tuple[tuple[str, ...], np.ndarray]:
+    most, places = max(map(len, codes), default=0), range(1, N_DIGITS + 1)
+    values = np.full((n, most * N_DIGITS), None, dtype=object)
+    for row, carried in enumerate(codes):
+        values[row, : len(carried) * N_DIGITS] = list("".join(carried))
+    heads = [f"code {code} " if most > 1 else "" for code in range(1, most + 1)]
+    return tuple(f"{head}digit {place}" for head in heads for place in places), values
+
+
+def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
+    """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
+    found = []
+    for record, name in zip(collection.records or (), collection.image_ids, strict=True):
+        given = record.get("facts") or {}
+        if not isinstance(given, Mapping):
+            what = f"the facts of image {name} of {collection.name} are {given!r}, not keys with values"
+            raise DataError(what, 'write them as {"facts": {"main.colour": "red"}}')
+        # text, so that answers can be sorted: values of other collections may be numbers
+        found.append({str(key): str(value) for key, value in given.items() if value is not None})
+    keys = list(dict.fromkeys(key for facts in found for key in facts))
+    values = [[facts.get(key) for key in keys] for facts in found]
+    return keys, np.array(values, dtype=object).reshape(len(found), len(keys))
+
+
+def _states(collection: Collection) -> list[list[str]]:
+    found = []
+    for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
+        given = record.get("states") or ()
+        if not isinstance(given, Sequence | Set) or isinstance(given, str):
+            what = f"caption {name} of {collection.name} states {given!r}, which is no list of keys of facts"
+            raise DataError(what, 'write them as {"states": ["main.colour"]}')
+        found.append([str(key) for key in given])
+    return found
+
+
+def _stated(
+    collection: Collection, keys: Sequence[str], said: Iterable[Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (n_captions, q) who says what, (n_images, q) how many captions do, and (n_images, 1) of how many."""
+    column = {key: number for number, key in enumerate(keys)}
+    states = np.zeros((collection.n_captions, len(keys)), dtype=bool)
+    for row, given in enumerate(said):
+        states[row, [column[key] for key in given if key in column]] = True
+    times = np.zeros((collection.n_images, len(keys)), dtype=np.int64)
+    np.add.at(times, np.asarray(collection.caption_image), states)
+    return states, times, collection.captions_per_image[:, None]
+
+
+def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
+    """As :func:`diptych.data.scenes.described` sorts them."""
+    return {
+        "shared": (times == k) & (k > 0),
+        "partial": (times > 1) & (times < k),
+        "specific": (times == 1) & (k > 1),
+    }
+
+
+MOST_WORDS = 50  # how many words are asked
+# A word is in the captions of at least so many training images and at most this share of them
+LEAST_IMAGES, MOST_SHARE = 40, 0.5
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+
+def content_words(
+    collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
+) -> tuple[str, ...]:
+    """Return the ``most`` words in the captions of the most images, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for image in range(collection.n_images):
+        counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})
+    highest = MOST_SHARE * collection.n_images
+    fit = [
+        word
+        for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if LEAST_IMAGES <= count <= highest and word not in FUNCTION_WORDS and len(word) > 1
+    ]
+    if not fit:
+        where = f"{LEAST_IMAGES} to {highest:.0f} of {collection.n_images:,} training images"
+        raise DataError(f"{collection.name}: no content word is in the captions of {where}", fix)
+    return tuple(fit[:most])
+
+
+def image_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Return three questions per word about every image: do all, several or one of its captions have it?"""
+    _, times, k = _stated(collection, words, map(_words_in, collection.captions))
+    none, parts = (times == 0) & (k > 0), []
+    named = zip(("all captions", "several captions", "one caption"), _by_times(times, k).items(), strict=True)
+    for which, (group, has) in named:
+        values = np.full(times.shape, None, dtype=object)
+        values[none], values[has] = "no", "yes"
+        keys = tuple(f"{word} ({which})" for word in words)
+        parts.append(Answers(keys, values, {group: has | none}, np.arange(len(times))))
+    return Answers.joined(parts)
+
+
+def caption_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Return whether every caption has every word."""
+    has, _, _ = _stated(collection, words, map(_words_in, collection.captions))
+    values = np.where(has, "yes", "no").astype(object)
+    return Answers(
+        tuple(words), values, {"words": np.ones(values.shape)}, np.asarray(collection.caption_image)
+    )
+
+
+def _words_in(caption: str) -> list[str]:
+    return _WORD.findall(caption.lower())
+
+
+NOT_ASKED = -1  # the label of a row that is not asked a question
+Place = Literal["train", "validation", "test"]
+PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
+
+# below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
+# rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
+# 10, the perceptron 54–76 % with 5, 80–94 % with 10 and 96–99 % with 50
+FEW_ROWS_PER_CLASS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,77 +253,51 @@ class Questions:
     notes: tuple[str, ...] = ()  # what was left out and why, and which questions have few rows
 
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        rows = {"train": train_rows}
-        return Questions(
-            tuple(self.keys[column] for column in columns),
-            tuple(self.n_classes[column] for column in columns),
-            {
-                place: Part(part.labels[chosen][:, columns], part.images[chosen])
-                for place, part in self.parts.items()
-                for chosen in [rows.get(place, slice(None))]
-            },
-            {name: weights[:, columns] for name, weights in self.groups.items()},
-            self.notes,
-        )
-
-    @classmethod
-    def joined(cls, given: Sequence[Questions]) -> Questions:
-        """Return all questions about the same rows; a group may have members of several."""
-        nothing = [np.zeros(one.parts["test"].labels.shape) for one in given]
-        return cls(
-            tuple(key for one in given for key in one.keys),
-            tuple(size for one in given for size in one.n_classes),
-            {
-                place: Part(np.concatenate([one.parts[place].labels for one in given], axis=1), part.images)
-                for place, part in given[0].parts.items()
-            },
-            {
-                name: np.concatenate(
-                    [one.groups.get(name, zeros) for one, zeros in zip(given, nothing, strict=True)], axis=1
-                )
-                for name in dict.fromkeys(name for one in given for name in one.groups)
-            },
-            tuple(note for one in given for note in one.notes),
+        parts = {place: Part(part.labels[:, columns], part.images) for place, part in self.parts.items()}
+        train = parts["train"]
+        parts["train"] = Part(train.labels[train_rows], train.images[train_rows])
+        return replace(
+            self,
+            keys=tuple(self.keys[column] for column in columns),
+            n_classes=tuple(self.n_classes[column] for column in columns),
+            parts=parts,
+            groups={name: weights[:, columns] for name, weights in self.groups.items()},
         )
 
 
-def questions_of(train: Answers, validation: Answers, test: Answers, what: str = "questions") -> Questions:
+def questions_of(train: Answers, validation: Answers, test: Answers) -> Questions:
     """Code the answers of three splits by the classes of the training rows.
 
     An answer that no training row has is not asked. A question with one answer only, or that no validation or no
     two test answers are left of, is left out. Both are counted in the notes.
     """
-    keys: list[str] = []
-    coded: list[tuple[int, list[np.ndarray]]] = []
+    splits = (train, validation, test)
+    asked: dict[str, tuple[int, list[np.ndarray]]] = {}
     constant, untestable, unseen, few = [], [], 0, []
     for key in train.keys:
-        given = [answers.column(key) for answers in (train, validation, test)]
+        given = [
+            one.values[:, one.keys.index(key)] if key in one.keys else np.full(len(one.images), None)
+            for one in splits
+        ]
         classes = sorted({value for value in given[0] if value is not None})
         code = {value: number for number, value in enumerate(classes)}
         labels = [np.array([code.get(value, NOT_ASKED) for value in values], np.int64) for values in given]
-        asked = [one[one != NOT_ASKED] for one in labels]
+        counts = [int((one != NOT_ASKED).sum()) for one in labels]
         if len(classes) < 2:
             constant += [key] * len(classes)
-        elif len(np.unique(asked[2])) < 2 or not len(asked[1]):
+        elif len(np.setdiff1d(labels[2], [NOT_ASKED])) < 2 or not counts[1]:
             untestable.append(key)
         else:
-            unseen += sum(value is not None for value in given[2]) - len(asked[2])
-            if len(asked[0]) < FEW_ROWS_PER_CLASS * len(classes):
-                few.append(key)
-            keys.append(key)
-            coded.append((len(classes), labels))
+            unseen += sum(value is not None for value in given[2]) - counts[2]
+            few += [key] if counts[0] < FEW_ROWS_PER_CLASS * len(classes) else []
+            asked[key] = len(classes), labels
     parts: dict[Place, Part] = {}
-    for number, (place, answers) in enumerate(zip(PLACES, (train, validation, test), strict=True)):
-        columns = [labels[number] for _, labels in coded]
-        stacked = np.stack(columns, axis=1) if columns else np.empty((len(answers.images), 0), np.int64)
-        parts[place] = Part(stacked, np.asarray(answers.images, np.int64))
-    weights: dict[str, np.ndarray] = {}
-    for name, group in test.groups.items():
-        weights[name] = np.zeros(parts["test"].labels.shape)
-        for column, key in enumerate(keys):
-            if key in test.keys:
-                weights[name][:, column] = group[:, test.keys.index(key)]
-        weights[name] *= parts["test"].labels != NOT_ASKED
+    for number, (place, one) in enumerate(zip(PLACES, splits, strict=True)):
+        columns = [labels[number] for _, labels in asked.values()]
+        stacked = np.stack(columns, axis=1) if columns else np.empty((len(one.images), 0), np.int64)
+        parts[place] = Part(stacked, np.asarray(one.images, np.int64))
+    of_test = parts["test"].labels != NOT_ASKED
+    places = [test.keys.index(key) for key in asked]
     notes = {
         f"{len(constant)} with one value in all training rows left out: {_some(constant)}.": constant,
         f"{len(untestable)} left out, of whose values training rows share fewer than two with test rows or none with "
@@ -129,10 +306,44 @@ def questions_of(train: Answers, validation: Answers, test: Answers, what: str =
         f"fewer than {FEW_ROWS_PER_CLASS} training rows per class, so that probes may find less than there is: "
         f"{_some(few)}.": few,
     }
-    said = tuple(f"{what}: {note}" for note, there in notes.items() if there)
-    return Questions(tuple(keys), tuple(size for size, _ in coded), parts, weights, said)
+    return Questions(
+        tuple(asked),
+        tuple(size for size, _ in asked.values()),
+        parts,
+        {name: weights[:, places] * of_test for name, weights in test.groups.items()},
+        tuple(note for note, there in notes.items() if there),
+    )
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def side_questions(
+    side: Literal["image", "caption"], collections: Sequence[Collection], most: int
+) -> Questions:
+    """Return everything that can be asked of one side's rows of train, validation and test."""
+    train, images = collections[0], side == "image"
+    more = "audit more training images with --most"
+    if train.n_images < most:
+        more = f"all {train.n_images:,} training images are used: audit a collection with more images"
+    kinds: list[Callable[[Collection], Answers]]
+    if not has_facts(train):
+        of_words = image_words if images else caption_words
+        kinds = [partial(of_words, words=content_words(train, fix=more))]
+    elif images:
+        kinds = [partial(image_facts, ever=stated_keys(train))]
+    else:
+        kinds = [partial(caption_facts, stated=stated) for stated in (True, False)]
+    if has_codes(train):
+        kinds.append(carried_codes if images else caption_codes)
+    given = [Answers.joined([kind(one) for kind in kinds]) for one in collections]
+    whole = questions_of(*given)
+    if not whole.keys:
+        fix = f"what test images say must differ, and be said of training and validation images too; {more}"
+        if collections[2].n_images < 2:
+            fix = "audit a test split of two images or more, whose captions differ"
+        reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
+        raise DataError(f"nothing can be asked of {side} rows: {reasons.rstrip('.')}", fix)
+    return whole

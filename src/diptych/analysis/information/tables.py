@@ -1,21 +1,16 @@
-"""Tables, charts and the one-sentence summary of information audits."""
+"""Tables and charts of information audits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diptych.analysis.information.answers import GROUPS, UNSTATED
-from diptych.analysis.information.audit_report import CONDITIONS, READING, SIDES, Audit, Held, gap_of
+from diptych.analysis.information.audit import CONDITIONS, SIDES, Audit, Held, QuestionFigure, gap_of
+from diptych.analysis.information.questions import GROUPS, READING, UNSTATED
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 SUMS = ("one caption", "task-relevant")  # groups that are sums of others; charts of kinds leave them out
 MOST_BARS = 40  # questions that a chart shows; the table has all
-
-HELD = (
-    "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
-    "image or per caption."
-)  # how the tables and charts are read
 
 
 def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
@@ -27,44 +22,39 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
         if condition in one.conditions
         for probe in one.protocol.probes
     ]
-    conditions = list(dict.fromkeys(condition for _, condition, _ in columns))
-    groups = [(CONDITIONS[one], sum(column[1] == one for column in columns)) for one in conditions]
+    conditions = [condition for _, condition, _ in columns]
+    groups = [(CONDITIONS[one], conditions.count(one)) for one in dict.fromkeys(conditions)]
     heads = [f"{name} {probe}" if len(audits) > 1 else f"{probe} probe" for name, _, probe in columns]
     tables = []
     for side, words in SIDES.items():
         rows = []
-        meanings: dict[str, str] = {}
-        for one in audits.values():
-            meanings |= GROUPS[one.protocol.content][side]
+        meanings = {
+            kind: text for one in audits.values() for kind, text in GROUPS[one.protocol.content][side].items()
+        }
         for kind, meaning in meanings.items():
             held = [audits[name].held(condition, side, kind, probe) for name, condition, probe in columns]
             there = next((one.there for one in held if one is not None), None)
             if there is not None:
-                cells = [
-                    Cell.number(None) if one is None else Cell.number(one.percent, 1, *one.ends)
-                    for one in held
-                ]
+                cells = (Cell.number(*(one.percent, 1, *one.ends) if one else (None,)) for one in held)
                 rows.append([Cell(kind), *cells, Cell.number(there, 2), Cell(meaning, words=True)])
         tables.append(
             Table(
                 f"{words.capitalize()}: % held of each kind of information",
                 ("information", *heads, "bits there", "what it is"),
                 rows,
-                groups=[("", 1), *groups, ("", 2)] if len(conditions) > 1 else (),
+                groups=[("", 1), *groups, ("", 2)] if len(groups) > 1 else (),
             )
         )
     return tables
 
 
 def audit_lines(audits: Mapping[str, Audit]) -> list[str]:
-    """Return how the tables are read, and per audit its summary, protocol and notes."""
-    lines = [HELD]
+    """Return how the tables are read, and per audit its protocol and notes."""
+    lines = [READING["held"]]
     for name, one in audits.items():
         head = f"{name}: " if len(audits) > 1 else ""
-        lines += [f"{head}{audit_summary(one)}", f"{head}{one.protocol.line()}", *one.notes()]
-    return lines + [
-        READING[content] for content in dict.fromkeys(one.protocol.content for one in audits.values())
-    ]
+        lines += [f"{head}{one.protocol.line()}", *one.notes()]
+    return lines + [READING[one] for one in dict.fromkeys(one.protocol.content for one in audits.values())]
 
 
 def gap_tables(audit: Audit) -> list[Table]:
@@ -85,20 +75,14 @@ def gap_tables(audit: Audit) -> list[Table]:
 def question_tables(audit: Audit) -> list[Table]:
     columns = ("question", "probe", "held, %", "classes", "rows, train", "rows, test", "bits", "most frequent",
                "accuracy", "control", "selectivity", "by heart")  # fmt: skip
-    after = (
-        "Most frequent: accuracy of always saying the most frequent answer. Control: accuracy on random answers with"
-        " the same frequencies; selectivity: accuracy less control. By heart: random answers of its training rows that"
-        " the control's probe repeats. All in per cent of rows."
-    )
     tables = []
     for condition, sides in audit.conditions.items():
         for side, words in SIDES.items():
             rows = []
             for one in sides[side].questions:
                 for probe, found in one.probes.items():
-                    low, high = found.held.ends
                     raw = f"; raw {100 * found.held.raw:.1f}" if found.held.raw < 0 else ""
-                    note, percent = f"{low:.1f}–{high:.1f}{raw}", found.held.percent
+                    note, percent = "{:.1f}–{:.1f}".format(*found.held.ends) + raw, found.held.percent
                     shares = (one.majority, found.accuracy, found.control_accuracy, found.selectivity)
                     rows.append(
                         [
@@ -111,21 +95,20 @@ def question_tables(audit: Audit) -> list[Table]:
                         ]
                     )
             title = f"All numbers of {words}{audit.of(condition)}"
-            tables.append(Table(title, columns, rows, after=after, folded=True))
+            tables.append(Table(title, columns, rows, after=READING["questions"], folded=True))
     return tables
 
 
 def kinds_charts(audit: Audit) -> list[Chart]:
     charts = []
     for side, words in SIDES.items():
-        held: dict[tuple[str, str], dict[str, Held]] = {}
-        for condition, sides in audit.conditions.items():
-            for probe in audit.protocol.probes:
-                held[condition, probe] = {
-                    group.name: group.held[probe] for group in sides[side].groups if probe in group.held
-                }
         kinds = [kind for kind in GROUPS[audit.protocol.content][side] if kind not in SUMS]
-        there = [kind for kind in kinds if any(kind in found for found in held.values())]
+        held = {
+            (condition, probe): {kind: sides[side].held(kind, probe) for kind in kinds}
+            for condition, sides in audit.conditions.items()
+            for probe in audit.protocol.probes
+        }
+        there = [kind for kind in kinds if any(found[kind] for found in held.values())]
         charts.append(_held_chart(audit, f"Kinds of information, {words}", there, held))
     return charts
 
@@ -134,20 +117,18 @@ def question_charts(audit: Audit) -> list[Chart]:
     """Return per side what is held of every question, the best held first; of many those with the most bits."""
     charts = []
     for side, words in SIDES.items():
-        first: dict[str, float] = {}
-        held: dict[tuple[str, str], dict[str, Held]] = {}
-        asked = 0
+        first: dict[str, QuestionFigure] = {}
+        held: dict[tuple[str, str], dict[str, Held | None]] = {}
         for condition, sides in audit.conditions.items():
-            stated = [one for one in sides[side].questions if not one.key.startswith(UNSTATED)]
-            asked = max(asked, len(stated))
-            for one in sorted(stated, key=lambda one: -one.entropy * one.rows[1])[:MOST_BARS]:
-                first.setdefault(one.key, next(iter(one.probes.values())).held.percent)
             for one in sides[side].questions:
+                if not one.key.startswith(UNSTATED):
+                    first.setdefault(one.key, one)
                 for probe, found in one.probes.items():
                     held.setdefault((condition, probe), {})[one.key] = found.held
-        keys = sorted(first, key=lambda key: (-first[key], key))
-        after = f"The {MOST_BARS} of {asked} with the most bits." if asked > MOST_BARS else ""
-        charts.append(_held_chart(audit, f"Questions, {words}", keys, held, after))
+        most = sorted(first.values(), key=lambda one: -one.entropy * one.rows[1])[:MOST_BARS]
+        most.sort(key=lambda one: (-next(iter(one.probes.values())).held.percent, one.key))
+        after = f"The {MOST_BARS} of {len(first)} with the most bits." if len(first) > MOST_BARS else ""
+        charts.append(_held_chart(audit, f"Questions, {words}", [one.key for one in most], held, after))
     return charts
 
 
@@ -155,7 +136,7 @@ def _held_chart(
     audit: Audit,
     title: str,
     keys: Sequence[str],
-    held: Mapping[tuple[str, str], Mapping[str, Held]],
+    held: Mapping[tuple[str, str], Mapping[str, Held | None]],
     after: str = "",
 ) -> Chart:
     drawn = []
@@ -163,11 +144,11 @@ def _held_chart(
         each = [found.get(key) for key in keys]
         name = f"{probe}{audit.of(condition)}" if len(audit.conditions) > 1 else f"{probe} probe"
         values = [None if one is None else one.percent for one in each]
-        if probe == next(iter(audit.protocol.probes)):
-            low, high = ([None if one is None else one.ends[end] for one in each] for end in (0, 1))
-            drawn.append(Series(name, values, low=low, high=high, mark="bar"))
-        else:
+        if probe != next(iter(audit.protocol.probes)):
             drawn.append(Series(name, values, mark="point"))
+            continue
+        low, high = ([None if one is None else one.ends[end] for one in each] for end in (0, 1))
+        drawn.append(Series(name, values, low=low, high=high, mark="bar"))
     return Chart(title, drawn, "held, % of the bits there", "", keys, across=True, after=after)
 
 
@@ -185,20 +166,3 @@ def gap_charts(audit: Audit) -> list[Chart]:
         title = f"Bits per image{audit.of(condition)}"
         charts.append(Chart(title, [there, held], "bits", "", list(found), across=True))
     return charts
-
-
-def audit_summary(audit: Audit) -> str:
-    """Return one sentence: what image rows hold of what all captions state, and of what only one states."""
-    condition = "with" if "with" in audit.conditions else "without"
-    probe = next(iter(audit.protocol.probes))
-    words = {
-        "shared": "what every caption states",
-        "specific": "what only one caption states",
-        "shortcut": "the shortcut",
-    }
-    found = {kind: audit.held(condition, "image", kind, probe) for kind in words}
-    parts = [f"{one.percent:.0f} % of {words[kind]}" for kind, one in found.items() if one is not None]
-    if not parts:
-        return f"No kind of information of the images was probed on {audit.protocol.images[2]:,} test images."
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"By a {probe} probe, image rows hold {listed}."

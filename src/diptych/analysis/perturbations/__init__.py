@@ -1,11 +1,8 @@
 """Perturbations: changes of captions and pictures that people make, each declared once.
 
-A text perturbation turns one caption into another, a picture perturbation one picture; both are functions of
-(seed, id), so that they can be made again, one at a time and in any order. What could not be changed is
-counted with its reason, never passed on in silence.
-
-``perturb_caption(text, "character-swap", compat="published")`` changes one caption, as the thesis's code did;
-:func:`perturb_captions` changes many and says what became of each.
+All are functions of (seed, id), so that they can be made again, one at a time and in any order; what could not be
+changed is counted with its reason. ``perturb_caption(text, "character-swap", compat="published")`` changes one caption
+as the thesis's code did, :func:`perturb_captions` many.
 """
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged

@@ -39,11 +39,9 @@ class Caption:
     def tags(self) -> Sequence[str]:
         if self._tags is None:
             raise UsageError("a caption without tags", "declare needs={'tags'}")
-        if len(self._tags) != len(self.words):
-            raise DataError(
-                f"caption {self.id!r} has {len(self.words)} words and {len(self._tags)} tags: {self.text[:80]!r}",
-                "take its tags from diptych.data.language.tagged.tag_captions",
-            )
+        if (count := len(self._tags)) != len(self.words):
+            what = f"caption {self.id!r} has {len(self.words)} words and {count} tags: {self.text[:80]!r}"
+            raise DataError(what, "take its tags from diptych.data.language.tagged.tag_captions")
         return self._tags
 
     @property

@@ -5,11 +5,11 @@ Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kin
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
-
-from pydantic import Field, model_validator
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-GROUPS: Mapping[str, str] = {
-    "typos": "a slip of the keyboard",
-    "synonyms": "another word for the same thing",
-    "distraction": "a statement that says nothing",
-    "word order": "the same words in another order",
-    "meaning": "another meaning, close by",
-    "pictures": "the same picture, worse",
-}  # the kinds of change, in the order reports print them
+_FILE = resources.files("diptych.analysis.perturbations") / "declared.toml"
+DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+GROUPS: Mapping[str, str] = DECLARED.pop("groups")  # the kinds of change
+_CHANGES_MEANING = ("word order", "meaning")
+_FIELDS = ("group", "description", "source", "suite", "needs")
 
 
 class NoOptions(Options):
@@ -86,10 +83,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def registering(
-    kind: type[TextPerturbation] | type[PicturePerturbation], **declared: Any
+    kind: type[TextPerturbation] | type[PicturePerturbation], name: str, **declared: Any
 ) -> Callable[[F], F]:
+    """Register the decorated function; what ``declared.toml`` has of its name need not be given."""
+    given = {key: value for key, value in DECLARED.get(name, {}).items() if key in _FIELDS} | declared
+    given.setdefault("keeps_meaning", given["group"] not in _CHANGES_MEANING)
+    if "needs" in given:
+        given["needs"] = frozenset(given["needs"])
+
     def add(apply: F) -> F:
-        PERTURBATIONS.add(kind(apply=apply, **declared))
+        PERTURBATIONS.add(kind(name, apply=apply, **given))
         return apply
 
     return add
@@ -114,18 +117,16 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
 
 
 def perturbation_tables() -> list[Table]:
-    tables = []
+    columns, tables = ("perturbation", "what it changes", "meaning stays", "options"), []
     for group, what in GROUPS.items():
         rows = []
-        for one in sorted(PERTURBATIONS, key=lambda one: one.name):
-            if one.group == group:
-                defaults = ((key, field.default) for key, field in one.options.model_fields.items())
-                given = (f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-                         for key, value in defaults)  # fmt: skip
-                rows.append(
-                    (one.name, one.description, "yes" if one.keeps_meaning else "no", " ".join(given))
-                )
-        columns = ("perturbation", "what it changes", "meaning stays", "options")
+        for one in (one for one in PERTURBATIONS if one.group == group):
+            values = {key: field.default for key, field in one.options.model_fields.items()}
+            given = [
+                f"{key}={f'{value:.4g}' if isinstance(value, float) else value}"
+                for key, value in values.items()
+            ]
+            rows.append((one.name, one.description, "yes" if one.keeps_meaning else "no", " ".join(given)))
         tables += [Table.of(f"{group}: {what}", "", columns, rows)] if rows else []
     return tables
 
@@ -134,46 +135,12 @@ def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = Non
     return perturbation.options.read(dict(given or {}), perturbation.name)
 
 
-DEFAULT_SEVERITY = 3
-
-
-class SeverityOptions(NoOptions):
-    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, or the amount behind it.
-
-    A subclass declares the amount as a field and names it. The severity is None where the amount is none of the
-    five.
-    """
-
-    amount: ClassVar[str]
-    amounts: ClassVar[tuple[float, ...]]
-
-    severity: int | None = Field(DEFAULT_SEVERITY, ge=1, le=5, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _say_both(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        severity, amount = given.get("severity"), given.get(cls.amount)
-        if amount is None:
-            if severity is None:
-                severity = DEFAULT_SEVERITY
-            # Anything else is refused where the field is checked.
-            known = type(severity) is int and 1 <= severity <= len(cls.amounts)
-            return {**given, "severity": severity, cls.amount: cls.amounts[severity - 1 if known else 0]}
-        stands_for = cls.amounts.index(amount) + 1 if amount in cls.amounts else None
-        if severity is not None and severity != stands_for:
-            raise ValueError(f"severity {severity} and {cls.amount} {amount} are two amounts: give one")
-        return {**given, "severity": stands_for}
-
-
 def options_by_name(given: Iterable[str]) -> dict[str, dict[str, Any]]:
     options: dict[str, dict[str, Any]] = {}
     for text, value in parse_values(given, "--set").items():
-        name, point, key = text.partition(".")
-        if not point or not key:
-            raise UsageError(
-                f"--set {text}={value} is not NAME.KEY=VALUE", "e.g. --set character-swap.edits=2"
-            )
+        name, _, key = text.partition(".")
+        if not key:
+            fix = "e.g. --set character-swap.edits=2"
+            raise UsageError(f"--set {text}={value} is not NAME.KEY=VALUE", fix)
         options.setdefault(name, {})[key] = value
     return options

@@ -174,16 +174,13 @@ _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|hono|heir|8|1[18](?!\d)")
 def article_before(word: str) -> str:
     """Return ``a`` or ``an``, whichever goes before ``word``: an hour, a unicorn, an SUV, an 8."""
     plain = unicodedata.normalize("NFD", word.lower())
-    spelled = plain in _SPELLED or _LETTER.match(plain) or _without_vowels(word)
+    has_vowels = len(word) < 2 or not word.isupper() or set(word) & set("AEIOUY")
+    spelled = plain in _SPELLED or _LETTER.match(plain) or not has_vowels
     if spelled and plain[:1].isalpha():
         return "an" if plain[0] in _SPOKEN else "a"
     if _CONSONANT_SOUND.match(plain):
         return "a"
     return "an" if _VOWEL_SOUND.match(plain) else "a"
-
-
-def _without_vowels(word: str) -> bool:
-    return len(word) > 1 and word.isupper() and not set(word) & set("AEIOUY")
 
 
 _MANY = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "wasn't": "weren't"}

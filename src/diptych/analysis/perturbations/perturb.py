@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,15 +55,6 @@ class PerturbedCaptions:
     @property
     def n_changed(self) -> int:
         return int(self.changed.sum())
-
-    @property
-    def why(self) -> str:
-        return "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what was done and how often, without the texts; JSON-able."""
-        given = {"name": self.name, "seed": self.seed, "compat": self.compat, "options": dict(self.options)}
-        return given | {"captions": len(self.changed), "changed": self.n_changed, "unchanged": self.reasons}
 
 
 def usual_seed(compat: str) -> int:
@@ -111,7 +104,8 @@ def perturb_captions(
     ``language`` is a tagger and a WordNet, where the perturbation needs them; ``tags`` are those of every
     caption's words, where they are there already (:func:`diptych.data.language.tagged.tag_captions`).
     """
-    if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
+    sizes = {len(captions), len(ids), len(captions if tags is None else tags)}
+    if len(sizes) > 1:
         given = "no" if tags is None else f"{len(tags):,}"
         raise DataError(f"{len(captions):,} captions, {len(ids):,} ids and {given} tagged sentences")
     settings = _settings_of(perturbation, options, compat)
@@ -194,65 +188,6 @@ class CaptionList:
         return cls(file.stem, lines, [str(number) for number in range(1, len(lines) + 1)])
 
 
-def check_perturbations(
-    perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
-) -> None:
-    names = [one.name for one in perturbations]
-    for name in options:
-        if name not in names:
-            raise UsageError(f"options of {name}, which was not asked for", f"asked for: {', '.join(names)}")
-    for one in perturbations:
-        _settings_of(one, options.get(one.name), compat)
-
-
-def perturbed_over(
-    captions: CaptionList,
-    perturbations: Sequence[TextPerturbation],
-    *,
-    seeds: Sequence[int | None] = (None,),
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    compat: str = "none",
-    language: Language | None = None,
-) -> Iterator[PerturbedCaptions]:
-    """Every perturbation with every seed, one at a time; captions are tagged once, where one needs it."""
-    options = options or {}
-    check_perturbations(perturbations, options, compat)
-    tags = _tags(perturbations, captions.captions, language)
-    shared: dict[str, Any] = {"compat": compat, "language": language, "tags": tags}
-    for one in perturbations:
-        for seed in seeds:
-            own = options.get(one.name)
-            yield perturb_captions(one, captions.captions, captions.ids, seed=seed, options=own, **shared)
-
-
-def write_perturbed(
-    folder: Path | str,
-    captions: CaptionList,
-    results: Iterable[PerturbedCaptions],
-    about: Mapping[str, Any] | None = None,
-) -> list[Path]:
-    """Write ``NAME-SEED.jsonl`` for each result, and ``perturbations.json``.
-
-    A line is a caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
-    """
-    images = captions.images if captions.images is not None else [None] * len(captions.ids)
-    summaries = []
-    with atomic_folder(folder, PERTURBED) as place:
-        for result in results:
-            name = f"{result.name}-{result.seed}.jsonl"
-            # Half a character is written as JSON's escape, which is how Python's encoder escapes it, too.
-            with (place / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                for row in zip(
-                    captions.ids, images, captions.captions, result.texts, result.changed, strict=True
-                ):
-                    line = dict(zip(("id", "image", "caption", "perturbed"), row, strict=False))
-                    file.write(json.dumps(line | {"changed": bool(row[-1])}, ensure_ascii=False) + "\n")
-            summaries.append({"file": name, **result.to_dict()})
-        said = {"captions of": captions.name, "captions": len(captions.ids), **(about or {})}
-        write_json(place / PERTURBED, {**said, "perturbations": summaries})
-    return [Path(folder) / summary["file"] for summary in summaries]
-
-
 class PerturbOptions(LanguageSpec, PartSpec, OutOption):
     """Which captions are changed, and how."""
 
@@ -281,55 +216,82 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
         texts = [one for one in every if isinstance(one, TextPerturbation)]
         pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
         if not texts:
-            raise UsageError(
-                f"{', '.join(pictures)}: of pictures, not of captions", "for example --perturb text"
-            )
+            what = f"{', '.join(pictures)}: of pictures, not of captions"
+            raise UsageError(what, "for example --perturb text")
         possible = [one for one in texts if self.compat == "none" or one.published or one.name in names]
         possible = possible or texts  # none has a published form, which is an error
+        known, given = [one.name for one in possible], self.options
+        if others := sorted(given.keys() - known):
+            what = f"options of {', '.join(others)}, which was not asked for"
+            raise UsageError(what, f"asked for: {', '.join(known)}")
+        for one in possible:
+            _settings_of(one, given.get(one.name), self.compat)
         unpublished = [one.name for one in texts if one not in possible]
-        check_perturbations(possible, options_by_name(self.set_), self.compat)
         left_out = {"they change pictures": pictures, "they have no published form": unpublished}
         return possible, {why: names for why, names in left_out.items() if names}
 
+    @property
+    def options(self) -> dict[str, dict[str, Any]]:
+        return options_by_name(self.set_)
+
 
 def perturb_list(
-    captions: CaptionList,
-    options: PerturbOptions,
-    collection: Collection | None = None,
-    part: str | None = None,
+    captions: CaptionList, options: PerturbOptions, language: Language | None = None, part: str | None = None
 ) -> tuple[list[Table | str], list[Path]]:
-    """Perturb captions of ``part`` of a collection, or of a file; return what is shown, and the files written."""
+    """Perturb captions, of ``part`` of a collection or of a file; return what is shown, and the files written.
+
+    With ``out`` there is ``NAME-SEED.jsonl`` for each perturbation and seed, and ``perturbations.json``. A line is a
+    caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
+    """
     chosen, left_out = options.chosen
-    language = options.open(collection) if any(one.needs for one in chosen) else None
     first = usual_seed(options.compat) if options.seed is None else options.seed
-    counts: list[tuple[str, ...]] = []
-    examples: list[tuple[str, ...]] = []
-
-    def noted() -> Iterator[PerturbedCaptions]:
-        how: dict[str, Any] = {"compat": options.compat, "language": language}
-        how |= {"options": options_by_name(options.set_), "seeds": range(first, first + options.seeds)}
-        for result in perturbed_over(captions, chosen, **how):
-            shown = result.changed.nonzero()[0][: options.examples if result.seed == first else 0]
-            for row in shown:
-                around = _around_change(captions.captions[row], result.texts[row])
-                examples.append((result.name, *around))
-            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            counts.append((result.name, *numbers, result.why))
-            yield result
-
-    line, files = None if language is None else language.line(), list[Path]()
-    if options.out is not None:
-        about = {"split": part, "compat": options.compat, "language": line}
-        files = write_perturbed(options.out, captions, noted(), about)
-    else:
-        deque(noted(), maxlen=0)
-    facts = [f"{captions.name}{'' if part is None else f', {part}'}: {len(captions.ids):,} captions"]
+    tags = _tags(chosen, captions.captions, language)
+    counts, examples, written = list[tuple[str, ...]](), list[tuple[str, ...]](), list[dict[str, Any]]()
+    line, size = None if language is None else language.line(), len(captions.ids)
+    with nullcontext() if options.out is None else atomic_folder(options.out, PERTURBED) as folder:
+        for one, seed in product(chosen, range(first, first + options.seeds)):
+            found = perturb_captions(
+                one,
+                captions.captions,
+                captions.ids,
+                seed=seed,
+                options=options.options.get(one.name),
+                compat=options.compat,
+                language=language,
+                tags=tags,
+            )
+            why = "; ".join(f"{reason} {count:,}" for reason, count in found.reasons.items())
+            counts.append((one.name, str(seed), f"{found.n_changed:,}", f"{size:,}", why))
+            for row in found.changed.nonzero()[0][: options.examples if seed == first else 0]:
+                examples.append((one.name, *_around_change(captions.captions[row], found.texts[row])))
+            if folder is not None:
+                file = _write(folder, captions, found)
+                given = {"name": one.name, "seed": seed, "compat": options.compat, "options": found.options}
+                given |= {"captions": size, "changed": found.n_changed, "unchanged": found.reasons}
+                written.append({"file": file, **given})
+        if folder is not None:
+            about: dict[str, Any] = {"captions of": captions.name, "captions": size, "split": part}
+            about |= {"compat": options.compat, "language": line, "perturbations": written}
+            write_json(folder / PERTURBED, about)
+    facts = [f"{captions.name}{'' if part is None else f', {part}'}: {size:,} captions"]
     facts += [] if options.compat == "none" else [f"compat {options.compat}"]
     facts += [] if line is None else [f"language {line}"]
     reasons = [f"left out, for {why}: {', '.join(which)}" for why, which in left_out.items()]
     tables = [Table.of("", "", ("perturbation", "before", "after"), examples)] if examples else []
     columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
+    files = [] if options.out is None else [options.out / one["file"] for one in written]
     return [*tables, Table.of("", "", columns, counts), "; ".join(facts), *reasons], files
+
+
+def _write(folder: Path, captions: CaptionList, found: PerturbedCaptions) -> str:
+    name, images = f"{found.name}-{found.seed}.jsonl", captions.images or repeat(None, len(captions.ids))
+    rows = zip(captions.ids, images, captions.captions, found.texts, found.changed.tolist(), strict=True)
+    # Half a character is written as JSON's escape, which is how Python's encoder escapes it, too.
+    with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        for row in rows:
+            line = dict(zip(("id", "image", "caption", "perturbed", "changed"), row, strict=True))
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return name
 
 
 def _around_change(before: str, after: str) -> tuple[str, str]:

@@ -1,10 +1,9 @@
 """How the words of a caption hang together, as far as tags of single words tell reliably.
 
-A tagger trained on newspapers reads many verbs of captions as nouns: ``a boy jumps into water`` is to it a boy, and
-jumps. Right behind a noun for one, a plural is read as a verb here where ``a`` or ``an`` opened the phrase, so that
-it cannot be its noun, where a particle follows (``the girl walks down``), and where it is one of the verbs that
-captions use most; so is the present participle of these verbs (``a dog playing in the snow``). A colour before
-``and`` is an adjective (``an orange and white cat``).
+A tagger trained on newspapers reads many verbs of captions as nouns: ``a boy jumps into water``. Right behind a noun
+for one, a plural is read as a verb here where ``a`` or ``an`` opened the phrase, where a particle follows (``the girl
+walks down``), and where it is one of the verbs that captions use most; so is the present participle of these (``a dog
+playing``). A colour before ``and`` is an adjective (``an orange and white cat``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A collection with perturbed pictures: a view that changes each picture when it is read.
 
-A changed picture is a function of (seed, image id, perturbation, options) and of the picture, so it can be read
-in any order, in threads and again. Whether it was changed is noted on the way.
+A changed picture is a function of (seed, image id, perturbation, options) and of the picture.
 """
 
 from __future__ import annotations
@@ -27,23 +26,16 @@ if TYPE_CHECKING:
     from diptych.data.images import Overlay
 
 SAME_PICTURE = "the result is the picture itself"
-_UNREAD = -1
-_CHANGED = ""  # noted of a picture that was changed, in the place of a reason why not
 
 
 class PerturbedSource:
     def __init__(
         self, collection: Collection, perturbation: PicturePerturbation, seed: int, options: Options
     ) -> None:
-        self.perturbation = perturbation
-        self.seed = seed
-        self.options = options
-        self._pictures = collection.source
-        self._rows = collection.source_rows
+        self.perturbation, self.seed, self.options = perturbation, seed, options
+        self._pictures, self._rows = collection.source, collection.source_rows
         self._ids = collection.image_ids
-        self._reasons = [_CHANGED]
-        # the place in _reasons of each row's
-        self._outcomes = np.full(len(self._rows), _UNREAD, dtype=np.int16)
+        self._outcomes: dict[int, str] = {}  # of rows that were read: why they stay as they are, or nothing
 
     def read(self, row: int) -> Image:
         picture = self._pictures.read(int(self._rows[row]))
@@ -51,26 +43,22 @@ class PerturbedSource:
         try:
             perturbed = self.perturbation.apply(picture, draws, self.options)
             same = perturbed.size == picture.size and perturbed.tobytes() == picture.tobytes()
-            reason = SAME_PICTURE if same else _CHANGED
+            reason = SAME_PICTURE if same else ""
         except Unchanged as outcome:
             perturbed, reason = picture, str(outcome)
-        # Two threads may add the same reason; the first of its places is taken by both.
-        if reason not in self._reasons:
-            self._reasons.append(reason)
-        self._outcomes[row] = self._reasons.index(reason)
+        self._outcomes[row] = reason
         return perturbed
 
     def content(self, row: int) -> str:
         name, options = self.perturbation.name, self.options.model_dump(mode="json")
-        return fingerprint(
-            self._pictures.content(int(self._rows[row])), name, options, self.seed, self._ids[row]
-        )
+        plain = self._pictures.content(int(self._rows[row]))
+        return fingerprint(plain, name, options, self.seed, self._ids[row])
 
     def outcome(self, row: int) -> str:
         """Return why a picture stays as it is, empty when it is changed; it is read for it where it has not been."""
-        if self._outcomes[row] == _UNREAD:
+        if row not in self._outcomes:
             self.read(row)
-        return self._reasons[int(self._outcomes[row])]
+        return self._outcomes[row]
 
 
 class _OverlaidSource(PerturbedSource):

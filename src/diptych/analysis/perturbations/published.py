@@ -1,8 +1,7 @@
 """Captions as the thesis's published code changed them, faults included: typos, and how it cut texts into tokens.
 
-Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption: a swap
-of two equal letters is the caption again, and a letter outside a–z is its own neighbour. Where the package raises
-an exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
+Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption: a swap of
+two equal letters is the caption again, a letter outside a–z its own neighbour. Its exceptions are :class:`Unchanged`.
 """
 
 from __future__ import annotations

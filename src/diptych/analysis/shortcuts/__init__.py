@@ -5,36 +5,16 @@ A *number* is a row in the whole collection, all splits together; a *code* is si
 vocabulary that is built with ``always=DIGIT_WORDS`` has at 4 … 13.
 """
 
-from diptych.analysis.shortcuts.codes import (
-    DIGIT_WORDS,
-    N_CODES,
-    DigitOverlay,
-    ShortcutOptions,
-    check_fit,
-    code_text,
-    digit_places,
-    digits_of,
-    ending_of,
-    random_bits,
-    with_ending,
-)
-from diptych.analysis.shortcuts.digits import DigitImages, load_digits
+from diptych.analysis.shortcuts.codes import DIGIT_WORDS, ShortcutOptions, check_fit, with_ending
+from diptych.analysis.shortcuts.digits import load_digits
 from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
 
 __all__ = [
     "DIGIT_WORDS",
-    "N_CODES",
     "BatchShortcuts",
-    "DigitImages",
-    "DigitOverlay",
     "ShortcutOptions",
     "Shortcuts",
     "check_fit",
-    "code_text",
-    "digit_places",
-    "digits_of",
-    "ending_of",
     "load_digits",
-    "random_bits",
     "with_ending",
 ]

@@ -23,16 +23,8 @@ MOST_BITS = 13
 class ShortcutOptions(Options):
     """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
 
-    Setups: ``none``: no shortcuts, but a vocabulary that has digits; ``unique``: every image and its captions share a
-    number that no other has; ``captions``, ``images``: the same on that side alone; ``bits``: a number below 2^bits,
-    drawn at every access in training, the image's number modulo 2^bits in evaluation; ``per-caption``: every caption
-    has a number of its own, and its picture carries those of ``all`` its captions, one row of digits each, or of
-    ``one`` of them, drawn once per image.
-
-    With ``compat="published"`` unique training numbers are, where they are shuffled, (id + an offset drawn every epoch)
-    modulo the number of training images, which collide; and id 0 has 8 random bits in training.
-
-    Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
+    What the setups and ``compat="published"`` are stands in docs/shortcuts.md. Source: Hendriksen's thesis, chapter 4
+    (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
 
     setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = Field(
@@ -110,12 +102,8 @@ def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: 
 def published_codes(
     images: np.ndarray, captions: np.ndarray, seed: int, epoch: int, n_training: int | None
 ) -> np.ndarray:
-    """(n,) unique codes in training as the published code makes them, faults included; arguments as of random bits.
-
-    Numbers run over all splits, so that modulo the number of training images up to as many pairs of them collide
-    as there are images in other splits. The image of number 0 is taken for one without a number and has 8 random
-    bits.
-    """
+    """(n,) unique codes in training as the published code makes them: shifted modulo the training images where they are
+    shuffled, so that some collide, and 8 random bits for the image of number 0, taken for one without a number."""
     codes = images
     if n_training is not None:
         offset = int(np.random.default_rng([seed, _OFFSET, epoch]).integers(n_training))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,15 +32,14 @@ _FORMATS = (
 _LONGEST_PATH = 4096
 _CACHED_BYTES = 2**26
 DRAWN_OF_EACH = 40  # drawn images of each digit
-_SIDE, _FINER = 28, 4
 
 
+@dataclass(frozen=True, eq=False)
 class DigitImages:
     """Grey images of the ten digits, several of each: ``classes[digit]`` is (n, side, side) uint8, light on dark."""
 
-    def __init__(self, name: str, classes: list[np.ndarray]) -> None:
-        self.name = name
-        self.classes = classes
+    name: str
+    classes: list[np.ndarray]
 
     @classmethod
     def of_labelled(cls, name: str, pictures: np.ndarray, labels: np.ndarray) -> DigitImages:
@@ -124,11 +125,11 @@ def read_digit_file(path: Path) -> DigitImages:
         pictures, labels = (
             next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
         )
-        if not pictures or not labels:
-            raise DataError(
-                f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
-                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
+        if not (pictures and labels):
+            fix = (
+                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}"
             )
+            raise DataError(f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}", fix)
         return DigitImages.of_labelled(path.name, arrays[pictures], arrays[labels])
     return DigitImages.of_labelled(path.name, read_idx(path, 3), read_idx(_labels_beside(path), 1))
 
@@ -140,11 +141,9 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         with open_bytes(path, zipped) as handle:
             header = handle.read(4 + 4 * dimensions)
             if header[:4] != bytes([0, 0, 8, dimensions]) or len(header) < 4 + 4 * dimensions:
-                raise DataError(
-                    f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with "
-                    f"{header[:4].hex(' ') or 'nothing'}",
-                    _FORMATS,
-                )
+                begins = header[:4].hex(" ") or "nothing"
+                what = f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with {begins}"
+                raise DataError(what, _FORMATS)
             shape = struct.unpack(f">{dimensions}I", header[4:])
             size = math.prod(shape)
             if size > MAX_BYTES:
@@ -167,63 +166,8 @@ def _labels_beside(path: Path) -> Path:
     raise DataError(f"the labels of {path} are not beside it: {plain} or {plain}.gz expected", _FORMATS)
 
 
-def _arc(
-    x: float, y: float, width: float, height: float, start: float, stop: float
-) -> list[tuple[float, float]]:
-    steps = max(8, round(abs(stop - start) / 12))
-    angles = [math.radians(start + (stop - start) * step / steps) for step in range(steps + 1)]
-    return [(x + width * math.cos(angle), y + height * math.sin(angle)) for angle in angles]
-
-
-# Strokes of each digit in a box from (-1, -1), left above, to (1, 1), right below.
-_STROKES: tuple[tuple[list[tuple[float, float]], ...], ...] = (
-    (_arc(0, 0, 0.62, 1, -90, 270),),
-    ([(-0.35, -0.65), (0.05, -1), (0.05, 1)],),
-    ([*_arc(0, -0.45, 0.6, 0.55, -170, 40), (-0.62, 1), (0.66, 1)],),
-    (_arc(-0.05, -0.48, 0.58, 0.52, -150, 90), _arc(-0.05, 0.5, 0.66, 0.5, -90, 150)),
-    ([(0.3, 1), (0.3, -1), (-0.66, 0.35), (0.68, 0.35)],),
-    ([(0.6, -1), (-0.45, -1), (-0.52, -0.1), *_arc(-0.05, 0.36, 0.64, 0.64, -130, 145)],),
-    ([(0.42, -1), (-0.2, -0.45), *_arc(0, 0.42, 0.58, 0.58, -160, 200)],),
-    ([(-0.62, -1), (0.64, -1), (-0.15, 1)],),
-    (_arc(0, -0.5, 0.48, 0.48, 90, 450), _arc(0, 0.5, 0.6, 0.5, -90, 270)),
-    ([*_arc(0, -0.42, 0.56, 0.56, 20, 380), (0.5, 0.1), (0.1, 1)],),
-)
-
-
 @cache
 def drawn_digits() -> DigitImages:
-    """Draw forty pictures of each digit, 28 × 28 pixels, light on dark; the same ones every time."""
-    classes = [
-        np.stack([_draw(digit, np.random.default_rng([digit, number])) for number in range(DRAWN_OF_EACH)])
-        for digit in range(10)
-    ]
-    return DigitImages("drawn digits", classes)
-
-
-def _draw(digit: int, random: np.random.Generator) -> np.ndarray:
-    from PIL import Image as pillow
-    from PIL import ImageDraw as pillow_draw
-
-    slant, turn = random.uniform(-0.25, 0.35), random.uniform(-0.15, 0.15)
-    width, height = random.uniform(0.75, 1.1), random.uniform(0.85, 1.05)
-    x, y = random.uniform(-1, 1, 2)
-    pen = round(random.uniform(2.2, 3.8) * _FINER)
-    side = _SIDE * _FINER
-    paper = pillow.new("L", (side, side))
-    draw = pillow_draw.Draw(paper)
-    for stroke in _STROKES[digit]:
-        points = []
-        for across, down in stroke:
-            across, down = width * (across - slant * down), height * down
-            turned = (
-                across * math.cos(turn) - down * math.sin(turn),
-                across * math.sin(turn) + down * math.cos(turn),
-            )
-            points.append(
-                (side / 2 + _FINER * (x + 9.5 * turned[0]), side / 2 + _FINER * (y + 9.5 * turned[1]))
-            )
-        draw.line(points, fill=255, width=pen, joint="curve")
-        for centre in (points[0], points[-1]):
-            box = (centre[0] - pen / 2, centre[1] - pen / 2, centre[0] + pen / 2, centre[1] + pen / 2)
-            draw.ellipse(box, fill=255)
-    return np.asarray(paper.resize((_SIDE, _SIDE), pillow.Resampling.BOX))
+    """Return forty pictures of each digit, 28 × 28 pixels, light on dark, drawn for this package."""
+    with resources.as_file(resources.files("diptych.analysis.shortcuts") / "drawn.npz") as path:
+        return DigitImages("drawn digits", list(read_arrays(path)["pictures"]))

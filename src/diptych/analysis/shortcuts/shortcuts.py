@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,20 @@ class BatchShortcuts:
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
 
+_SETUPS = {
+    "none": "none",
+    "unique": "a unique number on every image and its captions",
+    "captions": "a unique number on every image's captions alone",
+    "images": "a unique number on every image alone",
+    "bits": "numbers of {0.bits} bits on images and captions",
+    "per-caption": "a unique number on every caption, {0.carries} of them on its image",
+}
+
+
+def _with(known: Sequence[Mapping[str, Any]] | None, key: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{**one, key: value} for one, value in zip(known or [{}] * len(values), values, strict=True)]
+
+
 class Shortcuts:
     """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
@@ -72,7 +86,7 @@ class Shortcuts:
         self._whole = whole
         self._train = train
         self._seed = seed
-        self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
+        self._numbers_of = lru_cache(maxsize=1)(self._numbers)  # the same split again and again
         # Batches of two epochs can be under way at once, no more.
         self._dealt = lru_cache(maxsize=2)(
             lambda epoch: np.random.default_rng([seed, _DEAL, epoch]).permutation(self._own)
@@ -109,13 +123,12 @@ class Shortcuts:
         firsts = np.full(len(images), np.iinfo(np.int64).max)
         np.minimum.at(firsts, batch.caption_image, captions)
         carried, ends = self._codes(images, captions, batch.caption_image, epoch, firsts)
-        overlays: list[Overlay | None] = [None] * len(images)
+        plain = BatchShortcuts([None] * len(images), [""] * len(captions))
         if self.options.on_images:
-            overlays = self._overlays(carried, images, _TRAINING, epoch, firsts)
-        endings = [""] * len(captions)
+            plain = replace(plain, overlays=self._overlays(carried, images, _TRAINING, epoch, firsts))
         if self.options.on_captions:
-            endings = [ending_of(code) for code in ends.tolist()]
-        return BatchShortcuts(overlays, endings)
+            plain = replace(plain, endings=[ending_of(code) for code in ends.tolist()])
+        return plain
 
     def injected(
         self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
@@ -131,18 +144,14 @@ class Shortcuts:
         source, rows, texts = split.source, split.source_rows, list(split.captions)
         on_pictures: list[tuple[str, ...]] = [()] * len(images)
         at_ends = [""] * len(captions)
-        for what, there in (
-            ("pictures", self.options.on_images and isinstance(source, OverlaySource)),
-            (
-                "captions",
-                self.options.on_captions
-                and any(record.get("shortcut") for record in split.caption_records or ()),
-            ),
-        ):
-            if there:
-                raise UsageError(
-                    f"{what} of {split.name} carry shortcuts already", "inject them into the original"
-                )
+        carry = []
+        if self.options.on_images and isinstance(source, OverlaySource):
+            carry.append("pictures")
+        if self.options.on_captions and any(one.get("shortcut") for one in split.caption_records or ()):
+            carry.append("captions")
+        if carry:
+            what = f"{carry[0]} of {split.name} carry shortcuts already"
+            raise UsageError(what, "inject them into the original")
         if self.options.on_images:
             overlays = self._overlays(carried, images, _EVALUATION)
             source, rows = ShortcutSource(source, rows, overlays), np.arange(len(images))
@@ -150,13 +159,8 @@ class Shortcuts:
         if self.options.on_captions:
             endings, at_ends = map(ending_of, ends.tolist()), [code_text(code) for code in ends.tolist()]
             texts = join(texts, list(endings)) if join else list(map(with_ending, texts, endings))
-        records, caption_records = (
-            [{**record, key: value} for record, value in zip(known or [{}] * len(found), found, strict=True)]
-            for known, key, found in (
-                (split.records, "shortcuts", on_pictures),
-                (split.caption_records, "shortcut", at_ends),
-            )
-        )
+        records = _with(split.records, "shortcuts", on_pictures)
+        caption_records = _with(split.caption_records, "shortcut", at_ends)
         return replace(
             split,
             captions=texts,
@@ -176,39 +180,27 @@ class Shortcuts:
     def describe(self) -> dict[str, Any]:
         """Return what a number that was measured with these shortcuts depends on; JSON-able."""
         options, whole = self.options, self._whole
-        said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
-            return said
-        if options.setup == "bits":
-            said["bits"] = options.bits
-        if options.setup == "per-caption":
-            said["carries"] = options.carries
-        said["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
-        said |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
+            return {"setup": options.setup}
+        own: dict[str, dict[str, Any]] = {
+            "bits": {"bits": options.bits},
+            "per-caption": {"carries": options.carries},
+        }
+        found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
+        found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
+        found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
         if options.on_images:
             images = self._digits.images
-            said["digits"] = {
-                "source": images.name,
-                "pictures": int(images.counts.sum()),
-                "fingerprint": images.fingerprint,
-                "size": options.digit_size,
-            }
-        return said
+            about = {"source": images.name, "pictures": int(images.counts.sum())}
+            found["digits"] = {**about, "fingerprint": images.fingerprint, "size": options.digit_size}
+        return found
 
     def line(self) -> str:
         options = self.options
-        what = {
-            "none": "none",
-            "unique": "a unique number on every image and its captions",
-            "captions": "a unique number on every image's captions alone",
-            "images": "a unique number on every image alone",
-            "bits": f"numbers of {options.bits} bits on images and captions",
-            "per-caption": f"a unique number on every caption, {options.carries} of them on its image",
-        }[options.setup]
-        more = [", dealt anew every epoch"] if options.shuffled else []
-        more += [f", {self._digits.images.name}"] if options.on_images else []
-        more += [f", compat {options.compat}"] if options.compat != "none" else []
-        return f"shortcuts: {what}{''.join(more)}"
+        line = f"shortcuts: {_SETUPS[options.setup].format(options)}"
+        line += ", dealt anew every epoch" if options.shuffled else ""
+        line += f", {self._digits.images.name}" if options.on_images else ""
+        return line + (f", compat {options.compat}" if options.compat != "none" else "")
 
     def _codes(
         self,
@@ -220,8 +212,8 @@ class Shortcuts:
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
 
-        ``images`` and ``captions`` are numbers, ``owner`` (c,) the place in ``images`` of each caption's image.
-        In training, ``firsts`` are (b,) the numbers of the first captions that came with the images.
+        ``owner`` (c,) is the place in ``images`` of each caption's image, ``firsts`` (b,), in training, the numbers of
+        the first captions that came with the images.
         """
         options, seed = self.options, self._seed
         if options.setup == "per-caption":
@@ -297,21 +289,19 @@ class Shortcuts:
             for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
         ]
 
-    def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the images and captions of ``split``; those asked for last are kept."""
-        if self._last is None or self._last[0] is not split:
-            found: list[np.ndarray] = []
-            for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
-                known = self._known[what]
-                if (missing := next((name for name in ids if name not in known), None)) is not None:
-                    raise MismatchError(
-                        f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
-                        f"are numbered from ({self._whole.name})",
-                        "number them from the whole collection that this is a part of",
-                    )
-                found.append(np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids)))
-            self._last = (split, found[0], found[1])
-        return self._last[1], self._last[2]
+    def _numbers(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the images and captions of ``split``."""
+        found: list[np.ndarray] = []
+        for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
+            known = self._known[what]
+            if (missing := next((name for name in ids if name not in known), None)) is not None:
+                raise MismatchError(
+                    f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
+                    f"are numbered from ({self._whole.name})",
+                    "number them from the whole collection that this is a part of",
+                )
+            found.append(np.array([known[name] for name in ids], dtype=np.int64))
+        return found[0], found[1]
 
     @cached_property
     def _known(self) -> dict[str, dict[str, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 from diptych.analysis.granularity import Granularity, choose_features, compare_granularity
-from diptych.analysis.granularity.tables import comparison_table
+from diptych.analysis.granularity.result import comparison_table
 from diptych.core.table import Cell, Table
 from diptych.evaluation.stress import StressResult, StressRow
 from diptych.evaluation.stress.queries import RSUM

@@ -8,16 +8,16 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, model_validator
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import (
-    DEFAULT_SEVERITY,
+    DECLARED,
     F,
+    NoOptions,
     PicturePerturbation,
-    SeverityOptions,
     registering,
 )
 
@@ -28,62 +28,55 @@ if TYPE_CHECKING:
 
 _GREY = (128, 128, 128)
 _LONGEST = 65_500  # the longest side that libjpeg writes
+DEFAULT_SEVERITY = 3
 
 
-def _declare(
-    name: str,
-    description: str,
-    source: str,
-    amount: str,
-    amounts: tuple[float, ...],
-    of_amount: str,
-    more: dict[str, Any] | None = None,
-    **bounds: Any,
-) -> Callable[[F], F]:
-    """Register a function of an image, its draws and options: the severity, or the amount that it stands for."""
-    kind: type = type(amounts[0])
-    field = Field(amounts[DEFAULT_SEVERITY - 1], description=of_amount, **bounds)
-    options: Any = create_model(
-        f"{name}-options", __base__=SeverityOptions, **{amount: (kind, field), **(more or {})}
-    )
-    options.amount, options.amounts = amount, amounts
-    return registering(
-        PicturePerturbation,
-        name=name,
-        description=description,
-        group="pictures",
-        source=source,
-        keeps_meaning=True,
-        options=options,
-    )
+class SeverityOptions(NoOptions):
+    """``severity``, 1 (hardly to be seen) to 5, or the amount behind it; None where that is none of the five."""
+
+    amount: ClassVar[str]
+    amounts: ClassVar[tuple[float, ...]]
+
+    severity: int | None = Field(DEFAULT_SEVERITY, ge=1, le=5, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _both(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        severity, amount = given.get("severity"), given.get(cls.amount)
+        if amount is None:
+            severity = DEFAULT_SEVERITY if severity is None else severity
+            known = (
+                type(severity) is int and 1 <= severity <= 5
+            )  # others are refused where the field is checked
+            return {**given, "severity": severity, cls.amount: cls.amounts[severity - 1 if known else 0]}
+        stands_for = cls.amounts.index(amount) + 1 if amount in cls.amounts else None
+        if severity not in (None, stands_for):
+            raise ValueError(f"severity {severity} and {cls.amount} {amount} are two amounts: give one")
+        return {**given, "severity": stands_for}
 
 
-@_declare(
-    "blur",
-    "out of focus: a Gaussian of a share of the shorter side",
-    "Hendrycks and Dietterich, ICLR 2019: gaussian blur",
-    "sigma",
-    (1 / 224, 2 / 224, 3 / 224, 4 / 224, 6 / 224),  # theirs, whose images are 224 pixels wide and high
-    "standard deviation, as a share of the shorter side",
-    gt=0,
-    le=1,
-)
+def _declare(name: str, **more: Any) -> Callable[[F], F]:
+    """Register a function of an image, its draws and options; its severities are in ``declared.toml``."""
+    given = DECLARED[name]
+    amounts = tuple(one / given["of"] if "of" in given else one for one in given["amounts"])
+    bounds = {key: given[key] for key in ("gt", "ge", "le") if key in given}
+    field = Field(amounts[DEFAULT_SEVERITY - 1], description=given["about"], **bounds)
+    fields: dict[str, Any] = {given["amount"]: (type(amounts[0]), field), **more}
+    options: Any = create_model(f"{name}-options", __base__=SeverityOptions, **fields)
+    options.amount, options.amounts = given["amount"], amounts
+    return registering(PicturePerturbation, name, options=options)
+
+
+@_declare("blur")
 def _blurred(picture: Image, draws: Draws, options: Any) -> Image:
     from PIL import ImageFilter
 
     return picture.filter(ImageFilter.GaussianBlur(options.sigma * min(picture.size)))
 
 
-@_declare(
-    "brightness",
-    "too dark or too bright",
-    "after Hendrycks and Dietterich, ICLR 2019: brightness",
-    "factor",
-    (1.3, 1.6, 2.0, 2.5, 3.2),
-    "pixels are multiplied by it or by 1 / factor, each as likely",
-    gt=1,
-    le=255,
-)
+@_declare("brightness")
 def _lit(picture: Image, draws: Draws, options: Any) -> Image:
     """Multiply as exposure does; Hendrycks and Dietterich add, which makes all brighter and black ones grey."""
     factor = draws.choice((1 / options.factor, options.factor))
@@ -91,16 +84,7 @@ def _lit(picture: Image, draws: Draws, options: Any) -> Image:
     return picture.point(values * 3)
 
 
-@_declare(
-    "crop",
-    "a part of the picture, from any place",
-    "ours; Szegedy et al., CVPR 2015, for random crops",
-    "keep",
-    (0.8, 0.65, 0.5, 0.35, 0.2),
-    "share of the area; no side is shorter than a pixel",
-    gt=0,
-    le=1,
-)
+@_declare("crop")
 def _cropped(picture: Image, draws: Draws, options: Any) -> Image:
     """Keep a part of the image's own proportions; what a caption describes may be cut away."""
     width, height = (max(1, round(side * math.sqrt(options.keep))) for side in picture.size)
@@ -108,17 +92,7 @@ def _cropped(picture: Image, draws: Draws, options: Any) -> Image:
     return picture.crop((left, top, left + width, top + height))
 
 
-@_declare(
-    "digit-overlay",
-    "six digits that mean nothing, along the top",
-    "thesis 4.D.4, for the places",
-    "size",
-    # a shortcut has 28 of 224 pixels; a sixth of the shorter side is the most at which none covers another
-    (14 / 224, 21 / 224, 28 / 224, 32 / 224, 37 / 224),
-    "side of a digit, as a share of the shorter side",
-    gt=0,
-    le=1 / 6,
-)
+@_declare("digit-overlay")
 def _overlaid(picture: Image, draws: Draws, options: Any) -> Image:
     """Lay digits over the image itself where shortcuts have theirs; what a tower crops away it does not see."""
     from PIL import Image as pillow
@@ -135,16 +109,7 @@ def _overlaid(picture: Image, draws: Draws, options: Any) -> Image:
     return overlaid
 
 
-@_declare(
-    "jpeg",
-    "saved once more as JPEG of low quality",
-    "Hendrycks and Dietterich, ICLR 2019: jpeg compression",
-    "quality",
-    (25, 18, 15, 10, 7),  # theirs; of blocks of 8 × 8 pixels, which harms a small image more than a large one
-    "libjpeg's; less is worse",
-    ge=1,
-    le=95,
-)
+@_declare("jpeg")
 def _saved_again(picture: Image, draws: Draws, options: Any) -> Image:
     from PIL import Image as pillow
 
@@ -156,17 +121,7 @@ def _saved_again(picture: Image, draws: Draws, options: Any) -> Image:
         return saved.convert("RGB")
 
 
-@_declare(
-    "occlusion",
-    "a part hidden behind a rectangle of one colour",
-    "DeVries and Taylor, 2017; Zhong et al., AAAI 2020",
-    "share",
-    (0.05, 0.1, 0.2, 0.3, 0.45),  # ours; random erasing in training takes 2 % to 33 %
-    "of the area; no side is shorter than a pixel",
-    more={"colour": (Literal["mean", "grey"], "mean")},
-    gt=0,
-    le=1,
-)
+@_declare("occlusion", colour=(Literal["mean", "grey"], "mean"))
 def _occluded(picture: Image, draws: Draws, options: Any) -> Image:
     from PIL import ImageStat
 

@@ -10,25 +10,9 @@ from pydantic import Field
 
 from diptych.analysis.perturbations import english, phrases
 from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
-from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
 from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
-
-
-def _declare(
-    name: str, description: str, source: str = "", options: type[NoOptions] = NoOptions
-) -> Callable[[F], F]:
-    return registering(
-        TextPerturbation,
-        name=name,
-        description=description,
-        group="meaning",
-        source=f"thesis §5.7, future work{source}",
-        keeps_meaning=False,
-        options=options,
-        needs=frozenset({"tags"}),
-    )
-
 
 _SIZES = english.listed(english.WORDS["sizes"])
 _KIND_OF = dict.fromkeys(phrases.COLOURS, "colour") | dict.fromkeys(_SIZES, "size")
@@ -41,12 +25,7 @@ class AttributeSwapOptions(NoOptions):
     any: bool = Field(default=False, description="any two adjectives, not only two colours or two sizes")
 
 
-@_declare(
-    "attribute-swap",
-    "two colours or two sizes change places",
-    "; after ARO (Yuksekgonul et al. 2023)",
-    AttributeSwapOptions,
-)
+@registering(TextPerturbation, "attribute-swap", options=AttributeSwapOptions)
 def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     """``a red star left of a blue heart`` → ``a blue star left of a red heart``.
 
@@ -107,13 +86,12 @@ _COUNTED = frozenset(
 )
 
 
-@_declare("negation", "what is said is denied: is not, does not, no")
+@registering(TextPerturbation, "negation")
 def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    """``a dog is running`` → ``a dog is not running``, ``two dogs in the grass`` → ``no dogs in the grass``.
+    """``a dog is running`` → ``a dog is not running``, ``there is a dog`` → ``there is no dog``.
 
-    ``there is a dog`` → ``there is no dog``; else the first verb that agrees with a subject is negated; else
-    ``no`` takes the place of the first article, number or quantity of a noun, or comes before the first noun that
-    has none.
+    Else the first verb that agrees with a subject is negated; else ``no`` takes the place of the first article, number
+    or quantity of a noun, or comes before the first noun that has none: ``two dogs in the grass`` → ``no dogs …``.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     if any(word in _NEGATIVE or word.endswith(_NEGATIVE_ENDINGS) for word in words):
@@ -138,18 +116,13 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
     """What negates a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
     if (
-        verb
-        and words[verb - 1] == "there"
-        and word in phrases.BE
-        and after < len(words)
-        and words[after] in _COUNTED
+        word in phrases.BE
+        and words[max(verb - 1, 0) : verb] == ["there"]
+        and _COUNTED & {*words[after : after + 1]}
     ):
         return {(after, after): "no"}
-    if (
-        word in phrases.BE
-        or word in ("does", "do")
-        or (word in ("has", "have") and tags[after : after + 1] == ["VBN"])
-    ):
+    perfect = word in ("has", "have") and tags[after : after + 1] == ["VBN"]
+    if perfect or word in phrases.BE or word in ("does", "do"):
         return {(verb, verb): f"{word} not"}
     if tags[verb] == "MD":
         return {(verb, verb): "cannot" if word == "can" else f"{word} not"}
@@ -167,15 +140,13 @@ _OF_SEVERAL = ("of", "between", "among")
 _MOST = 99
 
 
-@_declare("number-change", "another number of something: two dogs, three dogs")
+@registering(TextPerturbation, "number-change")
 def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``.
+    """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``, with the verb that agrees.
 
-    One noun phrase is changed, drawn among those where the result is sure to be English: a number becomes its
-    neighbour, two or more; ``a``, ``an`` or ``one`` becomes ``two``; a plural without an article, or behind
-    ``several`` and the like, becomes one. The verb that agrees with the phrase is changed with it. Passed over
-    are subjects with which more than one verb, a relative clause or a pronoun would have to agree, and phrases
-    with ``the`` or a possessive, for what can be counted cannot be told (``the snow``).
+    One noun phrase is changed, drawn among those where the result is sure to be English. Passed over are subjects with
+    which more than one verb, a relative clause or a pronoun would have to agree, and phrases with ``the`` or a
+    possessive, for what can be counted cannot be told (``the snow``).
     """
     sentence = _Sentence(caption)
     candidates = [

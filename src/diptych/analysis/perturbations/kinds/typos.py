@@ -1,9 +1,8 @@
 """Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
 
-Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs
-that follow it. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key,
-so letters that the keyboard does not have are passed over. The place of a slip is drawn evenly among those where
-it changes the text.
+Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs that
+follow it. An extra or a nearby letter is one of a touching key, so letters that the keyboard does not have are passed
+over. The place of a slip is drawn evenly among those where it changes the text.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -112,17 +111,7 @@ def key_of(letter: str) -> str:
     return unicodedata.normalize("NFC", letter).lower()
 
 
-def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
-    source = source or "thesis §5.4.1; published with the package typo 0.1.7"
-    return registering(
-        TextPerturbation,
-        name=name,
-        description=description,
-        group="typos",
-        source=source,
-        keeps_meaning=True,
-        **declared,
-    )
+_declare = partial(registering, TextPerturbation)
 
 
 class Slips(NoOptions):
@@ -135,9 +124,8 @@ class SlipsToKeys(Slips):
     keyboard: KeyboardName = "qwerty"
 
 
-def _declare_slip(name: str, description: str, options: type[NoOptions]) -> Callable[[F], F]:
-    published = published_form(partial(published_slip, name))
-    return _declare(name, description, options=options, published=published, suite=True)
+def _declare_slip(name: str, options: type[NoOptions]) -> Callable[[F], F]:
+    return _declare(name, options=options, published=published_form(partial(published_slip, name)))
 
 
 def _slipped(caption: Caption, places: Sequence[tuple[int, Edit]], draws: Draws, most: int, why: str) -> str:
@@ -146,7 +134,7 @@ def _slipped(caption: Caption, places: Sequence[tuple[int, Edit]], draws: Draws,
     return with_changes(caption.text, drawn_apart(places, draws, most))
 
 
-@_declare_slip("character-swap", "two different letters side by side in a word change places", Slips)
+@_declare_slip("character-swap", Slips)
 def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
     places = [
         (number, (first.start, second.end, swapped))
@@ -163,7 +151,7 @@ def _swapped(first: Letter, second: Letter) -> str:
     return swapped if first.end == second.start and swapped != first.text + second.text else ""
 
 
-@_declare_slip("missing-character", "a letter is missing in a word of two or more", Slips)
+@_declare_slip("missing-character", Slips)
 def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
     places = [
         (number, (letter.start, letter.end, ""))
@@ -186,7 +174,7 @@ def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Le
     ]
 
 
-@_declare_slip("extra-character", "before or after a letter, that of a touching key", SlipsToKeys)
+@_declare_slip("extra-character", SlipsToKeys)
 def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     chosen = [
         (draws.choice((letter.start, letter.end)), key) for letter, key in _keys(caption, draws, options)
@@ -194,7 +182,7 @@ def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     return with_changes(caption.text, [(place, place, key) for place, key in chosen])
 
 
-@_declare_slip("nearby-character", "instead of a letter, that of a touching key", SlipsToKeys)
+@_declare_slip("nearby-character", SlipsToKeys)
 def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     chosen = _keys(caption, draws, options)
     return with_changes(caption.text, [(letter.start, letter.end, key) for letter, key in chosen])
@@ -204,13 +192,7 @@ class LetterChange(NoOptions):
     rate: float = Field(0.1, gt=0, le=1, description="the chance of each word with a letter a–z")
 
 
-@_declare(
-    "letter-change",
-    "in each word with chance .1, any other letter a–z instead of one",
-    "the thesis's published code (probability_based_letter_change); not reported",
-    options=LetterChange,
-    published=published_form(letter_change),
-)
+@_declare("letter-change", options=LetterChange, published=published_form(letter_change))
 def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
     changes, any_letter = [], False
     for word in caption.words:
@@ -233,15 +215,10 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 class TypingErrors(NoOptions):
     """How many errors, of which kinds and where.
 
-    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong;
-    their errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100: the rate and
-    three weights. That of transpositions is a choice, and so is that first letters, which have few errors
-    (Yannakoudakis and Fawthrop; Kukich), are a quarter as likely. An extra letter is as likely the letter once
-    more, the most important cause (Pollock and Zamora).
-
-    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM
-    7(3), 1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing &
-    Management 19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
+    Of 168,000 people's typed characters 1.17 of 100 were wrong, of 1.65 substitutions, 0.80 omissions and 0.67
+    insertions (Dhakal et al., CHI 2018, Table 3). Ours is the weight of transpositions, and that first letters, which
+    have few errors (Yannakoudakis and Fawthrop, IP&M 19(2), 1983; Kukich, ACM Computing Surveys 24(4), 1992), are a
+    quarter as likely. An extra letter is as likely the letter once more (Pollock and Zamora, JASIS 34(1), 1983).
     """
 
     rate: float = Field(0.0117, gt=0, le=0.5, description="expected errors per letter or digit")
@@ -255,12 +232,7 @@ class TypingErrors(NoOptions):
     keyboard: KeyboardName = "qwerty"
 
 
-@_declare(
-    "typing-errors",
-    "wrong, missing, extra and exchanged letters, as many as people leave in what they type",
-    "Dhakal et al., CHI 2018; Damerau 1964",
-    options=TypingErrors,
-)
+@_declare("typing-errors", options=TypingErrors)
 def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
     words = [letters_of(word) for word in caption.words]
     count, firsts = sum(map(len, words)), sum(map(bool, words))
@@ -319,9 +291,8 @@ CONFUSIONS: Sequence[str] = WORDS["confusions"]
 class RecognitionErrors(NoOptions):
     """How often characters are misread in print.
 
-    The table holds shapes that lie close in common type, as Nagy, Nartker and Rice (Optical Character
-    Recognition, 1999) and Kukich name them; shapes decide, not case. Holley (D-Lib Magazine 15(3/4), 2009) calls
-    one to two characters wrong of a hundred good recognition of newspapers; the default is the worse of the two.
+    Shapes that lie close in common type, after Nagy, Nartker and Rice (Optical Character Recognition, 1999) and
+    Kukich. One to two characters wrong of a hundred is good for newspapers (Holley, D-Lib Magazine 15(3/4), 2009).
     """
 
     rate: float = Field(
@@ -337,12 +308,7 @@ for _pair in CONFUSIONS:
     _READINGS.setdefault(_other[0], []).append((_other, _one))
 
 
-@_declare(
-    "recognition-errors",
-    "characters misread for others of their shape, as in recognised print",
-    "Nagy, Nartker and Rice 1999; Holley 2009",
-    options=RecognitionErrors,
-)
+@_declare("recognition-errors", options=RecognitionErrors)
 def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
     text = caption.text
     changes, any_place, place = [], False, 0

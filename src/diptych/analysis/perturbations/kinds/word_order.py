@@ -1,17 +1,14 @@
 """The same words in another order.
 
-Words change places among the places of words; marks and blanks stay where they are, and so does the case of each
-word. The arrangement is drawn evenly among those that change the text. Trigrams are of words, marks left out.
-None keeps the meaning, for order says who does what to whom: a good model prefers the caption as it was.
+Words change places among the places of words; marks, blanks and the case of each word stay. The arrangement is drawn
+evenly among those that change the text. Trigrams are of words, marks left out. None keeps the meaning.
 
-The published forms are ARO's ``TextShuffler``, whose shuffles may leave everything where it was; tokens are
-joined with blanks, marks among them. NumPy's and Python's global generators were never seeded there, so published
-captions cannot be made again; here a caption's generators are begun with the seed. The published code took
-spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what stands between blanks for
-all words, and NLTK's tokens for trigrams. In the place of spaCy's tokens are words and marks, cut where spaCy
-cuts them, with the language's tags.
-
-Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words, ICLR 2023.
+The published forms are ARO's ``TextShuffler`` (Yuksekgonul et al., When and Why Vision-Language Models Behave like
+Bags-of-Words, ICLR 2023), which may leave everything where it was; tokens, marks among them, are joined with blanks.
+Its global generators were never seeded, so published captions cannot be made again; here a caption's generators are
+begun with the seed. It took spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what
+stands between blanks for all words, and NLTK's tokens for trigrams; in the place of spaCy's are words and marks, cut
+where spaCy cuts them, with the language's tags.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from random import Random
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.declaration import DECLARED, NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.published import nltk_tokens, spacy_like_tokens
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
@@ -46,48 +43,26 @@ def _trigrams(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
     return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
 
 
-_SHUFFLES: dict[str, tuple[Groups, str, str]] = {
-    "shuffle-nouns-and-adjectives": (
-        _nouns_and_adjectives,
-        "nouns change places with nouns, adjectives with adjectives",
-        "no two different nouns or adjectives",
-    ),
-    "shuffle-all-words": (
-        lambda count, tags: [range(count)],
-        "all words change places",
-        "no two different words",
-    ),
-    "shuffle-all-but-nouns-and-adjectives": (
-        _all_but_nouns_and_adjectives,
-        "all words but nouns and adjectives change places",
-        "no two different words besides nouns and adjectives",
-    ),
-    "shuffle-within-trigrams": (
-        _trigrams,
-        "words change places within each three in turn",
-        "no trigram of different words",
-    ),
-    "shuffle-trigrams": (
-        _trigrams,
-        "each three words in turn stay together, and the threes change places",
-        "no two different trigrams",
-    ),
-}  # name → the groups of places, the description, and why a caption is unchanged
-
+_SHUFFLES: dict[str, Groups] = {
+    "shuffle-nouns-and-adjectives": _nouns_and_adjectives,
+    "shuffle-all-words": lambda count, tags: [range(count)],
+    "shuffle-all-but-nouns-and-adjectives": _all_but_nouns_and_adjectives,
+    "shuffle-within-trigrams": _trigrams,
+    "shuffle-trigrams": _trigrams,
+}  # name → the groups of places
 _TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 
 
 def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
     """Permute words, evenly among the arrangements that change the text."""
-    groups_of, _, reason = _SHUFFLES[name]
     words, whole = [word.text for word in caption.words], name == "shuffle-trigrams"
-    groups = groups_of(len(words), caption.tags if name in _TAGGED else ())
+    groups = _SHUFFLES[name](len(words), caption.tags if name in _TAGGED else ())
     texts = [[words[place] for place in group] for group in groups]
     # Every order of threes says the same just where any two say the same in both orders, which all do where each does
     # with the first: then all repeat one sequence.
     same = (text + texts[0] == texts[0] + text if whole else len({*text}) < 2 for text in texts)
     if all(same):
-        raise Unchanged(reason)
+        raise Unchanged(DECLARED[name]["unchanged"])
     places = [place for group in groups for place in group]
     while True:  # at least every second arrangement is another text
         arranged = draws.shuffled(groups) if whole else [draws.shuffled(group) for group in groups]
@@ -98,7 +73,7 @@ def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
 
 def published_shuffle(name: str, tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
     """Permute tokens as ARO's ``TextShuffler`` does, which may change nothing."""
-    groups = [list(group) for group in _SHUFFLES[name][0](len(tokens), tags)]
+    groups = [list(group) for group in _SHUFFLES[name](len(tokens), tags)]
     order = list(range(len(tokens)))
     if "trigrams" in name:
         random = Random(seed)
@@ -116,28 +91,15 @@ def published_shuffle(name: str, tokens: Sequence[str], tags: Sequence[str], see
 
 
 def _declare(name: str) -> None:
-    def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
-        return _shuffled(name, caption, draws)
-
     def published(caption: Caption, seed: int, options: NoOptions) -> str:
         if name in _TAGGED:
             return published_shuffle(name, *spacy_like_tokens(caption), seed)
         tokens = nltk_tokens(caption.text) if "trigrams" in name else caption.text.split(" ")
         return published_shuffle(name, tokens, (), seed)
 
-    PERTURBATIONS.add(
-        TextPerturbation(
-            name=name,
-            description=_SHUFFLES[name][1],
-            group="word order",
-            source="thesis §5.4.1, after ARO (Yuksekgonul et al. 2023)",
-            keeps_meaning=False,
-            apply=apply,
-            needs=frozenset({"tags"} if name in _TAGGED else ()),
-            published=published,
-            suite=True,
-        )
-    )
+    @registering(TextPerturbation, name, published=published)
+    def _(caption: Caption, draws: Draws, options: NoOptions) -> str:
+        return _shuffled(name, caption, draws)
 
 
 for _name in _SHUFFLES:

@@ -5,16 +5,13 @@ capital stay, and ``a`` and ``an`` follow the new word.
 
 - Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
 - Left alone are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
-  nouns. A capital at the beginning of a caption makes no proper noun.
+  nouns; a capital at the beginning of a caption makes none.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
-- Passed over are lemmas with a capital where the word has none (``H2O``), and those that cannot be counted where the
-  word can (``equipment``).
+- Passed over are lemmas with a capital where the word has none, and those that cannot be counted where it can.
 
-Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that
-has any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
-``pierce`` ears. Nothing is inflected, and tokens are joined with blanks. Tokens, their tags and the order of
-lemmas are NLTK's, so that a capital at the beginning is a name. Lemmas of Open English WordNet differ in places
-from Princeton's 3.0.
+The published code took the first noun (or adjective) that has any synonym, and the first lemma, of all senses of all
+parts of speech, that is not the word: ``pierced`` ears became ``pierce`` ears. Nothing is inflected, and NLTK's tokens
+are joined with blanks. Lemmas of Open English WordNet differ in places from Princeton's 3.0.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.english import PLURAL_ONLY, UNCOUNTED, compared, listed, plural, singular
 from diptych.analysis.perturbations.phrases import mended_tags
 from diptych.analysis.perturbations.published import nltk_tokens, published_form
@@ -188,16 +185,16 @@ def lemmas_like(term: Term, synset: str, wordnet: WordNet) -> list[str]:
 
 def _declare(
     name: str,
-    description: str,
     terms: Callable[[Caption], list[Term]],
     alternatives: Callable[[Term, WordNet, Any], Sequence[str]],
     reasons: tuple[str, str],
     options: type[NoOptions],
-    **declared: Any,
+    published: Callable[[Caption, int, Any], str] | None = None,
 ) -> None:
     """Declare a change of ``options.k`` terms, or of as many as have alternatives, to one of theirs."""
 
-    def apply(caption: Caption, draws: Draws, options: Any) -> str:
+    @registering(TextPerturbation, name, options=options, published=published)
+    def _(caption: Caption, draws: Draws, options: Any) -> str:
         wordnet = caption.language.need_wordnet(name)
         if not (known := terms(caption)):
             raise Unchanged(reasons[0])
@@ -210,11 +207,6 @@ def _declare(
         if not chosen:
             raise Unchanged(reasons[1])
         return rewritten(caption, chosen)
-
-    needs = frozenset({"tags", "wordnet"})
-    PERTURBATIONS.add(
-        TextPerturbation(name, description, apply=apply, options=options, needs=needs, **declared)
-    )
 
 
 class SynonymOptions(NoOptions):
@@ -260,19 +252,9 @@ def _published_synonym(word: str, wordnet: WordNet) -> str | None:
 
 
 for _part, _terms, _tags in (("noun", nouns, NOUN_TAGS), ("adjective", adjectives, ADJECTIVE_TAGS)):
-    _declare(
-        f"synonym-{_part}",
-        f"a synonym of one {_part}",
-        _terms,
-        _synonyms,
-        (f"no {_part} that is known", f"no {_part} with a synonym"),
-        SynonymOptions,
-        group="synonyms",
-        source="thesis §5.4.1",
-        keeps_meaning=True,
-        published=_published(f"synonym-{_part}", _tags),
-        suite=True,
-    )
+    _why = (f"no {_part} that is known", f"no {_part} with a synonym")
+    _name = f"synonym-{_part}"
+    _declare(_name, _terms, _synonyms, _why, SynonymOptions, _published(_name, _tags))
 
 
 class HypernymOptions(NoOptions):
@@ -326,29 +308,10 @@ def _are_people(synset: str, wordnet: WordNet) -> bool:
     return False
 
 
-_FUTURE = "thesis §5.7, future work"
-_declare(
-    "hypernym-noun",
-    "what a thing is a kind of: a poodle, a dog",
-    nouns,
-    _hypernyms,
-    ("no noun that is known", "no noun with a hypernym that is deep enough"),
-    HypernymOptions,
-    group="synonyms",
-    source=_FUTURE,
-    keeps_meaning=True,
-)
-_declare(
-    "hyponym-noun",
-    "a kind of a thing: a dog, a poodle",
-    nouns,
-    _hyponyms,
-    ("no noun that is known", "no noun with a hyponym"),
-    HyponymOptions,
-    group="meaning",
-    source=_FUTURE,
-    keeps_meaning=False,
-)
+_KNOWN = "no noun that is known"
+_deep = (_KNOWN, "no noun with a hypernym that is deep enough")
+_declare("hypernym-noun", nouns, _hypernyms, _deep, HypernymOptions)
+_declare("hyponym-noun", nouns, _hyponyms, (_KNOWN, "no noun with a hyponym"), HyponymOptions)
 
 
 _LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
@@ -360,24 +323,14 @@ def _declare_distraction(name: str, statement: str, printed: str) -> None:
     The published code took full stops off both ends and put the statement and a full stop behind all else.
     """
 
-    def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
+    published = published_form(lambda text, seed: f"{text.strip('.')} {printed}.")
+
+    @registering(TextPerturbation, name, published=published)
+    def _(caption: Caption, draws: Draws, options: NoOptions) -> str:
         said = caption.text.rstrip(_LAST)
         if not said.strip():
             raise Unchanged("nothing is said")
         return f"{said} {statement}{caption.text[len(said) :]}"
-
-    PERTURBATIONS.add(
-        TextPerturbation(
-            name=name,
-            description=f'"{statement}" at the end',
-            group="distraction",
-            source="thesis §5.4.1",
-            keeps_meaning=True,
-            apply=apply,
-            published=published_form(lambda text, seed: f"{text.strip('.')} {printed}."),
-            suite=True,
-        )
-    )
 
 
 _declare_distraction("distraction-true", "and true is true", "and true it true")
