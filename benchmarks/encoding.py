@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.encoding_subjects import captions_like_flickr, clip, mobilenet, pictures, pictures_are
 from benchmarks.table import Line, interleaved, ratio
-from diptych.core.memory import keep_freed_memory
+from diptych.core.processes import keep_freed_memory
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import unit_rows

@@ -17,7 +17,7 @@ from torch import nn
 from benchmarks.table import Line, ratio
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
-from diptych.core.memory import keep_freed_memory
+from diptych.core.processes import keep_freed_memory
 from diptych.data.scenes import scenes
 from diptych.training.examples import Loaded
 from diptych.training.fit import prepared_task

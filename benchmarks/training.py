@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.table import Line
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
-from diptych.core.memory import keep_freed_memory
+from diptych.core.processes import keep_freed_memory
 from diptych.data.scenes import scenes
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe

@@ -29,7 +29,6 @@ _SIZE = "real data and hours: small stand-ins would be trained for as many rows,
 CANNOT: dict[str, str] = {
     "diptych demo": "make demo runs it",
     "torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8": "two machines",
-    "diptych categories evaluate shop --out thesis --published --seeds 5 -j 4": "as with three seeds, for longer",
     "diptych study run svl.figure-4.5 --quick": "8 minutes of a quiet machine",
     "diptych study run metric-learning.table-1 --data flickr30k --out studies/flickr30k": _SIZE,
     "diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2": _SIZE,

@@ -10,7 +10,7 @@ CODE = """
 import resource, sys
 import numpy as np
 if "keep" in sys.argv:
-    from diptych.core.memory import keep_freed_memory, keeps_freed_memory
+    from diptych.core.processes import keep_freed_memory, keeps_freed_memory
     assert not keeps_freed_memory()
     assert keep_freed_memory()
     assert keeps_freed_memory()

@@ -31,7 +31,7 @@ def main() -> None:
         from diptych.cli import console, verbs
         from diptych.cli.tree import app
         from diptych.core.errors import DiptychError
-        from diptych.core.memory import keep_freed_memory
+        from diptych.core.processes import keep_freed_memory
 
     keep_freed_memory()
     try:

@@ -283,10 +283,10 @@ def score(scorer: ScorerFolder, source: Sessions, options: ScoreOptions) -> None
         if out is not None:
             write_text(out, one.model_dump_json() + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
-    elif out is None:
-        raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
     else:
         with opened_table(path, bool(opened.about["kept_leaking"])) as table:
+            if out is None:
+                raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
             _score_table(opened, table, out)
 
 

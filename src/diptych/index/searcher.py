@@ -173,9 +173,7 @@ class Searcher:
         assert self.origin is not None
         return CollectionCaptions(self.origin.collection(), self.kind)
 
-    def _described(
-        self, query: str, best: Sequence[tuple[str, float]], vectors: Any, paths: bool
-    ) -> list[Hit]:
+    def _described(self, query: str, best: Sequence[tuple[str, float]], row: Any, paths: bool) -> list[Hit]:
         """Return hits with captions: of an image the caption nearest to the query."""
         encoder, located = self.encoder, self.origin is not None
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
@@ -183,7 +181,7 @@ class Searcher:
         for name, score in best:
             captions = self._captions(name)
             if compared and len(captions) > 1:
-                scores = encoder.encode_texts(captions) @ vectors.T
+                scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
             path = image_path(*self._row(name)) if paths and located else ""
             image = partial(self._image, name) if located and self.kind == "image" else None
