@@ -38,7 +38,7 @@ def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> 
     Examples:
         diptych categories train shop --out runs/shop
         diptych categories train shop --out runs/i --model clip-i --published
-        diptych categories train shop --out near --query path --set tree_distance=0.1
+        diptych categories train shop --out a --query path --set tree_distance=0.1
     """
     with stop_on_signal():
         shown = train_catalogue(products, encoders, options)

@@ -27,6 +27,7 @@ from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Evalua
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import (
     SESSION_TABLES,
+    is_table,
     known_visitors,
     make_whole_features,
     recognise_session_table,
@@ -250,9 +251,8 @@ def open_shop(
         log = Log.open(path)
         return ShopLog(folder(log.name, log.fingerprint), log, how)
     elif not path.exists():
-        fix = "give a folder that diptych intent ingest wrote, or raw events"
-        raise DataError(f"{path} is not there", fix)
-    elif path.is_file() and recognise_session_table(path)[0]:
+        raise DataError(f"{path} is not there", "give a log that diptych intent ingest wrote, or raw events")
+    elif path.is_file() and is_table(path) and recognise_session_table(path)[0]:
         target = folder(path.name.partition(".")[0], fingerprint_file(path))
         write = partial(make_whole_features, path)
         table = cached(target / "features", open_features, lambda inside: write(folder=inside))

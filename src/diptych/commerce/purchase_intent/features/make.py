@@ -6,7 +6,7 @@ import csv
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -170,8 +170,7 @@ SESSION_TABLES = {name: SimpleNamespace(**one) for name, one in _WHOLE.items()}
 
 def recognise_session_table(file: Path) -> tuple[str, list[str]]:
     """Return the name of a known table of whole sessions, empty for none, and its columns in their order."""
-    header: list[str] = []
-    with suppress(DataError), open_text(file, newline="", error=DataError) as text:
+    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
         header = [name.strip() for name in next(csv.reader(text), [])]
     fits = (
         name for name, one in SESSION_TABLES.items() if {one.label, *one.numbers, *one.texts} <= {*header}
