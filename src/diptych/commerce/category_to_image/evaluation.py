@@ -293,10 +293,14 @@ def evaluate_models(
     names = names or _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault, left_out)
     learns = given is None and not set(names) <= set(RANKERS)
     chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault, left_out)
+    made = {name: maker.products(part) for name, part in known.items() if learns or name == "test"}
+    features = {name: (known[name], one) for name, one in made.items() if name != "test"}
+    unreadable = sum(one.about["unreadable_pictures"] for one in made.values())
+    masks = [made.get(name, part).pictured for name, part in known.items()]
     protocol = EvaluationProtocol(
         **{name: part.fingerprint if part else "" for name, part in parts.items()},
         encoders=maker.fingerprint,
-        pictures=pictured(*(part.pictured for part in known.values())) if maker.image else "",
+        pictures=pictured(*masks) if maker.image else "",
         relevance=relevance,
         query=query,
         published=published,
@@ -304,10 +308,8 @@ def evaluate_models(
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    learned = [name for name in known if learns and name != "test"]
-    features = {name: (known[name], maker.products(known[name])) for name in learned}
-    tested, categories = maker.products(test), maker.categories(texts)
-    work = Work(protocol, train, test, tested, categories, features, given and given[0], seen)
+    categories = maker.categories(texts)
+    work = Work(protocol, train, test, made["test"], categories, features, given and given[0], seen)
     units: dict[str, Unit] = {}
     for setting, model in product(chosen, names):
         for seed in (None,) if given or model in RANKERS else seeds:
@@ -322,7 +324,8 @@ def evaluate_models(
     for key, unit in units.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
     uses = {"train": "products to train on", "validation": "to choose the epoch by", "test": "to find"}
-    counts = [f"{len(known[name]):,} {use}" for name, use in uses.items() if name in {*features, "test"}]
+    counts = [f"{len(known[name]):,} {use}" for name, use in uses.items() if name in made]
+    counts += [f"{unreadable:,} images that cannot be read"] * bool(unreadable)
     shown = {
         "diptych": __version__,
         "data": "; ".join([f"dataset {test.name} ({test.fingerprint})", *counts, test.tree.describe()]),

@@ -35,13 +35,9 @@ from diptych.data.scenes.generator import (
 
 SHOP = read_toml(Path(__file__).with_suffix(".toml"))
 
-RAW_COLUMNS: Mapping[str, str] = SHOP["columns"]
-"""Name → meaning, in order."""
-
+RAW_COLUMNS: Mapping[str, str] = SHOP["columns"]  # name → meaning, in order
 ACTIONS: Mapping[str, str] = SHOP["actions"]
-DEVICES: Mapping[str, str] = SHOP["devices"]
-"""The log's spelling → the canonical one."""
-
+DEVICES: Mapping[str, str] = SHOP["devices"]  # the log's spelling → the canonical one
 COUNTRIES: tuple[str, ...] = tuple(SHOP["countries"])
 MOST_EVENTS: int = SHOP["most_events"]
 EFFECTS: Mapping[str, Any] = SHOP["effects"]
