@@ -53,7 +53,7 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
 
     Examples:
         diptych categories evaluate shop --out evaluation
-        diptych categories evaluate shop --out few --model bm25,clip-i --seeds 5 -j 4
+        diptych categories evaluate shop --out few --model bm25,clip-i --seeds 5 -j4
         diptych categories evaluate new-products --out held-out --run runs/shop
     """
     with stop_on_signal():
