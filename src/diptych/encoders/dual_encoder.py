@@ -140,13 +140,13 @@ class DualEncoder(ABC):
 
     def save(self, folder: Path | str) -> Path:
         """Write a folder that :meth:`load` reads, in the layout of the Hugging Face hub; all or nothing."""
-        from diptych.encoders.hub import model_card
+        from diptych.encoders.hub import encoder_card
 
         folder = Path(folder)
         with atomic_folder(folder, CONFIG_FILE) as temporary:
             self._write(temporary)
             EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
-            write_text(temporary / "README.md", model_card(self))
+            write_text(temporary / "README.md", encoder_card(self))
         return folder
 
     def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:

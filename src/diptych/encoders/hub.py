@@ -1,18 +1,18 @@
-"""Weights of other libraries: where the hub keeps them, and their errors as this package says them."""
+"""Weights of other libraries: where the hub keeps them, how they are loaded, and errors of loading as ours."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
-from diptych.core.errors import DiptychError, StorageError, UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.encoders.dual_encoder import EncoderHeader
 
@@ -27,17 +27,14 @@ _CARD = """---
 library_name: diptych
 tags:
 - image-text-retrieval
-- dual-encoder
+- {tag}
 ---
-# {name}
+# {title}
 
-A dual encoder for image–text retrieval, {width} dimensions, family `{family}`.
+{text}
 
 ```python
-from diptych.encoders.dual_encoder import DualEncoder
-
-encoder = DualEncoder.load("FOLDER")  # the folder this file is in
-encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([picture]).T
+{code}
 ```
 
 What its numbers depend on:
@@ -48,13 +45,22 @@ What its numbers depend on:
 """
 
 
-def model_card(encoder: DualEncoder) -> str:
+def model_card(tag: str, title: str, text: str, code: str, description: dict[str, Any]) -> str:
+    """Return the README.md of a saved model; ``code`` shows how it is loaded from ``"FOLDER"`` and used."""
+    written = json.dumps(description, indent=1, ensure_ascii=False)
+    return _CARD.format(tag=tag, title=title, text=text, code=code, description=written)
+
+
+def encoder_card(encoder: DualEncoder) -> str:
     description = encoder.describe()
-    return _CARD.format(
-        name=Path(str(description.get("name", encoder.family))).name,
-        width=encoder.width,
-        family=encoder.family,
-        description=json.dumps(description, indent=1, ensure_ascii=False),
+    return model_card(
+        "dual-encoder",
+        Path(str(description.get("name", encoder.family))).name,
+        f"A dual encoder for image–text retrieval, {encoder.width} dimensions, family `{encoder.family}`.",
+        "from diptych.encoders.dual_encoder import DualEncoder\n\n"
+        'encoder = DualEncoder.load("FOLDER")  # the folder this file is in\n'
+        'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([picture]).T',
+        description,
     )
 
 
@@ -71,45 +77,81 @@ def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> 
             raise UsageError(f"cannot upload to {repo_id}: {reason}", fix) from error
 
 
-LOADING_ERRORS = (
+_LOADING_ERRORS = (
     *(OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError),
     *(SafetensorError, pickle.UnpicklingError),
 )
 """What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
 
-def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Return our error for a library's."""
-    if isinstance(error, pickle.UnpicklingError):
-        return StorageError(
-            f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
-            "use a copy of the model in safetensors",
-        )
-    lines = str(error).strip().splitlines()
-    reason = f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"
-    if folder is not None:
-        return StorageError(f"{source} cannot be read: {reason}", fix)
-    return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
-
-
 @contextmanager
-def loading(source: str, folder: Path | None, fix: str) -> Iterator[None]:
+def loading(source: str | Path, folder: Path | None, fix: str = "") -> Iterator[None]:
     """Raise our error for a library's while the block loads ``source``, from a folder or by name from a hub."""
     try:
         yield
-    except LOADING_ERRORS as error:
-        raise loading_failure(source, folder, error, fix) from error
+    except (*_LOADING_ERRORS, *_client_errors()) as error:
+        if isinstance(error, pickle.UnpicklingError):
+            raise StorageError(
+                f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
+                "use a copy of the model in safetensors",
+            ) from error
+        lines = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"
+        if folder is not None:
+            fix = fix or "download the model again, all files"
+            raise StorageError(f"{source} cannot be read: {reason}", fix) from error
+        raise UsageError(
+            f"{source} could not be loaded, neither from its hub nor from the cache: {reason}",
+            fix or f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER",
+        ) from error
 
 
-def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
-    """Return the folder of the hub's cache that holds a sentence-transformers model, filled when it can be."""
-    hub = require("huggingface_hub", *_EXTRA)
-    full = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return Path(hub.snapshot_download(full, **patterns))
-    except (*LOADING_ERRORS, *_client_errors()) as error:
-        fix = f"run `hf download {full} --local-dir FOLDER` where there is network; pass FOLDER"
-        raise loading_failure(name, None, error, fix) from error
+def given_folder(source: str | Path) -> Path | None:
+    """Return the folder that a model is named by; None where it is a name."""
+    folder = Path(source).expanduser()
+    return folder if folder.is_dir() else None
+
+
+def hub_folder(source: str, owner: str = "", **patterns: list[str]) -> Path:
+    """Return the folder that ``source`` is, or the hub's cache of that model, filled when it can be.
+
+    ``owner`` is that of a name without one.
+    """
+    if (given := given_folder(source)) is not None:
+        return given
+    source = source if "/" in source or not owner else f"{owner}/{source}"
+    with loading(source, None):
+        return Path(require("huggingface_hub", *_EXTRA).snapshot_download(source, **patterns))
+
+
+def load_transformers(
+    source: str | Path, name: str, check: Callable[[Any], None], **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Load a model of transformers in float32, without running code of its files, and the report of its loading.
+
+    Args:
+        name: of the library's class.
+        check: raises for a configuration before its weights are read.
+    """
+    import torch
+    import transformers
+
+    folder = given_folder(source)
+    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
+    with loading(source, folder), quiet(bars=folder is None):
+        options["use_safetensors"] = weights_format(folder) if folder else None
+        config = transformers.AutoConfig.from_pretrained(folder or source, **common)
+        check(config)
+        loaded: tuple[Any, dict[str, Any]] = getattr(transformers, name).from_pretrained(
+            folder or source,
+            config=config,
+            dtype=torch.float32,
+            weights_only=True,
+            output_loading_info=True,
+            **options,
+            **common,
+        )
+    return loaded
 
 
 def _client_errors() -> Any:

@@ -18,12 +18,13 @@ from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     NO_EFFECT,
     check_complete,
+    given_folder,
+    hub_folder,
+    load_transformers,
     loading,
     quiet,
     saved_settings,
-    sentence_model_folder,
     tokenizer_content,
-    weights_format,
     without_keys,
 )
 from diptych.encoders.pretrained import PretrainedEncoder
@@ -63,11 +64,42 @@ class HuggingFaceEncoder(PretrainedEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load from a folder, or by name from the hub or its cache."""
-        given = Path(source).expanduser()
-        settings = saved_settings(given) if given.is_dir() else {}
-        model, tokenizer, processor = _load(cls, given if given.is_dir() else source, source)
-        settings.setdefault("name", given.resolve().name if given.is_dir() else source)
-        return cls(model, tokenizer, processor, **settings, device=device)
+        given = given_folder(source)
+        settings = {"name": given.resolve().name, **saved_settings(given)} if given else {"name": source}
+        return cls(*cls._load(source), **settings, device=device)
+
+    @classmethod
+    def _load(cls, source: str) -> tuple[Any, Any, Any]:
+        """Return model, tokenizer and image processor."""
+        import transformers
+
+        def check(config: Any) -> None:
+            if config.model_type not in cls.rules:
+                raise UsageError(
+                    f"{source} is a {config.model_type!r} model, not {cls.what}",
+                    f"known: {', '.join(sorted(cls.rules))}",
+                )
+            cls._check_config(config)
+
+        # Shapes that differ are refused below, with names.
+        model, report = load_transformers(source, cls.library_class, check, ignore_mismatched_sizes=True)
+        folder = given_folder(source)
+        common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
+        with loading(source, folder), quiet(bars=folder is None):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder or source, **common)
+            processor = transformers.AutoImageProcessor.from_pretrained(
+                folder or source, backend=cls.backend, **common
+            )
+        check_complete(source, report["missing_keys"], tokenizer)
+        if report["mismatched_keys"]:
+            name, found, wanted = sorted(report["mismatched_keys"])[0]
+            raise StorageError(
+                f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
+                "use the config.json and the weights of the same model",
+            )
+        if report["unexpected_keys"]:
+            logger.info("%s: %d weights are not used", source, len(report["unexpected_keys"]))
+        return model, tokenizer, processor
 
     @classmethod
     def _check_config(cls, config: Any) -> None:
@@ -162,62 +194,17 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        given = Path(source).expanduser()
-        folder = given if given.is_dir() else sentence_model_folder(source, **_FILES)
+        folder = hub_folder(source, "sentence-transformers", **_FILES)
         inner = first_module(folder, source)
-        model, tokenizer, processor = _load(cls, inner, str(inner))
+        model, tokenizer, processor = cls._load(str(inner))
         settings = saved_settings(folder) or {"prefix": _default_prompt(folder)}
-        settings.setdefault("name", folder.resolve().name if given.is_dir() else source)
+        settings.setdefault("name", folder.resolve().name if given_folder(source) else source)
         return cls(model, _limited(tokenizer, inner), processor, **settings, device=device)
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)
         kind = "sentence_transformers.models.CLIPModel"
         write_json(folder / MODULES_FILE, [{"idx": 0, "name": "0", "path": "", "type": kind}])
-
-
-def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> tuple[Any, Any, Any]:
-    """Return model, tokenizer and image processor."""
-    import transformers
-
-    folder = where if isinstance(where, Path) else None
-    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-    safetensors = weights_format(folder) if folder else None
-    fix = (
-        "download the model again, all files"
-        if folder
-        else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-    )
-    with loading(source, folder, fix), quiet(bars=folder is None):
-        config = transformers.AutoConfig.from_pretrained(where, **common)
-        if config.model_type not in encoder.rules:
-            raise UsageError(
-                f"{source} is a {config.model_type!r} model, not {encoder.what}",
-                f"known: {', '.join(sorted(encoder.rules))}",
-            )
-        encoder._check_config(config)
-        model, report = getattr(transformers, encoder.library_class).from_pretrained(
-            where,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=safetensors,
-            weights_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, with names
-            **common,
-        )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
-        processor = transformers.AutoImageProcessor.from_pretrained(where, backend=encoder.backend, **common)
-    check_complete(source, report["missing_keys"], tokenizer)
-    if report["mismatched_keys"]:
-        name, found, wanted = sorted(report["mismatched_keys"])[0]
-        raise StorageError(
-            f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
-            "use the config.json and the weights of the same model",
-        )
-    if report["unexpected_keys"]:
-        logger.info("%s: %d weights are not used", source, len(report["unexpected_keys"]))
-    return model, tokenizer, processor
 
 
 def _pooled(output: Any) -> torch.Tensor:

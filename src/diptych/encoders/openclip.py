@@ -20,7 +20,14 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.encoders.direct_pixels import ComposedPixels
-from diptych.encoders.hub import check_complete, loading, saved_settings, tokenizer_content, without_keys
+from diptych.encoders.hub import (
+    check_complete,
+    given_folder,
+    loading,
+    saved_settings,
+    tokenizer_content,
+    without_keys,
+)
 from diptych.encoders.inputs import save_tensors
 from diptych.encoders.pretrained import PretrainedEncoder
 
@@ -93,8 +100,7 @@ class OpenClipEncoder(PretrainedEncoder):
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json."""
         library = require(*_LIBRARY)
-        given = Path(source).expanduser()
-        folder = given if given.is_dir() else None
+        folder = given_folder(source)
         pretrained: str | None = None
         if folder is not None:
             name = f"local-dir:{folder}"

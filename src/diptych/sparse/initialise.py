@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure, quiet, weights_format
+from diptych.encoders.hub import load_transformers
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
@@ -124,36 +124,16 @@ def read_head(source: str | Path) -> StartingWeights:
 
     A sentence encoder is a BERT without such a head: it has embeddings only.
     """
-    import torch
-    import transformers
 
-    given = Path(source).expanduser()
-    folder = given if given.is_dir() else None
-    where = str(folder or source)
-    common = {"trust_remote_code": False, "local_files_only": folder is not None}
-    try:
-        safetensors = weights_format(folder) if folder else None
-        with quiet(bars=folder is None):
-            config: Any = transformers.AutoConfig.from_pretrained(where, **common)
-            if config.model_type not in _NORM:
-                raise UsageError(
-                    f"{source} is a {config.model_type!r} model, whose vocabulary a head cannot start from",
-                    "give a BERT or DistilBERT, or set head.start to cooccurrence",
-                )
-            model, loading = transformers.AutoModelForMaskedLM.from_pretrained(
-                where,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=safetensors,
-                weights_only=True,
-                output_loading_info=True,
-                **common,
+    def check(config: Any) -> None:
+        if config.model_type not in _NORM:
+            raise UsageError(
+                f"{source} is a {config.model_type!r} model, whose vocabulary a head cannot start from",
+                "give a BERT or DistilBERT, or set head.start to cooccurrence",
             )
-    except LOADING_ERRORS as error:
-        fix = f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-        fix = "download the model again, all files" if folder else fix
-        raise loading_failure(str(source), folder, error, fix) from error
-    missing, norm_name = loading["missing_keys"], _NORM[config.model_type]
+
+    model, report = load_transformers(source, "AutoModelForMaskedLM", check)
+    missing, norm_name = report["missing_keys"], _NORM[model.config.model_type]
     if any(name.endswith("embeddings.word_embeddings.weight") for name in missing):
         raise StorageError(f"{source} lacks the embeddings of its terms", "download the model again")
     output, norm = model.get_output_embeddings(), model.get_submodule(norm_name)

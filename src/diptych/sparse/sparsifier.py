@@ -15,8 +15,7 @@ of the model that ``mlm_head`` names.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,13 @@ from torch import Tensor
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.extras import require
 from diptych.core.files import atomic_folder, write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
-from diptych.encoders.inputs import load_tensors, pick_device, save_tensors
+from diptych.encoders.hub import hub_folder, model_card, weights_format
+from diptych.encoders.inputs import pick_device, save_tensors
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, each_head, head_of, term_mask
 from diptych.sparse.options import HeadOptions, SparsifyOptions, sparsify_options
@@ -43,31 +42,6 @@ from diptych.sparse.vocabulary import TermVocabulary
 CONFIG_FILE = "config.json"
 _AGAIN = "train or download the head again"
 _FILES = ("config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "terms.json")
-
-_CARD = """---
-library_name: diptych
-tags:
-- image-text-retrieval
-- learned-sparse-retrieval
-- d2s
----
-# A sparse head
-
-Turns dense rows of {width} numbers into weights of {terms} terms (Dense2Sparse, Nguyen et al. 2024).
-
-```python
-from diptych.sparse.sparsifier import Sparsifier
-
-sparsifier = Sparsifier.load("FOLDER")  # the folder this file is in
-sparsifier.sparsify(dense_rows, "image")  # a scipy.sparse.csr_array
-```
-
-What its numbers depend on:
-
-```json
-{description}
-```
-"""
 
 
 class Sparsifier:
@@ -219,7 +193,16 @@ class Sparsifier:
                 "options": self.options.model_dump(mode="json"),
             },
         }
-        card = _CARD.format(**about, description=json.dumps(about, indent=1, ensure_ascii=False))
+        card = model_card(
+            "d2s",
+            "A sparse head",
+            f"Turns dense rows of {self.width} numbers into weights of {about['terms']} terms (Dense2Sparse, Nguyen et "
+            "al. 2024).",
+            "from diptych.sparse.sparsifier import Sparsifier\n\n"
+            'sparsifier = Sparsifier.load("FOLDER")  # the folder this file is in\n'
+            'sparsifier.sparsify(dense_rows, "image")  # a scipy.sparse.csr_array',
+            about,
+        )
         with atomic_folder(folder, CONFIG_FILE) as temporary:
             save_tensors(self.heads.state_dict(), temporary / "model.safetensors")
             self.vocabulary.save(temporary)
@@ -230,8 +213,7 @@ class Sparsifier:
     @classmethod
     def load(cls, name_or_folder: str | Path, *, device: str | None = None) -> Sparsifier:
         """Load a head, ours or a published one, from a folder or by name from the Hugging Face hub."""
-        given = Path(name_or_folder).expanduser()
-        folder = given if given.is_dir() else _downloaded(str(name_or_folder))
+        folder = hub_folder(str(name_or_folder), allow_patterns=list(_FILES))
         file = folder / CONFIG_FILE
         config = read_json(file)
         if not isinstance(config, dict) or "dense_size" not in config:
@@ -262,28 +244,12 @@ class Sparsifier:
         return cls(heads, vocabulary, options, str(ours.get("encoder") or ""), device=device)
 
 
-def _downloaded(name: str) -> Path:
-    """Return the files of a head by its hub name, in the library's cache."""
-    library = require("huggingface_hub", "hub", "loading a head by name")
-    requests = require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__
-    try:
-        return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
-    except (*LOADING_ERRORS, *requests) as error:
-        download = f"run `hf download {name} --local-dir FOLDER` where there is network"
-        raise loading_failure(name, None, error, f"check the folder's name, or {download}") from error
+def _weights(folder: Path) -> Mapping[str, Tensor]:
+    name = "model.safetensors" if weights_format(folder) else "pytorch_model.bin"
+    return read_checkpoint(folder / name).state
 
 
-def _weights(folder: Path) -> dict[str, Tensor]:
-    if weights_format(folder):
-        return load_tensors(folder / "model.safetensors", _AGAIN)
-    try:
-        loaded = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-        return {name: value.float() for name, value in loaded.items()}
-    except (*LOADING_ERRORS, AttributeError) as error:  # AttributeError: it holds no weights by name
-        raise loading_failure(str(folder), folder, error, _AGAIN) from error
-
-
-def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
+def _heads(folder: Path, weights: Mapping[str, Tensor], eps: float) -> SparseHeads:
     """Make heads of the shapes that the weights have."""
 
     def one(prefix: str) -> SparseHead:

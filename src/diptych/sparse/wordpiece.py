@@ -17,7 +17,7 @@ from typing import Any
 from diptych.core.context import track
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import file_errors, read_json, read_text
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure
+from diptych.encoders.hub import given_folder, loading
 
 CONTINUATION = "##"
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
@@ -143,8 +143,7 @@ def source_tokenizer(source: str | Path) -> Any:
 
     A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
     """
-    folder = Path(source).expanduser()
-    if not folder.is_dir():
+    if (folder := given_folder(source)) is None:
         return _downloaded(str(source))
     if (folder / "tokenizer.json").is_file():
         return read_tokenizer(folder / "tokenizer.json")
@@ -167,11 +166,8 @@ def source_tokenizer(source: str | Path) -> Any:
 def _downloaded(source: str) -> Any:
     import transformers
 
-    try:
+    with loading(source, None):
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    except LOADING_ERRORS as error:
-        fix = f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-        raise loading_failure(source, None, error, fix) from error
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         what = f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json"

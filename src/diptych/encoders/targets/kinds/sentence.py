@@ -21,9 +21,10 @@ from diptych.core.reading import file_errors, read_json
 from diptych.encoders.hub import (
     NO_EFFECT,
     check_complete,
+    given_folder,
+    hub_folder,
     loading,
     quiet,
-    sentence_model_folder,
     tokenizer_content,
     without_keys,
 )
@@ -48,8 +49,7 @@ class SentenceEncoder(TargetModel):
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
         """Load from a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
-        given = Path(source).expanduser()
-        folder = given if given.is_dir() else sentence_model_folder(source, ignore_patterns=_OTHER_FORMATS)
+        folder = hub_folder(source, "sentence-transformers", ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
             raise StorageError(
                 f"{source} is no sentence-transformers model: it has no modules.json",
@@ -61,11 +61,10 @@ class SentenceEncoder(TargetModel):
             "trust_remote_code": False,
             "model_kwargs": {"dtype": torch.float32},
         }
-        with loading(source, folder, "download the model again, all files"), quiet(bars=False):
+        with loading(source, folder), quiet(bars=False):
             model = library.SentenceTransformer(str(folder), **options)
             unused = _random_weights(model, folder, source)
-        name = str(given.resolve()) if given.is_dir() else source
-        return cls(model, name, unused, precision)
+        return cls(model, str(folder.resolve()) if given_folder(source) else source, unused, precision)
 
     @classmethod
     def make(cls, options: TargetOptions, captions: Sequence[str]) -> SentenceEncoder:
