@@ -11,7 +11,7 @@ import pytest
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, ImageError, MismatchError, UsageError
+from diptych.core.errors import ImageError, MismatchError, UsageError
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
@@ -20,11 +20,9 @@ from diptych.metrics import GroundTruth
 from diptych.report.sparse import sparse_page
 from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.explain import readable
-from diptych.sparse.measures import exact_at, flops, semantic_at
+from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
-from diptych.sparse.static import StaticEmbedding
-from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
+from diptych.sparse.vocabulary import SPECIAL_TERMS, TermVocabulary, bert_tokenizer
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sits", "mo", "##ped", "grass", "snow"]
 PICTURES, EACH = 12, 2
@@ -202,7 +200,6 @@ class _NoPictures:
 
 def test_things_that_do_not_belong_together():
     refused(UsageError, "give the captions", measured, embedding=EMBEDDING)
-    refused(DataError, "1 captions for 24 rows", measured, CAPTIONS[:1])
     other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
     refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
     turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))

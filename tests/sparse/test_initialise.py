@@ -20,8 +20,7 @@ from diptych.sparse.initialise import (
     term_vectors,
 )
 from diptych.sparse.options import HeadOptions
-from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import bert_tokenizer
+from diptych.sparse.vocabulary import TermVocabulary, bert_tokenizer
 
 from .tiny_masked import PIECES, WIDTH, masked_folder, masked_model
 

@@ -20,6 +20,8 @@ from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
 from diptych.sparse.explain import Bag, Contribution, explain_match, in_words, top_terms
 from diptych.sparse.measures import (
+    CaptionWords,
+    StaticEmbedding,
     empty_share,
     exact_at,
     faithfulness,
@@ -30,9 +32,7 @@ from diptych.sparse.measures import (
     rank_agreement,
     semantic_at,
 )
-from diptych.sparse.static import CaptionWords, StaticEmbedding
-from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
+from diptych.sparse.vocabulary import SPECIAL_TERMS, TermVocabulary, bert_tokenizer
 
 from .tiny_masked import masked_model
 

@@ -184,7 +184,7 @@ def test_a_published_head_is_read(safe, tmp_path):
     assert again.fingerprint == sparsifier.fingerprint
     if not safe:  # pickled code is refused
         torch.save({"proj.weight": Path("x")}, tmp_path / "head" / "pytorch_model.bin")
-        refused(StorageError, "hold more than tensors", Sparsifier.load, tmp_path / "head")
+        refused(StorageError, "holds more than tensors", Sparsifier.load, tmp_path / "head")
 
 
 def weights_with(change):

@@ -14,8 +14,7 @@ from refusals import refused
 from torch import Tensor
 
 from diptych.core.errors import UsageError
-from diptych.sparse.fused import Fused, FusedScores
-from diptych.sparse.head import SparseHead, fresh_heads, head_of
+from diptych.sparse.head import Fused, FusedScores, SparseHead, fresh_heads, head_of
 from diptych.sparse.options import LossOptions
 from diptych.sparse.task import (
     HeadFolder,

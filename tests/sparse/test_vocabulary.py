@@ -13,8 +13,7 @@ from tokenizers import Tokenizer, models
 
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
-from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import CONTINUATION, bert_tokenizer, learn_pieces, word_counts
+from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, bert_tokenizer, learn_pieces, word_counts
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -45,11 +44,6 @@ def test_which_terms_a_caption_contains(vocabulary):
     assert (canonical_rows(rows) != rows).nnz == 0
     assert canonical_rows(rows).has_canonical_format
     assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
-
-
-def test_the_published_rows_count_special_terms_too(vocabulary):
-    rows = vocabulary.caption_terms(CAPTIONS, compat="published")
-    assert of_rows(rows)[2:] == [[2, 3], [1, 2, 3], [2, 3, DOG]]
 
 
 def test_only_the_first_512_tokens_are_read(vocabulary):
@@ -139,9 +133,9 @@ def test_a_models_folder_with_a_tokenizer(vocabulary, tmp_path):
     assert read.terms == tuple(PIECES)
     assert read.special == vocabulary.special
     assert of_rows(read.caption_terms(CAPTIONS)) == of_rows(vocabulary.caption_terms(CAPTIONS))
-    # [UNK] included, the ids are those that transformers gives, each once.
-    published = of_rows(read.caption_terms(CAPTIONS, compat="published"))
-    assert published == [sorted(set(ids)) for ids in tokenizer(CAPTIONS)["input_ids"]]
+    # The ids are those that transformers gives, each once.
+    given = [sorted(set(ids) - read.special) for ids in tokenizer(CAPTIONS)["input_ids"]]
+    assert of_rows(read.caption_terms(CAPTIONS)) == given
 
 
 def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):

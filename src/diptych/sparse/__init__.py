@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from diptych.sparse.explain import in_words as in_words
     from diptych.sparse.explain import readable as readable
     from diptych.sparse.explain import top_terms as top_terms
+    from diptych.sparse.measures import StaticEmbedding as StaticEmbedding
     from diptych.sparse.measures import exact_at as exact_at
     from diptych.sparse.measures import faithfulness as faithfulness
     from diptych.sparse.measures import flops as flops
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from diptych.sparse.sparsified import SparsifiedCollection as SparsifiedCollection
     from diptych.sparse.sparsified import sparsify_collection as sparsify_collection
     from diptych.sparse.sparsifier import Sparsifier as Sparsifier
-    from diptych.sparse.static import StaticEmbedding as StaticEmbedding
     from diptych.sparse.task import PairedRows as PairedRows
     from diptych.sparse.training import train_sparsifier as train_sparsifier
     from diptych.sparse.vocabulary import TermVocabulary as TermVocabulary

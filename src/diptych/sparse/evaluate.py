@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.core.table import Cell, Table
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
@@ -20,6 +20,7 @@ from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import (
     Deviation,
     Faithfulness,
+    StaticEmbedding,
     empty_share,
     faithfulness,
     flops,
@@ -28,7 +29,6 @@ from diptych.sparse.measures import (
     overlap_at,
 )
 from diptych.sparse.sparsified import SparsifiedCollection
-from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 
 _MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
@@ -74,14 +74,10 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
                 "leading terms without a vector": _percent(deviation.unknown_terms),
                 "words without a vector": _percent(deviation.unknown_words),
             }
-        faithful = {
-            **{
-                f"Pearson {one}": [_percent(way.pearson[one]) for way in ways]
-                for one in next(iter(ways)).pearson
-            },
-            f"overlap of the top {_LIST}": [_percent(way.overlap) for way in ways],
-            "Kendall τ of the common items": [_number(way.kendall, 3) for way in ways],
-        }
+        measures = next(iter(ways)).pearson
+        faithful = {f"Pearson {one}": [_percent(way.pearson[one]) for way in ways] for one in measures}
+        faithful[f"overlap of the top {_LIST}"] = [_percent(way.overlap) for way in ways]
+        faithful["Kendall τ of the common items"] = [_number(way.kendall, 3) for way in ways]
         return [
             Table(
                 f"Dense and sparse embeddings, {self.about['split']} split",
@@ -99,7 +95,7 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
         ]
 
     def _kept(self, name: str, direction: str) -> list[Cell]:
-        label = _label(name, direction)
+        label = f"{direction} {name}".removeprefix("both ")
         show, p = measure(name).show, self.p.get(label)
         values = [one.value(name, direction) for one in (self.dense, self.sparse)]
         chance = Cell("–") if p is None else Cell("< 0.001" if p < 0.001 else f"{p:.3f}", value=p)
@@ -119,10 +115,6 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
     def line(self) -> str:
         """One line, to be printed with the numbers."""
         return "; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)
-
-
-def _label(name: str, direction: str) -> str:
-    return f"{direction} {name}" if direction in DIRECTIONS else name
 
 
 def _percent(share: float | None) -> Cell:
@@ -166,15 +158,10 @@ def measure_sparsified(
         )
     if embedding is not None and not captions:
         raise UsageError("Semantic@k compares terms with the words of captions", "give the captions")
-    if captions and len(captions) != len(texts):
-        raise DataError(f"{len(captions):,} captions for {len(texts):,} rows of captions")
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
-    data = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"] or "all",
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
+    about = encoded.about
+    data = {"dataset": about["dataset"], "split": about["split"] or "all"}
+    data |= {"encoder": encoded.images.encoder, "data": about["data"]}
     head = {
         "head": images.encoder,
         "vocabulary": vocabulary.fingerprint,
@@ -214,6 +201,6 @@ def measure_sparsified(
         empty={"images": empty_share(images.rows), "texts": empty_share(texts.rows)},
         deviation=deviation,
         faithful=faithful,
-        p={_label(one.measure, one.direction): one.p for one in compared.differences},
+        p={f"{one.direction} {one.measure}".removeprefix("both "): one.p for one in compared.differences},
         values=values,
     )

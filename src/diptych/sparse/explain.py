@@ -20,8 +20,7 @@ from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import leading_terms
 from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection
-from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import CONTINUATION
+from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -150,8 +149,7 @@ class Match(NamedTuple):
         rows = []
         for name, query, item, gives in lines:
             share = f"{100 * gives / self.score:.0f} %" if self.score else "–"
-            numbers = (Cell(query), Cell(item), Cell(f"{gives:.3f}", value=gives), Cell(share))
-            rows.append([Cell(name, words=True), *numbers])
+            rows.append([Cell(name, words=True), Cell(query), Cell(item), Cell.number(gives, 3), Cell(share)])
         return Table(caption, ("term", "query", "item", "gives", "of the score"), rows)
 
 

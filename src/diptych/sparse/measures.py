@@ -4,14 +4,16 @@
 
 **Semantic deviation** is whether a caption's heaviest terms are what the caption says (Definition 2): Exact@k counts
 those that the caption contains (Eq. 3.2), Semantic@k also gives credit for terms near one of its words in a static
-embedding (Eq. 3.3). Neither the thesis nor its code says what happens to special terms, to terms without weight and
-to pieces of words; here:
+embedding, f_enc (Eq. 3.3). Neither the thesis nor its code says what happens to special terms, to terms without
+weight and to pieces of words, nor which embedding it used; here:
 
 - terms in ``left_out`` ([CLS], [PAD] …) never count and take no place among the k;
 - a row with fewer than k terms has empty places, which add 0 (``positive_only``); the printed equations would fill
   them with terms of weight 0 in the order of the vocabulary, which ``positive_only=False`` does;
-- a term that the caption contains is as near as can be, 1, whether the embedding knows it or not, so that Semantic@k
-  is never less than Exact@k; pieces of words: see :mod:`diptych.sparse.static`.
+- a term that the caption contains is as near as can be, 1, whether the embedding knows it or not;
+- a vector belongs to a word: a term that begins one (``dog``) has the vector of that word, one that continues a word
+  (``##ing``) has none. A caption says words: its pieces are joined (``mo ##ped`` → ``moped``) and the word's vector is
+  looked up, or, where the embedding has vectors of pieces, is the mean of the pieces' vectors.
 
 **Faithfulness** is whether sparse rows answer the same queries, with the same items, as the dense ones (Table 3.5,
 Figure 3.2b). Kendall's τ on what both lists have is in the published code and not in the thesis.
@@ -22,20 +24,97 @@ control, ECIR 2024 (thesis ch. 3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint_arrays
+from diptych.data.word_vectors import read_word_vectors
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.evaluation import Result
 from diptych.metrics.products import unit_rows
 from diptych.metrics.runs import places
-from diptych.sparse.static import CaptionWords, StaticEmbedding
-from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, source_tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionWords:
+    """Which words captions say, and the vectors of these."""
+
+    rows: csr_array  # (n, words) sparse ones
+    vectors: np.ndarray  # (words, d) float32, zeros where the embedding does not know the word
+    words: Sequence[str]
+
+    @property
+    def unknown(self) -> float:
+        """The share of all words said (each once per caption) that have no vector."""
+        known = np.any(self.vectors, axis=1)
+        return 0.0 if not self.rows.nnz else float(np.mean(~known[self.rows.indices]))
+
+
+@dataclass(frozen=True, eq=False)
+class StaticEmbedding:
+    """Vectors of words, looked up by how they are written."""
+
+    name: str  # for protocols
+    rows: Mapping[str, int]  # word → row
+    vectors: np.ndarray  # (n, d) float32, finite
+    of_pieces: bool = False  # pieces (``##ing``) have vectors too, which words that have none are made of
+
+    @classmethod
+    def open(cls, source: str) -> StaticEmbedding:
+        """Read an .npz with ``words`` and ``vectors``, or the input embeddings of a BERT-like model (folder, name)."""
+        if source.endswith(".npz") or Path(source).is_file():
+            rows, vectors = read_word_vectors(source, "the path of the word vectors")
+            kind, of_pieces = "word vectors", False
+        else:
+            from diptych.sparse.initialise import read_head
+
+            vectors = read_head(source).projector  # BERT's output and input embeddings are one matrix
+            terms = source_tokenizer(source).get_vocab(with_added_tokens=True)
+            rows = {term: row for term, row in terms.items() if row < len(vectors)}
+            kind, of_pieces = "input embeddings of", True
+        if not np.isfinite(vectors).all():
+            fix = "leave out words whose vectors hold NaN or infinity"
+            raise DataError(f"{source}: a vector is not finite", fix)
+        digest = fingerprint_arrays({"vectors": vectors})
+        return cls(f"{kind} {Path(source).name} {digest}", rows, vectors, of_pieces)
+
+    def of_terms(self, terms: Sequence[str], left_out: Collection[int] = ()) -> np.ndarray:
+        """Return (|V|, d) float32 vectors of a vocabulary; zeros for unknown, continuing and special terms."""
+        found = np.zeros((len(terms), self.vectors.shape[1]), dtype=np.float32)
+        for column, term in enumerate(terms):
+            if term in self.rows and column not in left_out and not term.startswith(CONTINUATION):
+                found[column] = self.vectors[self.rows[term]]
+        return found
+
+    def of_word(self, word: str, pieces: Sequence[str]) -> np.ndarray:
+        """Return the (d,) vector of a word; zeros where the embedding has none."""
+        parts = [word] if word in self.rows else pieces if self.of_pieces else []
+        known = [self.rows[part] for part in parts if part in self.rows]
+        if not known or len(known) < len(parts):
+            return np.zeros(self.vectors.shape[1], dtype=np.float32)
+        return np.asarray(self.vectors[known].mean(axis=0))
+
+    def of_captions(self, captions: Sequence[str], vocabulary: TermVocabulary) -> CaptionWords:
+        """Return the words of captions with their vectors; words are what ``vocabulary`` reads them as."""
+        vectors: dict[str, np.ndarray] = {}
+        said = [dict(vocabulary.words_of(caption)) for caption in captions]
+        for words in said:
+            for word, columns in words.items():
+                if word not in vectors:
+                    vectors[word] = self.of_word(word, [vocabulary.terms[column] for column in columns])
+        place = {word: number for number, word in enumerate(vectors)}
+        indices = np.array([place[word] for words in said for word in words], dtype=np.int32)
+        starts, ones = np.cumsum([0, *map(len, said)]), np.ones(len(indices), dtype=np.float32)
+        rows = csr_array((ones, indices, starts), shape=(len(said), len(place)))
+        matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(len(place), self.vectors.shape[1])
+        return CaptionWords(canonical_rows(rows), matrix, list(place))
 
 
 def flops(texts: csr_array, images: csr_array) -> float:
@@ -112,8 +191,7 @@ def exact_at(
     ``rows`` are (n, |V|) of captions, ``caption_terms`` likewise, not 0 where the caption contains the term.
     """
     _, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
-    share: np.ndarray = own.mean(axis=1)
-    return share
+    return np.asarray(own.mean(axis=1))
 
 
 def _leading_and_own(
@@ -168,8 +246,7 @@ def semantic_at(
         asked = np.flatnonzero((leading[row] >= 0) & ~own[row])
         if len(mine) and len(asked):
             near[row, asked] = (units[leading[row, asked]] @ said_units[mine].T).max(axis=1)
-    mean: np.ndarray = near.mean(axis=1)
-    return mean
+    return np.asarray(near.mean(axis=1))
 
 
 @dataclass(frozen=True)
@@ -265,8 +342,7 @@ def _pearson(first: np.ndarray, second: np.ndarray) -> float:
 
 def overlap_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return (n,) shares of the k places of two (n, k) lists that hold an item which both have; -1: an empty place."""
-    share: np.ndarray = np.any(_same(first, second), axis=2).mean(axis=1)
-    return share
+    return np.asarray(np.any(_same(first, second), axis=2).mean(axis=1))
 
 
 def rank_agreement(
@@ -286,8 +362,7 @@ def rank_agreement(
     mine, theirs = (np.sign(one[:, :, None] - one[:, None, :]) * pairs for one in (first_scores, there))
     agreeing = np.sum(mine * theirs, axis=(1, 2))
     untied = np.sqrt(np.sum(mine != 0, axis=(1, 2)) * np.sum(theirs != 0, axis=(1, 2)))
-    tau: np.ndarray = np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0)
-    return tau
+    return np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0)
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -24,9 +24,8 @@ class VocabularyOptions(_Section):
     source: str | None = Field(None, min_length=1)
     size: int = Field(4000, ge=8)  # the most pieces that a learned vocabulary has
     min_count: int = Field(2, ge=1)  # how often a pair must occur in the captions to become a piece
-    occurring: bool = (
-        False  # of a model's vocabulary keep only special terms and those of the training captions
-    )
+    # of a model's vocabulary keep only special terms and those of the training captions
+    occurring: bool = False
 
 
 class HeadOptions(_Section):
@@ -101,8 +100,9 @@ class SparsifyOptions(_Section):
         if self.head.start == "mlm" and self.vocabulary.source is None:
             raise ValueError("head.start = mlm needs vocabulary.source, a masked language model")
         if self.vocabulary.occurring and self.vocabulary.source is None:
-            about = "vocabulary.occurring is about a model's vocabulary"
-            raise ValueError(f"{about}: name it with vocabulary.source")
+            raise ValueError(
+                "vocabulary.occurring needs vocabulary.source, the model whose vocabulary it is of"
+            )
         return self
 
 

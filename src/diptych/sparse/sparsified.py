@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +11,11 @@ from typing import Any
 from scipy.sparse import csr_array
 
 from diptych.core.artifact import not_here
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
-from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
 from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
@@ -64,8 +63,6 @@ def sparsify_collection(
     sparsifier: Sparsifier, encoded: EncodedCollection, captions: Sequence[str], folder: Path | str
 ) -> SparsifiedCollection:
     """Make sparse rows of all images and captions, or open what is there when it is the same."""
-    if len(captions) != len(encoded.texts):
-        raise DataError(f"{len(captions):,} captions for {len(encoded.texts):,} rows of captions")
     about = {
         **encoded.about,
         "head": sparsifier.fingerprint,
@@ -129,27 +126,6 @@ class SparseEncoder:
         own = None if expand and self.sparsifier.expands else self.sparsifier.vocabulary.caption_terms(texts)
         return self.sparsifier.sparsify(rows, "text", own, expand=expand)
 
-    def encode_collection(
-        self,
-        collection: Collection,
-        folder: Path | str,
-        split: str | None = None,
-        dense: EncodedCollection | None = None,
-        **work: Any,
-    ) -> SparsifiedCollection:
-        """Encode images and captions into ``folder``, or open what is there when it is the same.
-
-        ``split`` is for the metadata; ``work`` is as of :func:`diptych.encoders.encode.encode_collection`. Dense rows
-        that are not given lie in ``folder/dense``: what an interrupted call had finished is used.
-        """
-        folder, context = Path(folder), DistributedContext(work.get("fabric"))
-        dense = dense or encode_collection(self.encoder, collection, folder / "dense", split, **work)
-        if context.is_main_process:
-            with exclusive_folder(folder):
-                sparsify_collection(self.sparsifier, dense, collection.captions, folder)
-        context.barrier()
-        return SparsifiedCollection.open(folder)
-
 
 @dataclass(frozen=True)
 class SparseFolder:
@@ -194,41 +170,6 @@ class SparseFolder:
             f"make them with diptych embed {self.folder} --split {split}",
         )
 
-    def encoded(
-        self,
-        data: Mapping[str, Any] | None = None,
-        split: str | None = None,
-        captions: str = "all",
-        out: Path | None = None,
-        device: str | None = None,
-        **work: Any,
-    ) -> tuple[SparsifiedCollection, Origin, Path]:
-        """Return the sparse rows of a part of any data, their origin and their folder: made now where they are not.
-
-        Without ``data`` it is the head's own, without ``split`` the one that was measured where the data has it.
-        """
-        own = data is None or dict(data) == self.origin.data
-        origin = replace(self.origin, model=str(self.folder.resolve()), split=None, captions=captions)
-        kept = self.folder / "rows" / safe_name(split or self.split)
-        if own and out is None and captions == "all" and SparsifiedCollection.is_at(kept):
-            return SparsifiedCollection.open(kept), replace(origin, split=split or self.split), kept
-        origin = replace(origin, data=dict(data or self.origin.data))
-        whole = origin.collection()
-        whole = whole.divided() if own else whole
-        wanted = split or (self.split if self.split in whole.split_sizes else "all")
-        origin = replace(origin, split=None if wanted == "all" else wanted, centric=whole.centric)
-        part = whole if origin.split is None else whole.split(origin.split)
-        name = safe_name(f"{whole.name}-{origin.part}")
-        target = kept if own and captions == "all" else kept.with_name(f"{name}-{part.text_fingerprint[:8]}")
-        target, encoder, dense = out or target, SparseEncoder.load(self.folder, device=device), None
-        for home in (Path(self.origin.model), self.folder):
-            stored = home / "embeddings" / name
-            dense = dense or stored_collection(encoder.encoder, part, stored, origin.split)
-        found = encoder.encode_collection(part, target, origin.split, dense, **work)
-        if DistributedContext(work.get("fabric")).is_main_process:
-            write_json(target / ORIGIN_FILE, asdict(origin))
-        return found, origin, target
-
 
 @dataclass(frozen=True)
 class NamedSparse(Named):
@@ -237,11 +178,39 @@ class NamedSparse(Named):
     def encoded(
         self, out: Path | None = None, *, reuse: bool = False
     ) -> tuple[EncodedCollection, Origin, Path]:
-        """Return bags of terms, their origin and their folder: as they lie in it, or made now."""
+        """Return bags of terms, their origin and their folder: as they lie in it, or made now.
+
+        Without data it is the head's own, without a split the one that was measured where the data has it.
+        """
         if (there := self.embedded(SparsifiedCollection)) is not None:
             return there
-        head = SparseFolder.open(self.name)
-        return head.encoded(self.data, self.split, self.captions, out, device=self.device, **self.work)
+        head, whole_data = SparseFolder.open(self.name), self.captions == "all"
+        own = self.data is None or dict(self.data) == head.origin.data
+        origin = replace(head.origin, model=str(head.folder.resolve()), split=None, captions=self.captions)
+        kept = head.folder / "rows" / safe_name(self.split or head.split)
+        if own and out is None and whole_data and SparsifiedCollection.is_at(kept):
+            return SparsifiedCollection.open(kept), replace(origin, split=self.split or head.split), kept
+        origin = replace(origin, data=dict(self.data or head.origin.data))
+        whole = origin.collection()
+        whole = whole.divided() if own else whole
+        split = self.split or (head.split if head.split in whole.split_sizes else "all")
+        origin = replace(origin, split=None if split == "all" else split, centric=whole.centric)
+        part = whole if origin.split is None else whole.split(origin.split)
+        name = safe_name(f"{whole.name}-{origin.part}")
+        out = out or (kept if own and whole_data else kept.with_name(f"{name}-{part.text_fingerprint[:8]}"))
+        encoder = SparseEncoder.load(head.folder, device=self.device)
+        homes = (home / "embeddings" / name for home in (Path(head.origin.model), head.folder))
+        stored = (stored_collection(encoder.encoder, part, home, origin.split) for home in homes)
+        dense = next(filter(None, stored), None)
+        # Beside the sparse rows: what an interrupted call had finished is used.
+        dense = dense or encode_collection(encoder.encoder, part, out / "dense", origin.split, **self.work)
+        context = DistributedContext(self.work.get("fabric"))
+        if context.is_main_process:
+            with exclusive_folder(out):
+                sparsify_collection(encoder.sparsifier, dense, part.captions, out)
+                write_json(out / ORIGIN_FILE, asdict(origin))
+        context.barrier()
+        return SparsifiedCollection.open(out), origin, out
 
     def check_matching(self) -> None:
         """Refuse to re-rank: bags of terms have no matching head."""

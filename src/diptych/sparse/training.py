@@ -23,10 +23,10 @@ from diptych.evaluation.sources import encode_part
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
+from diptych.sparse.measures import StaticEmbedding
 from diptych.sparse.options import SparsifyOptions, TrainOptions
 from diptych.sparse.sparsified import SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
-from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.task import HeadFolder, HeadTask, PairedRows, Pairs, Validation
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.training.run import Run
@@ -88,13 +88,14 @@ def train_sparsifier(
             fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
             saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
             place = Trainer(task, kept, fabric, saving).train()
-            best: dict[str, Any] = (
-                {"best": place.best, "best_epoch": place.best_epoch} if place.best_epoch else {}
-            )
-            seconds = round(place.seconds, 1)
-            kept.finish(
-                pairs=len(captions), terms=len(vocabulary), epochs=place.epoch, seconds=seconds, **best
-            )
+            numbers: dict[str, Any] = {
+                "pairs": len(captions),
+                "terms": len(vocabulary),
+                "epochs": place.epoch,
+            }
+            if place.best_epoch:
+                numbers |= {"best": place.best, "best_epoch": place.best_epoch}
+            kept.finish(**numbers, seconds=round(place.seconds, 1))
         return Sparsifier.load(kept.head, device=str(device))
 
 

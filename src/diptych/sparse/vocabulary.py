@@ -1,31 +1,30 @@
-"""The terms that sparse rows are made of: WordPiece pieces, and which of them a caption contains."""
+"""The terms that sparse rows are made of: WordPiece pieces, which a caption contains, learned from captions or read.
+
+The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from run to run
+and decides ties between equally frequent pairs; here the same captions always give the same pieces.
+"""
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.context import task
+from diptych.core.context import task, track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, read_json, read_text
+from diptych.encoders.hub import given_folder, loading
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.sparse_embeddings import term_fingerprint
-from diptych.sparse.wordpiece import (
-    CONTINUATION,
-    SPECIAL_TERMS,
-    bert_tokenizer,
-    learn_pieces,
-    read_tokenizer,
-    source_tokenizer,
-    word_counts,
-)
 
 _BLOCK = 8192
 _MAX_TOKENS = 512
@@ -101,12 +100,10 @@ class TermVocabulary:
         found[self.caption_terms(captions).indices] = True
         return found
 
-    def caption_terms(
-        self, captions: Sequence[str], *, compat: Literal["published"] | None = None
-    ) -> csr_array:
-        """Return (n, |V|) float32 ones: which terms each caption contains, each once.
+    def caption_terms(self, captions: Sequence[str]) -> csr_array:
+        """Return (n, |V|) float32 ones: which terms each caption contains, each once, no special ones.
 
-        Only the first 512 tokens of a caption are read, as published, and no special ones but with ``compat``.
+        Only the first 512 tokens of a caption are read, as published.
         """
         captions = list(check_texts(captions))
         found: list[np.ndarray] = [np.zeros(0, dtype=np.int64)]
@@ -116,7 +113,7 @@ class TermVocabulary:
                 for encoding in block:
                     columns = np.unique(self._columns[encoding.ids])
                     columns = columns[columns >= 0]
-                    found.append(columns if compat else columns[~self._is_special[columns]])
+                    found.append(columns[~self._is_special[columns]])
                 bar.advance(len(block))
         flat = np.concatenate(found).astype(np.int32)
         starts = np.cumsum([len(columns) for columns in found]).astype(np.int32)
@@ -159,3 +156,159 @@ class TermVocabulary:
                 f"{folder}: terms.json is not a list of terms that tokenizer.json has", "sparsify again"
             )
         return cls(tokenizer, [ids[term] for term in terms])
+
+
+CONTINUATION = "##"
+_UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
+SPECIAL_TERMS = ("[PAD]", _UNKNOWN, _BEGIN, _END, "[MASK]")
+
+Pair = tuple[str, str]
+
+
+def word_counts(captions: Iterable[str]) -> Counter[str]:
+    """Count how often each word occurs, as BERT's normaliser and pre-tokeniser (lower case) see words."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    normalise, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for caption in track(captions, "words of captions", unit="captions"):
+        counts.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(caption)))
+    return counts
+
+
+def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[str]:
+    """Return at most ``size`` pieces from which words are made: letters, then the pairs that occur most often.
+
+    Pairs of neighbouring pieces are joined, most frequent first, of equally frequent ones the first by their text
+    (Sennrich et al. 2016). A piece that no word is made of any more gives its place up; letters stay, for new words.
+
+    >>> learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2)
+    ['dog', 'dogs', 'd', '##g', '##o', '##s']
+    """
+    letters = _Splits(counts).uses
+    frequent = [piece for piece in letters if letters[piece] >= min_count]
+    always = frozenset(sorted(frequent, key=lambda piece: (-letters[piece], piece))[:size])
+    splits = _Splits({word: counts[word] for word in sorted(counts) if always.issuperset(_letters(word))})
+    pieces = set(always)
+    queue = [(-count, pair) for pair, count in splits.pairs.items()]
+    heapq.heapify(queue)
+    while queue and len(pieces) < size:
+        negative, pair = heapq.heappop(queue)
+        count = splits.pairs[pair]
+        if min_count <= count < -negative:  # fewer than when it was queued
+            heapq.heappush(queue, (-count, pair))
+        if count < min_count or count != -negative:
+            continue
+        for changed in splits.join(pair):
+            heapq.heappush(queue, (-splits.pairs[changed], changed))
+        pieces.add(_joined(pair))
+        pieces -= {piece for piece in pair if piece not in always and not splits.uses[piece]}
+    return sorted(pieces, key=lambda piece: (piece.startswith(CONTINUATION), -splits.uses[piece], piece))
+
+
+class _Splits:
+    """Words cut into pieces; ``uses``: occurrences of each piece, ``pairs``: of each pair of neighbours."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._words, self._counts = [_letters(word) for word in counts], list(counts.values())
+        self._rows: defaultdict[Pair, set[int]] = defaultdict(set)
+        self.uses: Counter[str] = Counter()
+        self.pairs: Counter[Pair] = Counter()
+        for row in range(len(self._words)):
+            self._count(row, 1)
+
+    def _count(self, row: int, sign: int) -> None:
+        word, count = self._words[row], sign * self._counts[row]
+        for piece in word:
+            self.uses[piece] += count
+        for pair in pairwise(word):
+            self.pairs[pair] += count
+            self._rows[pair].add(row)
+
+    def join(self, pair: Pair) -> list[Pair]:
+        """Join ``pair`` wherever it stands; return the pairs that this made, in their order."""
+        changed: set[Pair] = set()
+        # A row is listed from the first time a pair stood in it: some have lost it since.
+        for row in sorted(self._rows.pop(pair)):
+            joined: list[str] = []
+            for piece in self._words[row]:
+                if joined and (joined[-1], piece) == pair:
+                    joined[-1] = _joined(pair)
+                else:
+                    joined.append(piece)
+            if len(joined) < len(self._words[row]):
+                self._count(row, -1)
+                self._words[row] = joined
+                self._count(row, 1)
+                changed.update(pairwise(joined))
+        return sorted(changed)
+
+
+def _letters(word: str) -> list[str]:
+    return [letter if place == 0 else CONTINUATION + letter for place, letter in enumerate(word)]
+
+
+def _joined(pair: Pair) -> str:
+    return pair[0] + pair[1].removeprefix(CONTINUATION)
+
+
+def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
+    """Return a ``tokenizers.Tokenizer`` that reads captions as BERT does, with these pieces."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    ids = {piece: place for place, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=_UNKNOWN, continuing_subword_prefix=CONTINUATION))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower_case)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing((_END, ids[_END]), (_BEGIN, ids[_BEGIN]))
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
+    tokenizer.add_special_tokens([AddedToken(piece, special=True) for piece in SPECIAL_TERMS if piece in ids])
+    return tokenizer
+
+
+def read_tokenizer(path: Path | str) -> Any:
+    """Read the tokenizer of a ``tokenizer.json``."""
+    from tokenizers import Tokenizer
+
+    content = read_json(path)
+    try:
+        return Tokenizer.from_str(json.dumps(content))
+    except Exception as error:  # the library raises nothing narrower
+        raise StorageError(f"{path} is not a tokenizer: {error}", "download or sparsify again") from error
+
+
+def source_tokenizer(source: str | Path) -> Any:
+    """Read the tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
+
+    A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
+    """
+    if (folder := given_folder(source)) is None:
+        return _downloaded(str(source))
+    if (folder / "tokenizer.json").is_file():
+        return read_tokenizer(folder / "tokenizer.json")
+    vocabulary, settings = folder / "vocab.txt", folder / "tokenizer_config.json"
+    again = "download the model again"
+    if not vocabulary.is_file():
+        raise StorageError(f"{source} holds no vocabulary: neither tokenizer.json nor vocab.txt", again)
+    pieces = read_text(vocabulary, fix=again).removesuffix("\n").split("\n")
+    lacking = [piece for piece in (_UNKNOWN, _BEGIN, _END) if piece not in pieces]
+    if lacking or len(set(pieces)) != len(pieces):
+        reason = f"lacks {', '.join(lacking)}" if lacking else "has a term twice"
+        raise StorageError(f"{vocabulary} {reason}", again)
+    lower_case = True
+    if settings.is_file():
+        with file_errors(settings, fix=again):
+            lower_case = bool(read_json(settings).get("do_lower_case", True))
+    return bert_tokenizer(pieces, lower_case)
+
+
+def _downloaded(source: str) -> Any:
+    import transformers
+
+    with loading(source, None):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        what = f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json"
+        raise UsageError(what, "take a BERT or DistilBERT model")
+    return backend

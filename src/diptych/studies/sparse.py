@@ -18,9 +18,8 @@ from diptych.core.options import Options
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
-from diptych.sparse.measures import exact_at
+from diptych.sparse.measures import StaticEmbedding, exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
-from diptych.sparse.static import StaticEmbedding
 from diptych.studies.dense import DenseRows, dense_rows, rows_of
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
