@@ -34,7 +34,6 @@ def shrink(patch):
         ("_MOST_ROWS", 8),
         ("_QUERIES", 3),
         ("_PAIR_FLOATS", 64),
-        ("_SPARE", 0),
     ):
         patch.setattr(topk, name, value)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import StorageError
 from diptych.index.engine import OptionValue, Vectors
 from diptych.index.hits import Hits
 from diptych.index.kernels import load_kernels
@@ -47,28 +47,6 @@ class RescoredIndex(SlotIndex):
     @abstractmethod
     def _candidates(self, answer: Any, queries: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Of an answer, (queries, k) int32 slots and (queries,) int64 how many of each row are meant."""
-
-    def prepared(self, queries: Vectors, k: int, **options: Any) -> Callable[[], Any]:
-        """A call that makes the library search and nothing else: what its speed is measured by.
-
-        All queries in one call, checked and converted before it; what it gives is the library's own
-        answer, with candidates that are not scored again.
-
-        Args:
-            queries: (q, width) vectors, at least one.
-        """
-        resolved = self.engine().resolve_search(self.options, options)
-        calls: list[Callable[[], Any]] = []
-
-        def prepare(checked: Vectors, depth: int) -> Hits:
-            rows = SparseRows(checked)
-            calls.append(self._call(rows, np.arange(len(rows)), depth, resolved))
-            return Hits.none(len(rows), depth)
-
-        self._answer(queries, k, None, None, prepare)
-        if not calls:
-            raise UsageError("no query to prepare, or no item to find", "pass queries to an index with items")
-        return calls[0]
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
         asked = SparseRows(queries)
