@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mapped import is_mapped
 
-from diptych.index import build_index, open_index, topk
+from diptych.index import build_index, open_index, vectors
 from diptych.index.engines.exact import ExactIndex
 from diptych.index.engines.hnsw import HnswIndex
-from diptych.index.topk import top_k
-from diptych.index.vectors import RowStore
+from diptych.index.vectors import RowStore, top_k
 
 
 def brute_force(rows, queries, k, alive=None):
@@ -35,7 +34,7 @@ def shrink(patch):
         ("_QUERIES", 3),
         ("_PAIR_FLOATS", 64),
     ):
-        patch.setattr(topk, name, value)
+        patch.setattr(vectors, name, value)
 
 
 @pytest.fixture

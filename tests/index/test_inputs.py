@@ -163,5 +163,5 @@ def test_another_vocabulary_is_refused(make_bags):
 def test_a_dense_index_has_no_vocabulary(make_embeddings):
     index = build_index(make_embeddings())
     assert index.terms == ()
-    with pytest.raises(UsageError, match="exact engine holds dense vectors, which have no vocabulary"):
+    with pytest.raises(MismatchError, match="those of the index over none"):
         index.search(np.ones((1, 16)), 1, vocabulary="any")

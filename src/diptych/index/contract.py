@@ -29,8 +29,6 @@ from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection, Origin
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
-from diptych.index.captions import FILES as CAPTIONS
-from diptych.index.captions import Captions, CollectionCaptions, StoredCaptions, write_captions
 from diptych.index.engine import (
     ENGINES,
     AnyEmbeddings,
@@ -43,7 +41,14 @@ from diptych.index.engine import (
 )
 from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
-from diptych.index.storage import Header, records_of
+from diptych.index.storage import (
+    Captions,
+    CollectionCaptions,
+    Header,
+    StoredCaptions,
+    records_of,
+    write_captions,
+)
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
 
 _TERMS = "terms.json"
@@ -230,10 +235,6 @@ class Index(ABC):
             encoder: fingerprint of what made ``rows``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``rows`` mean, checked when given.
             records: of an engine that filters, the metadata of each item.
-
-        Raises:
-            UsageError: an id is there already, or this engine cannot add.
-            DataError, MismatchError, NumericalError: ids or vectors are not as they should be.
         """
         if not self.engine().can_add:
             raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
@@ -253,12 +254,7 @@ class Index(ABC):
         self._changed(len(names))
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Remove items; none is removed when one of the ids is unknown.
-
-        Raises:
-            UsageError: an id is not there, or this engine cannot delete.
-            DataError: an id occurs twice or is no string.
-        """
+        """Remove items; none is removed when one of the ids is unknown."""
         if not self.engine().can_delete:
             raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
         names = check_ids(ids, len(ids))
@@ -313,11 +309,7 @@ class Index(ABC):
     def search_exact(
         self, queries: Vectors, k: int, *, encoder: str | None = None, vocabulary: str | None = None
     ) -> Hits:
-        """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against.
-
-        Raises:
-            UsageError: the engine does not keep the vectors as they are.
-        """
+        """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against."""
         return self._answer(queries, k, encoder, vocabulary, self._search_exact)
 
     def _answer(
@@ -333,12 +325,7 @@ class Index(ABC):
         return Hits(hits.ids, hits.scores, wanted)
 
     def save(self, folder: Path | str) -> Path:
-        """Write the index; all or nothing, an older index in ``folder`` is replaced.
-
-        Raises:
-            UsageError: ``folder`` exists and holds something else.
-            StorageError: the write failed; what was there before is whole.
-        """
+        """Write the index; all or nothing, an older index in ``folder`` is replaced."""
         with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
             if self.terms:
@@ -368,7 +355,7 @@ class Index(ABC):
                 f"{folder} holds an index of engine {header.engine!r}, not {cls.engine_name!r}",
                 "open it with open_index",
             )
-        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped | CAPTIONS)
+        header.check_files(where, engine.index.mapped, verify)
         index = engine.index._read(where, header)
         if engine.vectors == "sparse":
             terms, vocabulary = read_json(where / _TERMS), header.about.get("vocabulary")
@@ -379,8 +366,7 @@ class Index(ABC):
                     "build the index again",
                 )
             index.terms = tuple(terms)
-        if header.files.keys() >= CAPTIONS:
-            index.captions = StoredCaptions(where)
+        index.captions = StoredCaptions.of(where)
         if len(index) != header.items:
             raise StorageError(
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
@@ -422,15 +408,11 @@ class Index(ABC):
                 f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
                 "search with the encoder the index was built with (no --model), or index embeddings of this one",
             )
-        if vocabulary is not None and "vocabulary" not in self.about:
-            raise UsageError(
-                f"the {self.engine_name} engine holds dense vectors, which have no vocabulary",
-                "check the encoder instead",
-            )
-        if vocabulary is not None and vocabulary != self.about["vocabulary"]:
+        mine = self.about.get("vocabulary", "none")  # of dense vectors
+        if vocabulary is not None and vocabulary != mine:
             raise MismatchError(
                 f"an index opened with another vocabulary: the vectors given are over {vocabulary}, those of "
-                f"the index over {self.about['vocabulary']} ({self.width:,} terms)",
+                f"the index over {mine} ({self.width:,} columns)",
                 "use the head that the index was built with, or rebuild the index with this one",
             )
 

@@ -52,9 +52,12 @@ class Option:
     meaning: str  # one line, as help texts print it
     minimum: float | None = None  # the smallest number allowed
     per_search: bool = False  # whether ``search`` takes it too, for that search only
+    choices: tuple[str, ...] = ()  # the words that it can be
 
     def check(self, value: Any) -> Any:
         """Return ``value`` if it is one this option can have."""
+        if self.choices and value not in self.choices:
+            raise UnknownNameError(self.name, value, self.choices)
         wanted = type(self.default)
         if wanted is float and type(value) is int:
             value = float(value)

@@ -177,7 +177,12 @@ def _condition(field: str, wanted: Any) -> Any:
     if not isinstance(field, str) or not field:
         raise UsageError(f"{field!r} is not the name of a field of the metadata", _EXAMPLE)
     if isinstance(wanted, Mapping):
-        _check_bounds(field, wanted)
+        numbers = [type(bound) in (int, float) and math.isfinite(bound) for bound in wanted.values()]
+        if not wanted or not all(numbers) or not set(wanted) <= set(_BOUNDS):
+            raise UsageError(
+                f"where: {field}={dict(wanted)!r} is no range",
+                f"bounds are numbers under {', '.join(_BOUNDS)}",
+            )
         return m.FieldCondition(key=field, range=m.Range(**wanted))
     if isinstance(wanted, list | tuple | set | frozenset):
         if not wanted:
@@ -195,18 +200,6 @@ def _equal(field: str, wanted: Any) -> Any:
     if isinstance(wanted, str | bool | int):
         return m.FieldCondition(key=field, match=m.MatchValue(value=wanted))
     raise UsageError(f"where: {field}={wanted!r} can be no item's value", _EXAMPLE)
-
-
-def _check_bounds(field: str, wanted: Mapping[str, Any]) -> None:
-    if not wanted:
-        raise UsageError(f"where: the range of {field} has no bounds", f"give one of {', '.join(_BOUNDS)}")
-    for name, bound in wanted.items():
-        number = isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound)
-        if name not in _BOUNDS or not number:
-            raise UsageError(
-                f"where: {field}={{{name!r}: {bound!r}}} is no bound of a range",
-                f"bounds are numbers under {', '.join(_BOUNDS)}",
-            )
 
 
 def field_types(records: Sequence[Record]) -> dict[str, str]:

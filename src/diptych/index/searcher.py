@@ -16,9 +16,9 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.index.captions import CollectionCaptions
 from diptych.index.contract import Index
 from diptych.index.hits import Hits
+from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,8 +16,7 @@ from diptych.index.contract import Index
 from diptych.index.engine import Vectors
 from diptych.index.hits import Hits
 from diptych.index.storage import REBUILD, Header, load_array
-from diptych.index.topk import top_k
-from diptych.index.vectors import RowStore
+from diptych.index.vectors import RowStore, top_k
 
 _IDS, _DEAD = "ids.json", "dead.npy"
 

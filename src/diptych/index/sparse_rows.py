@@ -148,16 +148,29 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
     data = matrix.data
     lowest, highest = data.min(initial=0), data.max(initial=0)
     if not 0 <= lowest <= highest <= LARGEST_WEIGHT:  # a NaN neither
-        bad, wrong, fix = ~np.isfinite(data), "is not finite", "the head diverged: train it with a lower rate"
-        if not bad.any() and lowest < 0:
-            bad, wrong = data < 0, f"has a negative weight ({lowest:g} is the lowest)"
-            fix = "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine"
-        elif not bad.any():
-            bad, wrong = data > LARGEST_WEIGHT, f"has a weight above {LARGEST_WEIGHT:g}"
-            fix = "scale the weights"
-        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
-        error = DataError if "negative" in wrong else NumericalError
-        raise error(f"{called(row, names, what)} {wrong}", fix)
+        for bad, error, wrong, fix in (
+            (
+                ~np.isfinite(data),
+                NumericalError,
+                "is not finite",
+                "the head diverged: train it with a lower rate",
+            ),
+            (
+                data < 0,
+                DataError,
+                f"has a negative weight ({lowest:g} is the lowest)",
+                "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
+            ),
+            (
+                data > LARGEST_WEIGHT,
+                NumericalError,
+                f"has a weight above {LARGEST_WEIGHT:g}",
+                "scale the weights",
+            ),
+        ):
+            if bad.any():
+                row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+                raise error(f"{called(row, names, what)} {wrong}", fix)
     return canonical_rows(matrix, what)
 
 

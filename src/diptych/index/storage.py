@@ -1,20 +1,28 @@
-"""The header of a saved index: what it is, who can open it, what its files must look like."""
+"""What lies in a saved index: its header, who can open it, what its files must look like, captions of its items."""
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.core.reading import map_array, read_array
+from diptych.core.reading import map_array, parse_json, read_array
+from diptych.data.columns import StringTable, write_strings
 from diptych.index.engine import ENGINES, Engine
 
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+
 REBUILD = "build the index again from its embeddings"
+_CAPTION_FILES = frozenset({"captions.utf8", "captions.ends"})
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,9 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
             ) from None
         return engine
 
-    def check_files(self, folder: Path, by_size_only: frozenset[str]) -> None:
-        """Compare the files with what was written."""
+    def check_files(self, folder: Path, mapped: frozenset[str], verify: bool) -> None:
+        """Compare the files with what was written: of mapped ones the size alone, unless all are to be verified."""
+        by_size_only = frozenset() if verify else mapped | _CAPTION_FILES
         for name, written in self.files.items():
             path, wrong = folder / name, ""
             if not path.is_file():
@@ -85,3 +94,63 @@ def load_array(
     """Read or map an array of a saved index."""
     read = map_array if mapped else read_array
     return read(path, kind, shape, fix=REBUILD)
+
+
+Captions = Mapping[str, list[str]]
+
+
+class CollectionCaptions(Captions):
+    """The captions of each image of a collection, or each caption by its own id.
+
+    Attributes:
+        rows: the row of each id.
+    """
+
+    def __init__(self, collection: Collection, kind: str) -> None:
+        self.collection, self._of_images = collection, kind == "image"
+        ids = collection.image_ids if self._of_images else collection.caption_ids
+        self.rows = {name: row for row, name in enumerate(ids)}
+
+    def __getitem__(self, name: str) -> list[str]:
+        row = self.rows[name]
+        return self.collection.captions_of(row) if self._of_images else [self.collection.captions[row]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class StoredCaptions(Captions):
+    """Lines ``[id, caption, …]`` in the order of ids; opening reads none, a search those of its hits."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._lines = folder / "captions.utf8", StringTable(folder / "captions")
+
+    @classmethod
+    def of(cls, folder: Path) -> StoredCaptions | None:
+        """Return those of a saved index; None where it has none."""
+        return cls(folder) if (folder / "captions.utf8").is_file() else None
+
+    def _parsed(self, line: str) -> list[Any]:
+        found = parse_json(line, self._path, fix="build the index again")
+        return found if isinstance(found, list) and found else [""]
+
+    def __getitem__(self, name: str) -> list[str]:
+        place = bisect_left(self._lines, name, key=lambda line: str(self._parsed(line)[0]))
+        found = self._parsed(self._lines[place]) if place < len(self._lines) else [None]
+        if found[0] != name:
+            raise KeyError(name)
+        return list(map(str, found[1:]))
+
+    def __iter__(self) -> Iterator[str]:
+        return (str(self._parsed(line)[0]) for line in self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+def write_captions(folder: Path, captions: Captions) -> None:
+    """Write what :class:`StoredCaptions` reads."""
+    write_strings(folder / "captions", (json.dumps([name, *captions[name]]) for name in sorted(captions)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import MissingExtraError, StorageError, UsageError
+from diptych.core.errors import MissingExtraError, StorageError
 from diptych.index import build_index, open_index
 from diptych.index.rescored import silenced
 
@@ -112,7 +112,6 @@ def test_nothing_to_index(engine, tmp_path):
         opened = open_index(index.save(tmp_path / f"index-{len(rows)}"))
         assert len(opened) == len(rows)
         assert opened.search_exact(np.eye(3), 2).ids == [[], [], []]
-        refused(UsageError, "no query to prepare", index.prepared, np.zeros((0, 3)), 1)
 
 
 def test_many_queries_are_searched_in_parts(engine, monkeypatch):

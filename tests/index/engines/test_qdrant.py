@@ -175,9 +175,9 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
         ("shoes", "holds no condition"),
         ({"category": []}, "lets nothing through"),
         ({"category": None}, "can be no item's value"),
-        ({"price": {"above": 3}}, "is no bound"),
-        ({"price": {"gte": "3"}}, "is no bound"),
-        ({"price": {}}, "has no bounds"),
+        ({"price": {"above": 3}}, "is no range"),
+        ({"price": {"gte": "3"}}, "is no range"),
+        ({"price": {}}, "is no range"),
         ({"price": float("nan")}, "can be no item's value"),
         ({"": 1}, "is not the name of a field"),
         ({"categroy": "shoes"}, r"no item of .* has a field 'categroy' \(fields of one.*: category, colours"),
@@ -289,7 +289,7 @@ def test_a_collection_of_others_is_left_alone(server, make_embeddings):
     assert index.ids == list("abcd")
     assert index.options["replace"] is False
     build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags")
-    with pytest.raises(MismatchError, match="holds no nameless dense vectors, 4 wide ones are needed"):
+    with pytest.raises(MismatchError, match="holds no nameless dense vectors, these are of width 4"):
         build_index(other, "qdrant", url=server.url, collection="bags")
 
 

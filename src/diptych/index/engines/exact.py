@@ -17,7 +17,7 @@ from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 
 class ExactIndex(LocalIndex):
-    """Blocked inner products over memory-mapped rows; see :mod:`diptych.index.topk`.
+    """Blocked inner products over memory-mapped rows; see :mod:`diptych.index.vectors`.
 
     A built index reads the embeddings' own rows (do not change them meanwhile), a saved one maps its
     file; added rows stay in memory until the next save, which also drops deleted ones.

@@ -20,8 +20,7 @@ from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Ve
 from diptych.index.hits import Hits
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header
-from diptych.index.topk import order_hits, pair_scores, top_k
-from diptych.index.vectors import RowStore, dense_vectors, row_norms
+from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k
 
 _BLOCK = 4096
 _QUERIES = 1024

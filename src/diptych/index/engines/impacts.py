@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -13,7 +13,7 @@ from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
-from diptych.index.postings import Postings, batches
+from diptych.index.postings import Found, Postings, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
@@ -45,9 +45,7 @@ class ImpactsIndex(SlotIndex):
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
         asked = SparseRows(queries)
-        slots = np.zeros((len(asked), k), dtype=np.int64)
-        scores = np.zeros((len(asked), k), dtype=np.float32)
-        found = np.zeros(len(asked), dtype=np.int64)
+        slots, scores, found = Found.nothing(len(asked), k)
         room = self._postings.room(k)
         for chosen in batches(len(asked), room):
             best = self._postings.candidates(asked, chosen, k, self._ids.alive, room=room, final=True)
@@ -63,9 +61,6 @@ class ImpactsIndex(SlotIndex):
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         self._refuse("search exactly")
-
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        self._refuse("add items")
 
     def _take(self, slots: np.ndarray) -> NoReturn:
         self._refuse("be rebuilt")

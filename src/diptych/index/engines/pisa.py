@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.context import task
-from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
@@ -62,7 +61,6 @@ class PisaIndex(RescoredIndex):
 
     @classmethod
     def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        _check_algorithm(known["options"])
         rows, folder, scale = SparseRows(embeddings.rows), None, float(known["options"]["scale"])
         if rows.weights.max(initial=0) * scale >= 1:  # else there is nothing to write
             folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
@@ -86,7 +84,7 @@ class PisaIndex(RescoredIndex):
 
         Its public way there makes a table of the hits with pandas, which takes up to an eighth of the time.
         """
-        algorithm, scale = _check_algorithm(options), float(self.options["query_scale"])
+        algorithm, scale = str(options["algorithm"]), float(self.options["query_scale"])
         asked = []
         for row, query in enumerate(chosen.tolist()):
             terms = slice(queries.indptr[query], queries.indptr[query + 1])
@@ -156,13 +154,6 @@ def _documents(rows: SparseRows) -> Iterator[dict[str, Any]]:
         yield {"docno": str(slot), "toks": dict(bag)}
 
 
-def _check_algorithm(options: Mapping[str, OptionValue]) -> str:
-    name = str(options["algorithm"])
-    if name not in ALGORITHMS:
-        raise UnknownNameError("PISA algorithm", name, ALGORITHMS)
-    return name
-
-
 PISA = ENGINES.add(
     Engine(
         name="pisa",
@@ -174,7 +165,7 @@ PISA = ENGINES.add(
                 "scale", 100.0, "what items' weights are multiplied by before they are cut to whole", 1e-6
             ),
             Option("query_scale", 100.0, "the same for queries' weights", 1e-6),
-            Option("algorithm", "block_max_wand", f"one of {', '.join(ALGORITHMS)}", per_search=True),
+            Option("algorithm", "block_max_wand", f"one of {', '.join(ALGORITHMS)}", None, True, ALGORITHMS),
         ),
         vectors="sparse",
         can_add=False,

@@ -89,16 +89,14 @@ class QdrantIndex(Index):
         """Compare the collection with the vectors of this index."""
         have = self._ask("get_collection").config.params.vectors
         size = getattr(have, "size", None)
-        if size is None:
-            raise MismatchError(
-                f"{self._place} holds no nameless dense vectors, {self.width} wide ones are needed", _ELSE
-            )
         if size != self.width or str(have.distance) != "Dot":
-            raise MismatchError(
-                f"{self._place} holds vectors of width {size} compared by {have.distance}, "
-                f"these are of width {self.width}, compared by Dot",
-                _ELSE,
+            found = (
+                f"vectors of width {size} compared by {have.distance}"
+                if size
+                else "no nameless dense vectors"
             )
+            wanted = f"these are of width {self.width}, compared by Dot"
+            raise MismatchError(f"{self._place} holds {found}, {wanted}", _ELSE)
 
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         """Yield each row as the client takes it, and as arrays."""

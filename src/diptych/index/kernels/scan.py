@@ -6,7 +6,7 @@ import numpy as np
 from numba import boolean, int32, int64, types, uint8, uint16, uint32
 
 from diptych.index.kernels.jit import PREPARED, jit, mapped
-from diptych.index.kernels.select import kth_largest
+from diptych.index.kernels.rows import kth_largest
 from diptych.index.kernels.simd import GROUP, add_rows, trailing_zeros
 
 _BIN = 7  # sums are counted by their upper 9 bits
