@@ -67,7 +67,7 @@ def _is_huggingface(folder: Path) -> bool:
 def _load_blip(source: str, device: str | None) -> DualEncoder:
     path = Path(source).expanduser()
     if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and _model_type(path) != "blip"):
-        from diptych.encoders.official.blip import open_official_blip
+        from diptych.encoders.official.encoder import open_official_blip
 
         return open_official_blip(source, device=device)
     return _loader("blip", "BlipEncoder")(source, device)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diptych.core.errors import MismatchError, StorageError
-from diptych.encoders.official.blip import blip_state_from_official, open_official_blip
+from diptych.encoders.official.encoder import blip_state_from_official, open_official_blip
 
 from ..tiny_pretrained import bert_tokenizer, pictures
 from .tiny_official import Maker, State, albef_state, bert_layer, linear, matched, norm, unit, vit

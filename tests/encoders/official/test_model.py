@@ -66,11 +66,11 @@ def test_strange_shapes() -> None:
         ({"vision": VIT | {"embed_dim": 48}}, "width: the configuration says 48, the weights say 24"),
         ({"vision": VIT | {"depth": 12}}, "depth: the configuration says 12, the weights say 2"),
         ({"vision": VIT | {"patch_size": 32}}, "patch size: the configuration says 32, the weights say 16"),
-        ({"vision": VIT | {"mlp_ratio": 2}}, "feed-forward: the configuration says 48, the weights say 96"),
+        ({"vision": VIT | {"mlp_ratio": 2}}, "feed forward: the configuration says 48, the weights say 96"),
         ({"vision": VIT | {"qkv_bias": False}}, "bias: the configuration says False, the weights say True"),
         (
             {"text": TEXT | {"fusion_layer": 3}},
-            "cross-attention: the configuration says 3, the weights say 2",
+            "fusion layer: the configuration says 3, the weights say 2",
         ),
         ({"text": TEXT | {"vocab_size": 30522}}, "the configuration says 30522, the weights say 90"),
     ],

@@ -1,7 +1,12 @@
-"""ALBEF and X-VLM as dual encoders with a matching head, from the checkpoints of their authors."""
+"""ALBEF, X-VLM and BLIP as dual encoders with a matching head, from the checkpoints of their authors.
+
+BLIP's become the model of transformers, which has other defaults: 8 heads for the text, norms with an epsilon of 1e-5
+for the image.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +20,7 @@ from torch import Tensor
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
+from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
@@ -25,15 +31,26 @@ from diptych.encoders.official.checkpoint import (
     retrieval_weights,
     split_stage,
 )
-from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
+from diptych.encoders.official.inputs import (
+    Given,
+    Squashed,
+    Weights,
+    agreed,
+    configured,
+    find_tokenizer,
+    given_heads,
+    not_cut_off,
+)
 from diptych.encoders.official.model import (
     PRE_TRAINED_SIZE,
+    PUBLISHED_TEXT_WIDTH,
     MatchingConfig,
     MatchingModel,
     built,
+    filled,
     model_config_of,
 )
-from diptych.encoders.official.weights import agreed
+from diptych.encoders.official.vision import position_table, vit_config
 from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 from diptych.encoders.tower import pad_tokens
@@ -103,7 +120,6 @@ class OfficialEncoder(TwoStageEncoder):
             image_size=image_size,
             default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
         )
-        agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
         positions = fields["text"].positions
         limit = text_limit if text_limit is not None else said.text_limit
         if limit is None:
@@ -114,6 +130,7 @@ class OfficialEncoder(TwoStageEncoder):
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
+        agreed({} if said.width is None else {"width": said.width}, sizes, "rows' (embed_dim)")
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
@@ -301,3 +318,101 @@ class XvlmEncoder(OfficialEncoder):
 
     family: ClassVar[str] = "xvlm"
     published_limit: ClassVar[int] = 40
+
+
+_NAMES = {
+    r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
+    r"vision_model\.embeddings\.position_embedding": "visual_encoder.pos_embed",
+    r"vision_model\.embeddings\.patch_embedding\.(\w+)": r"visual_encoder.patch_embed.proj.\1",
+    r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.projection\.": r"visual_encoder.blocks.\1.attn.proj.",
+    r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.qkv\.": r"visual_encoder.blocks.\1.attn.qkv.",
+    r"vision_model\.encoder\.layers\.(\d+)\.layer_norm(\d)\.": r"visual_encoder.blocks.\1.norm\2.",
+    r"vision_model\.encoder\.layers\.(\d+)\.mlp\.": r"visual_encoder.blocks.\1.mlp.",
+    r"vision_model\.post_layernorm\.": r"visual_encoder.norm.",
+}
+"""From the names of transformers to the published ones; the text encoder's are the same."""
+
+
+def _published_name(name: str) -> str:
+    for ours, theirs in _NAMES.items():
+        name = re.sub(f"^{ours}", theirs, name)
+    return name
+
+
+def blip_state_from_official(
+    state: Mapping[str, Tensor],
+    *,
+    vision: Mapping[str, Any] | None = None,
+    text: Mapping[str, Any] | None = None,
+    stage: Stage = "fine-tuned",
+    source: str = "the checkpoint",
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``."""
+    kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
+    default = PRE_TRAINED_SIZE if stage == "pre-training" else None
+    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, None, default)
+    config = {
+        "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
+        "text_config": _text_config(Weights(kept, "text_encoder.", source), text),
+        "vision_config": {
+            "image_size": seen.image_size,
+            "patch_size": seen.patch_size,
+            "hidden_size": seen.width,
+            "intermediate_size": seen.feed_forward,
+            "num_hidden_layers": seen.depth,
+            "num_attention_heads": seen.heads,
+            "layer_norm_eps": seen.layer_norm_eps,
+            "hidden_act": seen.activation,
+        },
+    }
+    with torch.device("meta"):
+        wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
+    names = {name: _published_name(name) for name in wanted}
+    side = seen.image_size // seen.patch_size
+
+    def fitted(name: str, value: Tensor) -> Tensor:
+        return position_table(value, side) if name == "pos_embed" else value
+
+    return config, filled(wanted, names, kept, LAYOUTS["blip"], source, fitted)
+
+
+def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
+    said = dict(given or {})
+    depth = weights.count("encoder.layer.")
+    if width == PUBLISHED_TEXT_WIDTH:
+        not_cut_off(said, "num_hidden_layers", depth, 12, "text encoder", weights.source)
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
+        "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+        "num_hidden_layers": depth,
+        "num_attention_heads": given_heads({"heads": said.get("num_attention_heads")}, width, "text encoder"),
+        "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
+        "layer_norm_eps": said.get("layer_norm_eps", 1e-12),
+        "hidden_act": said.get("hidden_act", "gelu"),
+        "is_decoder": True,
+    }
+
+
+def open_official_blip(
+    source: str | Path, *, tokenizer: Any = None, device: str | None = None
+) -> BlipEncoder:
+    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
+    stage, path = split_stage(source)
+    found = read_checkpoint(path)
+    said = configured(found)
+    sizes, weights = blip_state_from_official(
+        found.state, vision=said.vision, text=said.text, stage=stage, source=found.name
+    )
+    words = tokenizer or find_tokenizer(None, found.folder)
+    with torch.random.fork_rng(devices=[]):
+        model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
+    model.load_state_dict(weights, strict=True)
+    size = sizes["vision_config"]["image_size"]
+    squashed = Squashed(size)
+    processor = transformers.BlipImageProcessorPil(
+        size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
+    )
+    return BlipEncoder(model, words, processor, found.name, device=device, stage=stage)

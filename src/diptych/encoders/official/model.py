@@ -20,16 +20,8 @@ from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
 from diptych.encoders.official.checkpoint import Layout, Stage, check_names
+from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off, usable
 from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
-from diptych.encoders.official.weights import (
-    Weights,
-    agreed,
-    agreed_sizes,
-    canonical,
-    given_heads,
-    not_cut_off,
-    usable,
-)
 
 _ALIASES = {
     "vocabulary": ("vocab_size",),
@@ -94,25 +86,20 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
         )
     if width == PUBLISHED_TEXT_WIDTH:
         not_cut_off(said, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
-    agreed(said, "fusion_layer", first, "first layer with cross-attention")
-    sizes = agreed_sizes(
-        said,
-        "text encoder",
+    config = TextConfig(
         vocabulary=vocabulary,
         positions=weights.shape("embeddings.position_embeddings.weight", 2)[0],
         types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
         width=width,
         depth=depth,
-        feed_forward=weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
-    )
-    return TextConfig(
-        **sizes,
-        fusion_layer=first,
         heads=given_heads(said, width, "text encoder"),
+        feed_forward=weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+        fusion_layer=first,
         image_width=weights.shape(f"encoder.layer.{first}.crossattention.self.key.weight", 2)[1],
-        layer_norm_eps=said.get("layer_norm_eps", 1e-12),
-        activation=said.get("activation", "gelu"),
+        **{name: said[name] for name in ("layer_norm_eps", "activation") if name in said},
     )
+    agreed(said, config, "text encoder's")
+    return config
 
 
 class MatchingConfig(Options):

@@ -22,14 +22,7 @@ from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.weights import (
-    Weights,
-    agreed,
-    agreed_sizes,
-    canonical,
-    given_heads,
-    not_cut_off,
-)
+from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
@@ -140,9 +133,8 @@ def vit_config(
         raise StorageError(
             f"{weights.source} has {rows} positions, which is no square", "its pos_embed is of another model"
         )
-    feed_forward = weights.shape("blocks.0.mlp.fc1.weight", 2)[0]
     if "mlp_ratio" in said:
-        agreed({"feed_forward": int(width * said["mlp_ratio"])}, "feed_forward", feed_forward, "feed-forward")
+        said["feed_forward"] = int(width * said.pop("mlp_ratio"))
     size = image_size or said.get("image_size") or default or side * patch
     if size % patch:
         raise UsageError(
@@ -154,19 +146,15 @@ def vit_config(
         not_cut_off(said, "depth", depth, 12, "image encoder", weights.source)
     config = VitConfig(
         image_size=size,
+        patch_size=patch,
+        width=width,
+        depth=depth,
         heads=given_heads(said, width, "image encoder"),
-        layer_norm_eps=said.get("layer_norm_eps", 1e-6),
-        activation=said.get("activation", "gelu"),
-        **agreed_sizes(
-            said,
-            "image encoder",
-            patch_size=patch,
-            width=width,
-            depth=depth,
-            feed_forward=feed_forward,
-            bias="blocks.0.attn.qkv.bias" in weights,
-        ),
+        feed_forward=weights.shape("blocks.0.mlp.fc1.weight", 2)[0],
+        bias="blocks.0.attn.qkv.bias" in weights,
+        **{name: said[name] for name in ("layer_norm_eps", "activation") if name in said},
     )
+    agreed(said, config, "image encoder's", "image_size")
     return config, side * patch
 
 
@@ -228,21 +216,17 @@ def swin_config(
         window = _scaled(window, image_size, said["image_size"])
     config = SwinConfig(
         image_size=size,
+        patch_size=patch,
+        width=width,
+        depths=depths,
+        heads=tuple(heads for _, heads in tables),
         window=window,
+        mlp_ratio=weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
+        bias="layers.0.blocks.0.attn.qkv.bias" in weights,
         layer_norm_eps=said.get("layer_norm_eps", 1e-5),
-        **agreed_sizes(
-            said,
-            "image encoder",
-            patch_size=patch,
-            width=width,
-            depths=depths,
-            heads=tuple(heads for _, heads in tables),
-            mlp_ratio=weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
-            bias="layers.0.blocks.0.attn.qkv.bias" in weights,
-            activation="gelu",  # the only one of the published code, and of timm
-        ),
     )
-    agreed(said, "last_width", config.last_width, "image encoder's last width")
+    # Of activations the published code and timm have one, GELU.
+    agreed(said, config, "image encoder's", "image_size", "window")
     config.sides()
     return config, trained
 
