@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from diptych.core.errors import DiptychError, UsageError
-from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.rerank import MatchingEncoder
+from diptych.encoders.two_stage import BlipEncoder
 
 from .tiny_pretrained import CAPTIONS, pictures, transformers_model
 

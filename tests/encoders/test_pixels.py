@@ -13,9 +13,8 @@ from PIL import Image
 from refusals import refused
 
 from diptych.core.errors import ImageError, UsageError
-from diptych.encoders.direct_pixels import ComposedPixels, LibraryPixels, ProcessorPixels
 from diptych.encoders.inputs import ByteTable
-from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.preprocessing import ComposedPixels, LibraryPixels, Preprocessing, ProcessorPixels
 
 from .tiny_pretrained import KINDS, Square, noise, pictures, transformers_model
 

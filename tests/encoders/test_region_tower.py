@@ -10,7 +10,7 @@ from PIL import Image
 from refusals import refused
 
 from diptych.core.errors import ImageError
-from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
+from diptych.encoders.image_tower import RegionTower, RegionTowerConfig
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "vsrn_image_encoder.npz", allow_pickle=False)
 FORMS: dict[str, dict[str, Any]] = {

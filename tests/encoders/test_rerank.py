@@ -169,7 +169,7 @@ def test_what_does_not_belong_together(collection: Collection, encoded: EncodedC
         rerank(encoder, collection.subset([0, 1, 2]), encoded, 3)
     with pytest.raises(MismatchError, match="80 captions were embedded, scenes has 16"):
         rerank(encoder, collection.first_captions(1), encoded, 3)
-    with pytest.raises(MismatchError, match="pictures: row 0 is"):
+    with pytest.raises(MismatchError, match="others from row 0 on"):
         rerank(encoder, collection.subset(np.arange(16)[::-1]), encoded, 3)
     for wrong in ({"k": 0}, {"k": 3, "pictures": 0}, {"k": 3, "batch": 0}):
         refused(UsageError, "is 0, it must be at least 1", rerank, encoder, collection, encoded, **wrong)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -108,13 +108,6 @@ class WordTower(Tower):
                 weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
 
 
-_PUBLISHED = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."}
-
-
-def _renamed(name: str) -> str:
-    return next((new + name[len(old) :] for old, new in _PUBLISHED.items() if name.startswith(old)), name)
-
-
 class CaptionTower(WordTower):
     """A GRU over the words."""
 
@@ -165,10 +158,6 @@ class CaptionTower(WordTower):
 
     def describe(self) -> dict[str, Any]:
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
-
-    def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Load a caption encoder of VSE++ or, with a head, of LTD; the vocabulary has to have the same order."""
-        self.load_state_dict({_renamed(name): value for name, value in weights.items()})
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""

@@ -136,8 +136,7 @@ def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperatu
     values = np.take_along_axis(exact, chosen, axis=1)
     weights = np.exp(values - values[:, :1])
     weights /= weights.sum(axis=1, keepdims=True)
-    combined: np.ndarray = np.einsum("nt,ntd->nd", weights, rows[chosen].astype(np.float64))
-    return combined
+    return np.asarray(np.einsum("nt,ntd->nd", weights, rows[chosen].astype(np.float64)))
 
 
 class ConseEncoder(DualEncoder):
@@ -174,8 +173,7 @@ class ConseEncoder(DualEncoder):
         """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
         device = next(self.network.parameters()).device
         inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
-        found: np.ndarray = self.network(inputs).float().cpu().numpy()
-        return found
+        return np.asarray(self.network(inputs).float().cpu().numpy())
 
     @cached_property
     def class_rows(self) -> np.ndarray:

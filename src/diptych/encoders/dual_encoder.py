@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     import torch
 
     from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
-    from diptych.encoders.image_tower import ImageTower
+    from diptych.encoders.image_tower import ImageTower, RegionTower
     from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
-    from diptych.encoders.region_tower import RegionTower
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts

@@ -70,7 +70,7 @@ def _load_blip(source: str, device: str | None) -> DualEncoder:
         from diptych.encoders.official.encoder import open_official_blip
 
         return open_official_blip(source, device=device)
-    return _loader("blip", "BlipEncoder")(source, device)
+    return _loader("two_stage", "BlipEncoder")(source, device)
 
 
 for _family in (

@@ -14,7 +14,6 @@ import torch
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     NO_EFFECT,
     check_complete,
@@ -27,6 +26,7 @@ from diptych.encoders.hub import (
     tokenizer_content,
     without_keys,
 )
+from diptych.encoders.preprocessing import ProcessorPixels
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_cleaning import TEXT_RULES, TextRule
 

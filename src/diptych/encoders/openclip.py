@@ -19,7 +19,6 @@ import torch
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
-from diptych.encoders.direct_pixels import ComposedPixels
 from diptych.encoders.hub import (
     check_complete,
     given_folder,
@@ -29,6 +28,7 @@ from diptych.encoders.hub import (
     without_keys,
 )
 from diptych.encoders.inputs import save_tensors
+from diptych.encoders.preprocessing import ComposedPixels
 from diptych.encoders.pretrained import PretrainedEncoder
 
 _LIBRARY = ("open_clip", "open-clip", "loading an open_clip model")

@@ -159,8 +159,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """Return an image, with or without an overlay, as (3, height, width) float32."""
-        pixels: np.ndarray = self._pixels(*split_picture(item, position))
-        return pixels
+        return np.asarray(self._pixels(*split_picture(item, position)))
 
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limits, with special tokens, without padding."""

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.core.context import check_stop, task
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable, create_array, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
@@ -233,22 +233,13 @@ def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCo
         ("pictures", collection.image_ids, encoded.images.ids),
         ("captions", collection.caption_ids, encoded.texts.ids),
     ):
-        if len(have) != len(want):
+        if list(have) != list(want):
+            pairs = enumerate(zip(have, want, strict=False))
+            row = next((row for row, (one, other) in pairs if one != other), min(len(have), len(want)))
             raise MismatchError(
-                f"{len(want):,} {what} were embedded, {collection.name} has {len(have):,}",
+                f"{len(want):,} {what} were embedded, {collection.name} has {len(have):,}, others from row {row} on",
                 "re-rank the split that was embedded",
             )
-        row = next((row for row, pair in enumerate(zip(have, want, strict=True)) if pair[0] != pair[1]), None)
-        if row is not None:
-            raise MismatchError(
-                f"{what}: row {row} is {have[row]!r} in {collection.name} and {want[row]!r} among the embeddings",
-                "re-rank the split that was embedded",
-            )
-    if not collection.n_images or not collection.n_captions:
-        raise DataError(
-            f"{collection.name} has {collection.n_images} pictures and {collection.n_captions} captions",
-            "there is nothing to re-rank",
-        )
 
 
 @contextmanager

@@ -262,8 +262,7 @@ def _checksums(records: np.ndarray) -> np.ndarray:
     words = np.ascontiguousarray(records["row"]).view("<u4")
     drawn = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64)
     odd = drawn * np.uint64(2) + np.uint64(1)
-    sums: np.ndarray = records["key"] + words.astype(np.uint64) @ odd
-    return sums
+    return np.asarray(records["key"] + words.astype(np.uint64) @ odd)
 
 
 def release_pages(rows: np.ndarray) -> None:

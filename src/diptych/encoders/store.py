@@ -20,10 +20,9 @@ from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
-from diptych.encoders.image_tower import ImageTower
+from diptych.encoders.image_tower import ImageTower, RegionTower
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.encoders.preprocessing import Augmentation
-from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.row_store import RowPlan, RowStore
 
 logger = logging.getLogger(__name__)

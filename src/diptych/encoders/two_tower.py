@@ -26,9 +26,8 @@ from diptych.encoders.caption_tower import (
     TargetTowerConfig,
 )
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
-from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
-from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 

@@ -362,7 +362,7 @@ def rank_agreement(
     mine, theirs = (np.sign(one[:, :, None] - one[:, None, :]) * pairs for one in (first_scores, there))
     agreeing = np.sum(mine * theirs, axis=(1, 2))
     untied = np.sqrt(np.sum(mine != 0, axis=(1, 2)) * np.sum(theirs != 0, axis=(1, 2)))
-    return np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0)
+    return np.asarray(np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0))
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -371,5 +371,4 @@ def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         raise MismatchError(
             f"lists of shape {first.shape} and {second.shape} cannot be compared", "take the same k of both"
         )
-    same: np.ndarray = (first[:, :, None] == second[:, None, :]) & (first >= 0)[:, :, None]
-    return same
+    return np.asarray((first[:, :, None] == second[:, None, :]) & (first >= 0)[:, :, None])

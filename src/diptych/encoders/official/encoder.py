@@ -20,7 +20,6 @@ from torch import Tensor
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
@@ -54,7 +53,7 @@ from diptych.encoders.official.vision import position_table, vit_config
 from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 from diptych.encoders.tower import pad_tokens
-from diptych.encoders.two_stage import TwoStageEncoder
+from diptych.encoders.two_stage import BlipEncoder, TwoStageEncoder
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
 _AGAIN = "load the checkpoint and save it again"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import torch
+from torch import Tensor
+from transformers.activations import ACT2FN
 
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
 from diptych.encoders.hub import loading, quiet
@@ -19,15 +24,7 @@ from diptych.encoders.official.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-import math
-import re
-from collections.abc import Iterable
 
-import torch
-from torch import Tensor
-from transformers.activations import ACT2FN
-
-from diptych.core.errors import MismatchError
 
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
 """A configuration: its content, or a JSON file with it."""
