@@ -17,7 +17,7 @@ from diptych.core.errors import ImageError, NumericalError
 from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.inputs import MAX_ASPECT, as_picture
-from diptych.encoders.text_cleaning import ALBEF_CLEANING, BLIP_CLEANING, Cleaning
+from diptych.encoders.two_stage import ALBEF_CLEANING, BLIP_CLEANING, Cleaning
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,6 +112,7 @@ class LinearlyAdapted(DualEncoder):
                 "adapt this encoder itself",
             )
         self.base, self.maps, self.about = base, maps, about
+        self.name = f"{getattr(base, 'name', base.family)} + {about.get('pairs', '?')} pairs"
 
     @property
     def width(self) -> int:
@@ -120,10 +121,6 @@ class LinearlyAdapted(DualEncoder):
     @property
     def takes(self) -> Literal["pictures", "regions"]:
         return self.base.takes
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        rows = self.base.encode_images(images, batch_size)
-        return self.maps.image(rows, "image", range(len(rows)))
 
     @property
     def prepares(self) -> bool:
@@ -151,15 +148,8 @@ class LinearlyAdapted(DualEncoder):
 
     def describe(self) -> dict[str, Any]:
         base = self.base.describe()
-        return {
-            **base,
-            "family": self.family,
-            "name": f"{base.get('name', self.base.family)} + {self.about.get('pairs', '?')} pairs",
-            "width": self.width,
-            "adapted": self.about,
-            "base": {"family": self.base.family, "fingerprint": self.base.fingerprint},
-            "fingerprint": self.fingerprint,
-        }
+        about = {"adapted": self.about, "base": {name: base[name] for name in ("family", "fingerprint")}}
+        return {**base, **super().describe(), **about}
 
     def lines(self) -> list[str]:
         """Return a summary: what it was adapted on, and how the strength of the pull was chosen."""

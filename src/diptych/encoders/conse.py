@@ -220,11 +220,8 @@ class ConseEncoder(DualEncoder):
         sentences, options = self.sentences.fingerprint, (self.config.top, self.config.temperature)
         return fingerprint(self.family, self._network_fingerprint, self.texts, sentences, *options)
 
-    def describe(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, Any]:
         return {
-            "family": self.family,
-            "name": self.name,
-            "width": self.width,
             "image": {
                 "network": self.config.network,
                 "network_options": self.config.network_options,
@@ -240,7 +237,6 @@ class ConseEncoder(DualEncoder):
             "activation": "soft-max over the classes, then the mean of their names' rows",
             "normalisation": "unit length, eps 1e-12",
             "temperature": None,
-            "fingerprint": self.fingerprint,
         }
 
     def _settings(self) -> dict[str, Any]:

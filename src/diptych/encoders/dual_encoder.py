@@ -51,6 +51,7 @@ class DualEncoder(ABC):
     """
 
     family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
+    name: str  # what reports call it
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
@@ -121,13 +122,18 @@ class DualEncoder(ABC):
     def fingerprint(self) -> str:
         """Return a name by content: weights, image preprocessing, tokenizer, text cut, all that changes a row."""
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return the metadata that goes with every number of this encoder, JSON-able.
 
         Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut), ``activation``,
         ``normalisation``, ``temperature``, ``fingerprint``; ``similarity`` where it need not be the cosine.
         """
+        known = {"family": self.family, "name": self.name, "width": self.width}
+        return {**known, **self._about(), "fingerprint": self.fingerprint}
+
+    def _about(self) -> dict[str, Any]:
+        """Return what :meth:`describe` says besides."""
+        return {}
 
     @abstractmethod
     def _write(self, folder: Path) -> None:
@@ -219,8 +225,6 @@ class Towers(Protocol):
 
 class TrainableEncoder(DualEncoder):
     """A dual encoder whose weights can be trained in place."""
-
-    name: str  # what reports call it
 
     @abstractmethod
     def to(self, device: torch.device) -> None: ...

@@ -58,7 +58,7 @@ def _model_type(folder: Path) -> Any:
 
 
 def _is_huggingface(folder: Path) -> bool:
-    from diptych.encoders.text_cleaning import TEXT_RULES
+    from diptych.encoders.huggingface import TEXT_RULES
 
     # modules.json: a model of sentence-transformers, a CLIP among others.
     return not (folder / "modules.json").is_file() and _model_type(folder) in TEXT_RULES

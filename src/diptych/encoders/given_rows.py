@@ -66,7 +66,7 @@ class GivenRows(DualEncoder):
     family = "rows"
 
     def __init__(self, folder: Path, images: _Table, texts: _Table) -> None:
-        self.folder, self._images, self._texts = folder, images, texts
+        self.folder, self.name, self._images, self._texts = folder, folder.name, images, texts
 
     @classmethod
     def open(cls, folder: Path | str) -> GivenRows:
@@ -97,14 +97,8 @@ class GivenRows(DualEncoder):
         arrays = fingerprint_arrays({"images": self._images.rows, "texts": self._texts.rows})
         return fingerprint("rows", arrays, list(self._images.place), list(self._texts.place))
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            "name": self.folder.name,
-            "width": self.width,
-            "normalisation": "unit length",
-            "fingerprint": self.fingerprint,
-        }
+    def _about(self) -> dict[str, Any]:
+        return {"normalisation": "unit length"}
 
     def blocks(
         self, collection: Collection, kind: str, blocks: Iterable[range]

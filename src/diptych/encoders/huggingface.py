@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -28,7 +29,6 @@ from diptych.encoders.hub import (
 )
 from diptych.encoders.preprocessing import ProcessorPixels
 from diptych.encoders.pretrained import PretrainedEncoder
-from diptych.encoders.text_cleaning import TEXT_RULES, TextRule
 
 MODULES_FILE = "modules.json"  # lists the modules of a sentence-transformers model
 
@@ -39,6 +39,29 @@ _FILES = {
     "allow_patterns": ["*.json", "*.txt", "*.safetensors", "*.bin"],
     "ignore_patterns": ["onnx/*", "openvino/*"],
 }
+
+
+@dataclass(frozen=True)
+class TextRule:
+    """Padding and length of the texts of one model type."""
+
+    padding: Literal["longest", "max_length"]  # "longest" of the batch, or always "max_length"
+    limit: int | None = None  # tokens the model was trained with, where its configuration does not say so
+    mask: bool = True  # whether the model takes the attention mask
+    reserved: int = 0  # position rows that no token uses (RoBERTa numbers positions from pad id + 1)
+
+
+TEXT_RULES: dict[str, TextRule] = {
+    "clip": TextRule("longest"),
+    "groupvit": TextRule("longest"),
+    "metaclip_2": TextRule("longest"),
+    "chinese_clip": TextRule("longest"),
+    "altclip": TextRule("longest", reserved=2),
+    "align": TextRule("max_length", limit=64),
+    "siglip": TextRule("max_length", mask=False),
+    "siglip2": TextRule("max_length", limit=64, mask=False),
+}
+"""By ``model_type`` of ``config.json``."""
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -162,7 +185,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         config = without_keys(self.model.config.to_dict(), NO_EFFECT)
         return [config, tokenizer_content(self.tokenizer), self.rule.padding, self.rule.mask]
 
-    def _about(self) -> dict[str, Any]:
+    def _about_model(self) -> dict[str, Any]:
         import transformers
 
         config, learned = self.model.config, self.learned_options

@@ -184,7 +184,7 @@ class OpenClipEncoder(PretrainedEncoder):
     def _content(self) -> list[Any]:
         return [without_keys(self.config, _NO_EFFECT), self._tokenizer_content()]
 
-    def _about(self) -> dict[str, Any]:
+    def _about_model(self) -> dict[str, Any]:
         vision, text = self.config["vision_cfg"], self.config["text_cfg"]
         plain = "quick_gelu" if self.config.get("quick_gelu", False) else "gelu"
         learned = self.learned_options

@@ -11,7 +11,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -23,9 +23,11 @@ from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.pretrained_towers import PretrainedTowers
-from diptych.encoders.text_cleaning import Cleaning
 from diptych.encoders.tower import pad_tokens
 from diptych.metrics.products import EPSILON
+
+if TYPE_CHECKING:
+    from diptych.encoders.two_stage import Cleaning
 
 logger = logging.getLogger(__name__)
 
@@ -215,8 +217,8 @@ class PretrainedEncoder(TrainableEncoder):
         """Return what else than weights and preprocessing decides a row: configuration, tokenizer."""
 
     @abstractmethod
-    def _about(self) -> dict[str, Any]:
-        """Return the adapter's own part of :meth:`describe`."""
+    def _about_model(self) -> dict[str, Any]:
+        """Return the adapter's own part of the metadata."""
 
     def cut_texts_at(self, characters: int | None) -> Self:
         """Return the same model cutting texts to ``characters`` first: another fingerprint, shared weights."""
@@ -254,21 +256,14 @@ class PretrainedEncoder(TrainableEncoder):
         settings = {"name": self.name, "characters": self.characters}
         return settings | ({"prefix": self.prefix} if self.prefix else {})
 
-    def describe(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, Any]:
         text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters}
-        about = self._about()
+        about = self._about_model()
         text |= {"prefix": self.prefix} if self.prefix else {}
         about["text"] = text | about.get("text", {})
-        return {
-            "family": self.family,
-            "name": self.name,
-            "width": self.width,
-            "image": self.preprocessing(),
-            **about,
-            "normalisation": f"rows divided by max(Euclidean length, {EPSILON:g})",
-            "precision": "float32",
-            "fingerprint": self.fingerprint,
-        }
+        normalisation = f"rows divided by max(Euclidean length, {EPSILON:g})"
+        precision = {"normalisation": normalisation, "precision": "float32"}
+        return {"image": self.preprocessing(), **about, **precision}
 
     @property
     def prepares(self) -> bool:

@@ -8,8 +8,10 @@ Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,12 +21,68 @@ from torch import Tensor
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
-from diptych.encoders.huggingface import HuggingFaceEncoder
+from diptych.encoders.huggingface import HuggingFaceEncoder, TextRule
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.rerank import MatchingEncoder, PairInputs, finite_scores
-from diptych.encoders.text_cleaning import BLIP_CLEANING, Cleaning, TextRule, encode_token
 from diptych.encoders.tower import pad_tokens
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """The rule of one model."""
+
+    name: str  # whose it is
+    marks: str  # the characters that are taken out of a text
+    substitute: str  # what stands in the place of each
+    replaced: tuple[tuple[str, str], ...] = ()  # texts that are replaced after that, in order
+    words: int = 30  # how many words are kept; more are cut
+
+    def _words(self, text: str) -> list[str]:
+        text = re.sub(f"[{re.escape(self.marks)}]", self.substitute, text.lower())
+        for old, new in self.replaced:
+            text = text.replace(old, new)
+        return re.sub(r"\s{2,}", " ", text).rstrip("\n").strip(" ").split(" ")
+
+    def __call__(self, text: str) -> str:
+        """Return ``text`` cleaned and cut.
+
+        >>> ALBEF_CLEANING("A man's well-lit dog, Rex, runs!")
+        'a mans well lit dog rex runs'
+        >>> BLIP_CLEANING("A man's well-lit dog, Rex, runs!")
+        "a man's well-lit dog, rex, runs"
+        """
+        return " ".join(self._words(text)[: self.words])
+
+    def counts(self, texts: Sequence[str], tokens: Sequence[int], limit: int) -> list[int]:
+        """Return how many of ``tokens`` each cut text has; above ``limit`` where words were lost."""
+        cut = [len(self._words(text)) > self.words for text in texts]
+        return [limit + 1 if lost else count for lost, count in zip(cut, tokens, strict=True)]
+
+    def describe(self) -> dict[str, Any]:
+        return {"like": self.name, "words": self.words}
+
+
+_HYPHENS = (("-", " "), ("/", " "), ("<person>", "person"))
+
+ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)  # and X-VLM's
+BLIP_CLEANING = Cleaning("BLIP", '.!"()*#:;~', " ")
+
+_ENCODE_TOKEN = "[ENC]"
+
+
+def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
+    """Return the id of [ENC], first where BLIP reads text with image: the tokenizer's, else the model's last row."""
+    known = tokenizer.get_vocab()
+    if _ENCODE_TOKEN in known:
+        return int(known[_ENCODE_TOKEN])
+    if max(known.values()) >= vocabulary - 1:
+        raise MismatchError(
+            f"the tokenizer of {name} has {max(known.values()) + 1:,} tokens without {_ENCODE_TOKEN}, the model "
+            f"{vocabulary:,}: none is left for it",
+            "the tokenizer files are another model's: use its own",
+        )
+    return vocabulary - 1
 
 
 class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
@@ -202,8 +260,8 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | ({} if self.stage is None else {"stage": self.stage})
 
-    def _about(self) -> dict[str, Any]:
-        about = super()._about() | ({} if self.stage is None else {"stage": self.stage})
+    def _about_model(self) -> dict[str, Any]:
+        about = super()._about_model() | ({} if self.stage is None else {"stage": self.stage})
         about["text"] |= {"cleaning": self.cleaning.describe()}
         about["matching"] = {"first_token": self._encode_token, "adds_contrastive": self.adds_contrastive}
         return about

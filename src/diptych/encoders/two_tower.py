@@ -205,18 +205,14 @@ class TwoTowerEncoder(TrainableEncoder):
         more = [self.similarity] if self.similarity != "cosine" else []
         return fingerprint(weights_fingerprint(weights), config, content, *more)
 
-    def describe(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, Any]:
         return {
-            "family": self.family,
-            "name": self.name,
-            "width": self.width,
             "image": self.model.image.describe(),
             "text": self.model.text.describe(),
             "activation": "none",
             "normalisation": "unit length, eps 1e-12",
             "similarity": self.similarity,
             "temperature": self.temperature,
-            "fingerprint": self.fingerprint,
         }
 
     def _settings(self) -> dict[str, Any]:

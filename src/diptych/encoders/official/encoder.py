@@ -51,9 +51,8 @@ from diptych.encoders.official.model import (
 )
 from diptych.encoders.official.vision import position_table, vit_config
 from diptych.encoders.rerank import PairInputs
-from diptych.encoders.text_cleaning import ALBEF_CLEANING
 from diptych.encoders.tower import pad_tokens
-from diptych.encoders.two_stage import BlipEncoder, TwoStageEncoder
+from diptych.encoders.two_stage import ALBEF_CLEANING, BlipEncoder, TwoStageEncoder
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
 _AGAIN = "load the checkpoint and save it again"
@@ -281,7 +280,7 @@ class OfficialEncoder(TwoStageEncoder):
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]
         return [*sizes, tokenizer_content(self.tokenizer), self.cleaning.describe()]
 
-    def _about(self) -> dict[str, Any]:
+    def _about_model(self) -> dict[str, Any]:
         config, vision, text = self.config, self.config.vision, self.config.text
         trained, size, tokenizer = config.trained_size, vision.image_size, type(self.tokenizer).__name__
         tables = "its own" if trained == size else f"interpolated from {trained} to {size} pixels"
