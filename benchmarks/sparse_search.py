@@ -18,8 +18,7 @@ import numpy as np
 from benchmarks.real_vectors import given_set
 from benchmarks.sparse_vectors import SparseSet, d2s_like
 from benchmarks.table import Line
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, canonical_rows
 from diptych.index import Index, build_index
 from diptych.index.sparse_rows import SparseRows
 

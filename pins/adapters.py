@@ -203,7 +203,7 @@ def searched(
     engine: str, rows: Any, queries: Any, k: int, options: Mapping[str, Any], search: Mapping[str, Any]
 ) -> tuple[list[list[str]], np.ndarray]:
     """Ids and scores of the ``k`` best rows per query."""
-    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+    from diptych.encoders.embeddings import SparseEmbeddings
     from diptych.index import build_index
 
     ids = [f"item-{row}" for row in range(rows.shape[0])]
@@ -308,7 +308,7 @@ def sparse_measures_of(head: Path) -> dict[str, Any]:
 
 def sparse_rows_of(head: Path, split: str = "test") -> tuple[csr_array, csr_array]:
     """The sparse rows of a split's images and captions."""
-    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+    from diptych.encoders.embeddings import SparseEmbeddings
 
     rows = head / "rows" / split
     return SparseEmbeddings.open(rows / "images").rows, SparseEmbeddings.open(rows / "texts").rows

@@ -16,7 +16,7 @@ from PIL import Image
 from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.sparse import SparseFolder
 
 

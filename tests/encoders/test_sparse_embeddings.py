@@ -13,7 +13,7 @@ from refusals import refused
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.embeddings import SparseEmbeddings, canonical_rows
 
 TERMS = ("dog", "cat", "tree", "##s")
 

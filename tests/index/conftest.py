@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, canonical_rows
 
 MakeEmbeddings = Callable[..., Embeddings]
 MakeBags = Callable[..., SparseEmbeddings]

@@ -10,7 +10,7 @@ from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
+from diptych.encoders.embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.searcher import OwnTerms, Searcher, query_type
 

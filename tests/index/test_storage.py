@@ -12,7 +12,7 @@ import pytest
 from refusals import refused
 
 from diptych.core.errors import DataError, StorageError
-from diptych.encoders.sparse_embeddings import term_fingerprint
+from diptych.encoders.embeddings import term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.storage import Header
 

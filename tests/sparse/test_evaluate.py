@@ -13,8 +13,7 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import ImageError, MismatchError, UsageError
 from diptych.data.collection import Collection
-from diptych.encoders.embeddings import Embeddings, EncodedCollection
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
 from diptych.report.sparse import sparse_page

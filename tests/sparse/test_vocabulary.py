@@ -12,7 +12,7 @@ from refusals import refused
 from tokenizers import Tokenizer, models
 
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
-from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
+from diptych.encoders.embeddings import canonical_rows, term_fingerprint
 from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, bert_tokenizer, learn_pieces, word_counts
 
 PIECES = [

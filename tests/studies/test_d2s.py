@@ -16,7 +16,7 @@ from study_runs import HEADS, SMALL, run_study
 from diptych.core.errors import DiptychError, Interrupted, MismatchError, UsageError
 from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.sparse.measures import flops
 from diptych.sparse.options import sparsify_options
 from diptych.sparse.sparsified import SparsifiedCollection

@@ -27,9 +27,8 @@ from diptych.analysis.information.audit import (
 from diptych.core.artifact import Artifact
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import EncoderHeader
-from diptych.encoders.embeddings import Embeddings, EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
 from diptych.encoders.row_store import RowPlan
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate

@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from diptych.core.errors import MismatchError, NumericalError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
-from diptych.encoders.hub import loading, saved_settings
+from diptych.encoders.hub import saved_settings
+from diptych.encoders.image_tower import timm_network
 from diptych.encoders.inputs import (
     check_texts,
     load_fitting,
@@ -57,22 +58,11 @@ class ConseConfig(Options):
 
 
 def _network(config: ConseConfig, folder: Path) -> torch.nn.Module:
-    import timm
-
-    if not timm.is_model(config.network):
-        raise UnknownNameError("timm network", config.network, timm.list_models(f"{config.network[:4]}*"))
-    pretrained = config.weights is None
-    with loading(config.network, None, "name a file of weights (weights), and check network_options"):
-        network: torch.nn.Module = timm.create_model(
-            config.network, pretrained=pretrained, **config.network_options
-        )
-    if config.weights is not None:
-        load_fitting(
-            network,
-            folder / Path(config.weights).expanduser(),
-            "the network",
-            "check weights, network and network_options; the weights have to include the classifier",
-        )
+    weights, options = config.weights, config.network_options
+    network: torch.nn.Module = timm_network(config.network, options, weights is None, "weights in conse.json")
+    if weights is not None:
+        fix = "check weights, network and network_options; the weights have to include the classifier"
+        load_fitting(network, folder / Path(weights).expanduser(), "the network", fix)
     return network
 
 

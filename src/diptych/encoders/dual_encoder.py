@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower, RegionTower
-    from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
+    from diptych.encoders.pretrained import PretrainedImages, PretrainedTexts
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts

@@ -63,13 +63,10 @@ class ImageTower(Tower):
 
     def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
-        import timm
-
-        if not timm.is_model(config.backbone):
-            near = timm.list_models(f"{config.backbone[:4]}*")
-            raise UnknownNameError("timm backbone", config.backbone, near)
         self.config = config
-        self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
+        pretrained = config.pretrained and config.weights is None and load_weights
+        fix = "model.image.weights, as an image option weights=FILE"
+        self.backbone = timm_network(config.backbone, config.backbone_options, pretrained, fix, num_classes=0)
         if config.weights is not None and load_weights:
             load_fitting(
                 self.backbone,
@@ -130,20 +127,19 @@ class ImageTower(Tower):
         return self
 
 
-def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
+def timm_network(name: str, options: dict[str, Any], pretrained: bool, weights: str, **fixed: Any) -> Any:
+    """Make a network of timm; ``weights``: the option by which a file of its weights is given."""
     import timm
 
-    options = config.backbone_options
-    given = f"model.image.backbone_options {options}"
-    with file_errors(given, RecipeError, f"give options that timm's {config.backbone} has", noun="possible"):
+    if not timm.is_model(name):
+        raise UnknownNameError("timm network", name, timm.list_models(f"{name[:4]}*"))
+    fix = f"give options that timm's {name} has"
+    with file_errors(f"{name} with the options {options}", RecipeError, fix, noun="possible"):
         if not pretrained:
-            return timm.create_model(config.backbone, num_classes=0, **options)
-        fix = (
-            "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
-            "run this once where there is network"
-        )
-        with loading(f"the backbone {config.backbone}", None, fix), hub_within_reach():
-            return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
+            return timm.create_model(name, **fixed, **options)
+        fix = f"give a safetensors file of its weights ({weights}), or run this once where there is network"
+        with loading(f"the network {name}", None, fix), hub_within_reach():
+            return timm.create_model(name, pretrained=True, **fixed, **options)
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:

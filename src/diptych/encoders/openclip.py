@@ -5,7 +5,6 @@ Pickled code is refused, and so is an architecture whose activation is not its w
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 from collections.abc import Iterator
@@ -50,11 +49,7 @@ def _split_source(library: Any, source: str) -> tuple[str, str]:
     architecture, _, pretrained = source.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
-        near = difflib.get_close_matches(architecture, library.list_models(), n=3, cutoff=0.5)
-        raise UsageError(
-            f"open_clip has no architecture {architecture!r}",
-            f"near it: {', '.join(near) or 'none'}; open_clip.list_models() lists all",
-        )
+        raise UnknownNameError("architecture of open_clip", architecture, library.list_models())
     if Path(pretrained).is_file():
         return architecture, pretrained
     if not library.is_pretrained_cfg(architecture, pretrained):

@@ -1,4 +1,4 @@
-"""What adapters to other libraries' models share: batches, limits, counts and the fingerprint."""
+"""What adapters to other libraries' models share: batches, limits, counts, the fingerprint, and towers to fine-tune."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -22,8 +22,9 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
-from diptych.encoders.pretrained_towers import PretrainedTowers
-from diptych.encoders.tower import pad_tokens
+from diptych.encoders.preprocessing import Augmentation, randomly_cut
+from diptych.encoders.tower import Batch, CaptionInputs, Endings, pad_tokens
+from diptych.encoders.tower import unit_rows as unit_tensors
 from diptych.metrics.products import EPSILON
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_BLOCK = 4096  # captions whose token ids are made together
 _BATCHES_PER_BLOCK = 16  # tokenised and sorted by length at a time, so that memory is bounded
 
 _WORD = re.compile(r"\S+")
@@ -321,3 +323,115 @@ class PretrainedEncoder(TrainableEncoder):
             limit = f"{self.text_limit} tokens{characters}"
             logger.warning("%d of %d texts were longer than %s and were cut", cut, len(texts), limit)
         return rows
+
+
+class PretrainedInputs(CaptionInputs):
+    """Token ids of captions, cut to the model's limit, end to end."""
+
+    wordless = ("another library's tokenizer knows no words", "leave caption_augmentation out")
+
+    def __init__(self, encoder: PretrainedEncoder, texts: Sequence[str]) -> None:
+        self._encoder = encoder
+        self._texts = check_texts(texts)
+        self._ids: list[np.ndarray] = []
+        for start in range(0, len(texts), _BLOCK):
+            ids = encoder.token_ids(texts[start : start + _BLOCK], start)
+            self._ids += [row.astype(np.int32) for row in ids]
+        self.lengths = np.asarray([len(row) for row in self._ids], dtype=np.int64)
+        self._shortened = False
+
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
+        ids = [self._ids[row] for row in rows.tolist()]
+        ended = [place for place, ending in enumerate(endings or ()) if ending]
+        if endings is not None and ended:
+            texts = [self._texts[row] for row in rows[ended]]
+            whole, cut = self._encoder.ended(texts, [endings[place] for place in ended])
+            if cut and not self._shortened:
+                self._shortened = True
+                logger.warning(
+                    "%d of %d captions of a batch are shortened for their endings", cut, len(texts)
+                )
+            for place, tokens in zip(ended, self._encoder.token_ids(whole), strict=True):
+                ids[place] = tokens
+        return pad_tokens(ids, *self._encoder.padding)
+
+
+class _Side(torch.nn.Module):
+    """Some parts of the model, modules or parameters; ``backbone`` is empty: nothing is frozen by default."""
+
+    def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
+        super().__init__()
+        self._encoder = encoder
+        self.backbone = torch.nn.Module()
+        for name in parts:
+            part = getattr(encoder.model, name)
+            if isinstance(part, torch.nn.Parameter):
+                self.register_parameter(name, part)
+            else:
+                self.add_module(name, part)
+
+
+class PretrainedImages(_Side):
+    """The image side: images to unit rows."""
+
+    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
+        return self._encoder.prepare(item, position)
+
+    def augmented(
+        self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
+    ) -> np.ndarray:
+        """Prepare a random crop, perhaps flipped; what lies over the image stays as it is."""
+        if augmentation.erasing:
+            raise UsageError(
+                f"augmentation.erasing {augmentation.erasing} with another library's preprocessing",
+                "leave it out: a crop and a flip can be had",
+            )
+        picture, overlay = split_picture(item, position)
+        cut = randomly_cut(picture, augmentation, random)
+        return self._encoder.prepare(cut if overlay is None else OverlaidPicture(cut, overlay), position)
+
+    def describe(self) -> dict[str, Any]:
+        return self._encoder.preprocessing()
+
+    def features(self, pictures: torch.Tensor) -> torch.Tensor:
+        """(n, 3, height, width) → (n, width) rows of any length."""
+        return self._encoder.pixel_features(pictures)
+
+    def project(self, features: torch.Tensor) -> torch.Tensor:
+        return unit_tensors(features)
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        return self.project(self.features(pictures))
+
+
+class PretrainedTexts(_Side):
+    """The caption side: token ids to unit rows."""
+
+    def inputs(self, texts: Sequence[str]) -> PretrainedInputs:
+        return PretrainedInputs(self._encoder, texts)
+
+    def describe(self) -> dict[str, Any]:
+        return {"limit": self._encoder.text_limit, "characters": self._encoder.characters, "cut": "end"}
+
+    def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """(n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
+        return unit_tensors(self._encoder.token_features(tokens, lengths.to(tokens.device)))
+
+
+class PretrainedTowers:
+    """Both sides of ``encoder``'s model."""
+
+    def __init__(self, encoder: PretrainedEncoder) -> None:
+        images, texts = encoder.sides()
+        self.image = PretrainedImages(encoder, images)
+        self.text = PretrainedTexts(encoder, texts)
+        held = [*self.image.parameters(), *self.text.parameters()]
+        ids = {id(parameter) for parameter in held}
+        scales = {"logit_scale", "logit_bias", "temperature"}
+        named = encoder.model.named_parameters()
+        left = [name for name, value in named if id(value) not in ids and name not in scales]
+        if left or len(ids) < len(held):
+            what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
+            raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")

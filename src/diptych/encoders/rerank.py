@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.core.context import check_stop, task
-from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable, create_array, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
@@ -33,6 +33,7 @@ from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.row_store import storage_errors
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of
@@ -256,13 +257,8 @@ def _workplace(target: Path | str | None, key: str) -> Iterator[Path]:
     if not file.is_file() or read_json(file) != key:
         shutil.rmtree(folder, ignore_errors=True)
         write_json(file, key)
-    try:
+    with storage_errors(folder):
         yield folder
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {folder}: {error.strerror or error}",
-            "free some space, or check the folder's permissions, and resume: what was scored is kept",
-        ) from error
     shutil.rmtree(folder, ignore_errors=True)
 
 

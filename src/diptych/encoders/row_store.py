@@ -88,7 +88,7 @@ class RowStore:
     def begin(cls, target: Path, plan: RowPlan) -> RowStore:
         """Return the unfinished rows of ``target``, or an empty store."""
         store = cls(target, plan)
-        with _storage_errors(store.folder):
+        with storage_errors(store.folder):
             target.parent.mkdir(parents=True, exist_ok=True)
             recover_folder(target)
             if not store._resumes():
@@ -121,7 +121,7 @@ class RowStore:
         return self.plan.count - sum(len(self.plan.rows_of(block)) for block in self.missing().tolist())
 
     def __enter__(self) -> Self:
-        with _storage_errors(self.folder):
+        with storage_errors(self.folder):
             self._rows = os.open(self.folder / _ROWS, os.O_RDWR)
             self._journal = os.open(self.folder / _JOURNAL, os.O_RDWR)
         # Written by position and not through a map, whose pages would count as the process's own memory.
@@ -145,7 +145,7 @@ class RowStore:
                 f"{self.plan.noun} of shape {rows.shape}, expected {(len(places), *self.plan.shape)}"
             )
         content = np.ascontiguousarray(rows, dtype=self.plan.dtype)
-        with _storage_errors(self.folder):
+        with storage_errors(self.folder):
             _write_at(self._rows, content.tobytes(), self._start + self._row_bytes * places.start)
         self._written.append(block)
         if time.monotonic() - self._recorded >= _SECONDS:
@@ -154,7 +154,7 @@ class RowStore:
     def record(self) -> None:
         """Flush what was written, then enter it in the journal."""
         if self._written:
-            with _storage_errors(self.folder):
+            with storage_errors(self.folder):
                 os.fsync(self._rows)
                 for block in self._written:
                     _write_at(self._journal, b"\1", block)
@@ -166,7 +166,7 @@ class RowStore:
         """Make the artifact ``target`` of the rows and the header that ``make`` returns of them."""
         if len(missing := self.missing()):
             raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
-        with _storage_errors(self.folder):
+        with storage_errors(self.folder):
             made = make(map_array(self.folder / _ROWS))
             made.write_header(self.folder)
             replace_folder(self.folder, self.target)
@@ -184,7 +184,7 @@ def _write_at(handle: int, content: bytes, place: int) -> None:
 
 
 @contextmanager
-def _storage_errors(folder: Path) -> Iterator[None]:
+def storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -214,7 +214,7 @@ def keyed_rows(
     record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
     pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"
     distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    with taking_turns(pool), _storage_errors(folder):
+    with taking_turns(pool), storage_errors(folder):
         remove_leftovers(folder)
         records, place = _places(pool, record, distinct)
         missing = np.flatnonzero(place < 0)

@@ -27,8 +27,13 @@ from diptych.core.errors import (
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
-from diptych.encoders.embeddings import Embeddings, EncodedCollection, Origin
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
+from diptych.encoders.embeddings import (
+    Embeddings,
+    EncodedCollection,
+    Origin,
+    SparseEmbeddings,
+    term_fingerprint,
+)
 from diptych.index.engine import (
     ENGINES,
     AnyEmbeddings,

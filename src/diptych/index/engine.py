@@ -10,8 +10,7 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import parameter
 from diptych.core.registry import Registry
 from diptych.data.source import OutOption, SplitOption
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 
 if TYPE_CHECKING:
     from diptych.index.contract import Index

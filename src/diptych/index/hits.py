@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 
 if TYPE_CHECKING:
     from diptych.index.contract import Index

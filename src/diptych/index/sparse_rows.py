@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
-from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.encoders.embeddings import canonical_rows
 from diptych.index.kernels import load_kernels
 from diptych.index.storage import load_array
 from diptych.index.vectors import called, check_width
@@ -22,7 +22,7 @@ class SparseRows:
     """(n, |V|) canonical rows in the types that the kernels take; what is of that type is not copied.
 
     Args:
-        rows: canonical float32 rows, see :func:`diptych.encoders.sparse_embeddings.canonical_rows`.
+        rows: canonical float32 rows, see :func:`diptych.encoders.embeddings.canonical_rows`.
     """
 
     mapped = frozenset({"columns.npy", "weights.npy"})

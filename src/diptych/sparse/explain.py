@@ -15,8 +15,7 @@ from diptych.core.errors import DataError, MismatchError, UnknownNameError, Usag
 from diptych.core.table import Cell, Table
 from diptych.data.collection import Collection as Captioned
 from diptych.data.images import is_image_path, read_image
-from diptych.encoders.embeddings import Origin, check_still_there
-from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.encoders.embeddings import Origin, canonical_rows, check_still_there
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import leading_terms
 from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection

@@ -35,7 +35,7 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.data.word_vectors import read_word_vectors
-from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.encoders.embeddings import canonical_rows
 from diptych.evaluation import Result
 from diptych.metrics.products import unit_rows
 from diptych.metrics.runs import places

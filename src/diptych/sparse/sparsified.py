@@ -17,9 +17,15 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
+from diptych.encoders.embeddings import (
+    ORIGIN_FILE,
+    EncodedCollection,
+    Origin,
+    SparseEmbeddings,
+    canonical_rows,
+    check_still_there,
+)
 from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation.sources import Named
 from diptych.sparse.sparsifier import Sparsifier
 

@@ -30,11 +30,10 @@ from diptych.core.errors import DataError, MismatchError, NumericalError, Storag
 from diptych.core.files import atomic_folder, write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, canonical_rows
 from diptych.encoders.hub import hub_folder, model_card, weights_format
 from diptych.encoders.inputs import pick_device, save_tensors
 from diptych.encoders.official.checkpoint import read_checkpoint
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, each_head, head_of, term_mask
 from diptych.sparse.options import HeadOptions, SparsifyOptions, sparsify_options
 from diptych.sparse.vocabulary import TermVocabulary

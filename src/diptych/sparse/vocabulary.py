@@ -22,9 +22,9 @@ from diptych.core.context import task, track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.reading import file_errors, read_json, read_text
+from diptych.encoders.embeddings import term_fingerprint
 from diptych.encoders.hub import given_folder, loading
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.sparse_embeddings import term_fingerprint
 
 _BLOCK = 8192
 _MAX_TOKENS = 512

@@ -18,8 +18,7 @@ from diptych.core.context import track
 from diptych.core.errors import RecipeError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 from diptych.index import ENGINES, Hits, build_index
 from diptych.index.engines.hnsw import faiss_threads
 from diptych.metrics import top_k

@@ -67,7 +67,7 @@ def test_numbers_are_those_of_the_published_code(tmp_path: Path) -> None:
 
 
 def test_another_file() -> None:
-    with pytest.raises(MismatchError, match="is not a BLIP checkpoint: it looks like an ALBEF checkpoint"):
+    with pytest.raises(MismatchError, match="is no checkpoint of BLIP: it looks like an ALBEF checkpoint"):
         blip_state_from_official(albef_state())
     lost = {name: value for name, value in blip_state().items() if "layer.3.output.dense" not in name}
     with pytest.raises(StorageError, match=r"missing 2 \(text_encoder.encoder.layer.3.output.dense.bias"):

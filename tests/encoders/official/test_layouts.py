@@ -58,7 +58,7 @@ OTHERS = {
 )
 def test_another_model(state: State, what: str, fix: str) -> None:
     with pytest.raises(
-        MismatchError, match=f"x.pth is not an ALBEF checkpoint: it looks like {what}"
+        MismatchError, match=f"x.pth is no checkpoint of ALBEF: it looks like {what}"
     ) as caught:
         retrieval_weights(state, LAYOUTS["albef"], "fine-tuned", "x.pth")
     assert fix.strip(".").split(" .")[0] in caught.value.fix

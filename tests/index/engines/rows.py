@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.embeddings import SparseEmbeddings, canonical_rows
 
 
 def bags(rows, ids=None):

@@ -12,7 +12,7 @@ from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.engines.qdrant import point_id
 from diptych.index.storage import Header

@@ -190,10 +190,6 @@ class Layout:
     vision: str  # before the names of the image encoder
     pre_training: str  # before names that only a checkpoint of pre-training has
 
-    @property
-    def named(self) -> str:
-        return f"a {self.model}" if self.model == "BLIP" else f"an {self.model}"
-
 
 LAYOUTS = {
     "albef": Layout("ALBEF", "albef", "visual_encoder.", "text_encoder.bert."),
@@ -288,7 +284,7 @@ def retrieval_weights(
         what, fix = advice(found)
         if not found:
             what = f"{what}, with {listed(sorted(state))}"
-        raise MismatchError(f"{source} is not {layout.named} checkpoint: it looks like {what}", fix)
+        raise MismatchError(f"{source} is no checkpoint of {layout.model}: it looks like {what}", fix)
     parts = (layout.vision, "text_encoder.", "vision_proj.", "text_proj.", "itm_head.")
     missing = [part for part in parts if not any(name.startswith(part) for name in state)]
     if missing:
@@ -299,8 +295,8 @@ def retrieval_weights(
     pre_training = is_pre_training(state, layout.family)
     if pre_training and stage == "fine-tuned":
         raise MismatchError(
-            f"{source} is {layout.named} checkpoint of pre-training (it holds {layout.pre_training}*), "
-            "not one fine-tuned for retrieval",
+            f"{source} is of {layout.model}'s pre-training (it holds {layout.pre_training}*), not fine-tuned for "
+            "retrieval",
             f"on purpose, load it with {layout.family}:pretraining:FILE or stage='pre-training': "
             "every number then says so",
         )

@@ -223,7 +223,7 @@ def filled(
         if found[name].shape != wanted[name].shape:
             raise StorageError(
                 f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of "
-                f"{layout.named} whose other weights are of this size (wanted {tuple(wanted[name].shape)})",
+                f"{layout.model} whose other weights are of this size (wanted {tuple(wanted[name].shape)})",
                 "it is corrupt or of another model",
             )
     return found

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Vectors
 from diptych.index.hits import Hits
 from diptych.index.postings import Postings, Segment, Segments

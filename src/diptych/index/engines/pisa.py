@@ -18,7 +18,7 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.extras import require
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
 from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.slots import IdTable

@@ -25,7 +25,7 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
-from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.encoders.embeddings import canonical_rows
 from diptych.index.contract import Index
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Record, Vectors
 from diptych.index.hits import Hits

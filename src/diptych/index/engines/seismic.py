@@ -16,7 +16,7 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
 from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.slots import IdTable
