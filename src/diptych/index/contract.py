@@ -67,9 +67,6 @@ class Index(ABC):
     checked values.
 
     Attributes:
-        engine_name: the name of the engine's declaration.
-        mapped: files of a saved index that are mapped, not read, when it is opened.
-        overwrites: whether adding an item replaces the one of its id, so that it is never absent.
         encoder: fingerprint of the weights and preprocessing that made the vectors.
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
@@ -83,8 +80,8 @@ class Index(ABC):
     """
 
     engine_name: ClassVar[str]
-    mapped: ClassVar[frozenset[str]] = frozenset()
-    overwrites: ClassVar[bool] = False
+    mapped: ClassVar[frozenset[str]] = frozenset()  # files that are mapped, not read, when an index is opened
+    overwrites: ClassVar[bool] = False  # whether adding an item replaces the one of its id, never absent
 
     def __init__(
         self, *, encoder: str, width: int, options: dict[str, OptionValue], about: dict[str, Any]
@@ -300,11 +297,6 @@ class Index(ABC):
             vocabulary: fingerprint of what the columns of sparse ``queries`` mean, checked when given.
             options: per-search options of the engine; of one that filters ``where``, conditions on the
                 items' metadata, of one with two stages ``first``, (q, width) vectors of the first.
-
-        Raises:
-            MismatchError: the queries are of another width, encoder or vocabulary.
-            NumericalError, DataError: a query is not finite, or a sparse one has a negative weight.
-            UsageError: ``k`` or an option is not one.
         """
         more = {name: options.pop(name) for name in self.engine().inputs if name in options}
         resolved = self.engine().resolve_search(self.options, options)

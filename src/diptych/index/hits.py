@@ -131,11 +131,7 @@ def measure_recall(
     reference: Index | None = None,
     **options: Any,
 ) -> Recall:
-    """Search ``queries`` as the engine does and exactly, and compare.
-
-    Args:
-        queries: (q, width) vectors, at least one.
-    """
+    """Search ``queries``, (q, width) vectors, at least one, as the engine does and exactly, and compare."""
     itself = excluded is not None
     depth = min(k, len(index) - itself)
     found = _pairs(index.search(queries, depth + itself, **options), excluded)

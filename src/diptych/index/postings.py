@@ -102,7 +102,7 @@ class Postings:
     offsets: np.ndarray  # (spans, lists + 1)
     documents: np.ndarray  # (postings,) numbers within the span
     codes: np.ndarray  # (postings,)
-    place_of: np.ndarray  # (|V|,) see diptych.index.kernels.layout.fill
+    place_of: np.ndarray  # (|V|,) see diptych.index.kernels.prepare.fill
     steps: np.ndarray  # (|V|,) what a code of 1 stands for
     span: np.ndarray  # (1,) documents in a span
 

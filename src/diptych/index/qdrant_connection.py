@@ -96,13 +96,11 @@ class Connection:
             said = content.decode("utf-8", "replace")
         said = " ".join(str(said).split())[:200] or reason
         if status in (401, 403):
-            have, variable = "is set" if self._has_key else "is not set", self._variable
+            have = "is set" if self._has_key else "is not set"
             return (
-                f"the Qdrant server at {self.url} refuses the key ({status}: {said}); the environment "
-                f"variable {variable or '(none named)'} {have}",
-                f"set it to a key that may use the collection {self.collection!r}"
-                if variable
-                else "name a variable that holds the key with key_variable",
+                f"the Qdrant server at {self.url} refuses the key ({status}: {said}); the environment variable "
+                f"{self._variable or '(none named)'} {have}",
+                f"let key_variable name one with a key that may use the collection {self.collection!r}",
             )
         if status == 404:
             return (

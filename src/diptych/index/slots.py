@@ -47,11 +47,6 @@ class IdTable:
         """(slots,) bool: which can be found; None when all can."""
         return None if self._alive.all() else self._alive
 
-    @property
-    def live(self) -> int:
-        """How many slots are not dead."""
-        return int(np.count_nonzero(self._alive))
-
     def live_slots(self) -> np.ndarray:
         """(live,) int64: the slots that are not dead, in order."""
         return np.flatnonzero(self._alive)
@@ -118,7 +113,7 @@ class SlotIndex(Index):
         self._ids.kill(ids)
 
     def __len__(self) -> int:
-        return self._ids.live
+        return len(self._ids.live_slots())
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._ids

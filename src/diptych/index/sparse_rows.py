@@ -19,11 +19,7 @@ _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 
 
 class SparseRows:
-    """(n, |V|) canonical rows in the types that the kernels take; what is of that type is not copied.
-
-    Args:
-        rows: canonical float32 rows, see :func:`diptych.encoders.embeddings.canonical_rows`.
-    """
+    """(n, |V|) canonical float32 rows in the types that the kernels take; what is of that type is not copied."""
 
     mapped = frozenset({"columns.npy", "weights.npy"})
 

@@ -87,11 +87,7 @@ def called(row: int, names: Sequence[str] | None, what: str) -> str:
 
 
 def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.ndarray:
-    """(n,) float32 Euclidean lengths, computed in blocks.
-
-    Args:
-        rows: (n, d) float32.
-    """
+    """Return (n,) float32 Euclidean lengths of (n, d) float32 rows, computed in blocks."""
     norms = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _CHECK_ROWS):
         block = np.asarray(rows[start : start + _CHECK_ROWS])

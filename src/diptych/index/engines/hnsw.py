@@ -23,7 +23,6 @@ from diptych.index.storage import Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k
 
 _BLOCK = 4096
-_QUERIES = 1024
 
 
 def _faiss() -> Any:
@@ -110,15 +109,7 @@ class HnswIndex(LocalIndex):
         self._ids.append(ids)
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        slots = np.empty((len(queries), k), dtype=np.int64)
-        scores = np.empty((len(queries), k), dtype=np.float32)
-        for start in range(0, len(queries), _QUERIES):
-            part = slice(start, start + _QUERIES)
-            slots[part], scores[part] = self._walk(queries[part], k, int(options["ef_search"]))
-        return Hits.of_slots(self._ids.names, k, slots, scores)
-
-    def _walk(self, queries: np.ndarray, k: int, ef_search: int) -> tuple[np.ndarray, np.ndarray]:
-        faiss = _faiss()
+        faiss, ef_search = _faiss(), int(options["ef_search"])
         alive = self._ids.alive
         effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // len(self)))
         chosen: dict[str, Any] = {"efSearch": effort}
@@ -136,7 +127,7 @@ class HnswIndex(LocalIndex):
         order = order_hits(found, again)
         slots[full] = np.take_along_axis(found, order, axis=1)
         scores[full] = np.take_along_axis(again, order, axis=1)
-        return slots, scores
+        return Hits.of_slots(self._ids.names, k, slots, scores)
 
     def _write(self, folder: Path) -> None:
         faiss = _faiss()
