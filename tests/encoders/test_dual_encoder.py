@@ -112,35 +112,6 @@ def test_folders_that_are_no_encoder(tmp_path: Path) -> None:
     refused(UnknownNameError, "no such", DualEncoder.load, tmp_path)
 
 
-def test_push_to_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import RepoUrl
-
-    calls: list[Any] = []
-
-    def create(repo_id: str, **options: Any) -> RepoUrl:
-        calls.append((repo_id, options))
-        return RepoUrl(f"https://huggingface.co/me/{repo_id}")
-
-    def upload(*, folder_path: str, **options: Any) -> str:
-        calls.append((sorted(path.name for path in Path(folder_path).iterdir()), options))
-        return "https://huggingface.co/me/lengths/commit/1"
-
-    monkeypatch.setattr("huggingface_hub.create_repo", create)
-    monkeypatch.setattr("huggingface_hub.upload_folder", upload)
-    address = LengthEncoder().push_to_hub("lengths", private=True, message="first")
-    assert address == "https://huggingface.co/me/lengths/commit/1"
-    files = ["README.md", "diptych.json", "weights.json"]
-    sent = (files, {"repo_id": "me/lengths", "commit_message": "first"})
-    assert calls == [("lengths", {"private": True, "exist_ok": True}), sent]
-
-
-def test_push_to_a_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UsageError, match=r"cannot upload to me/lengths.*offline") as caught:
-        LengthEncoder().push_to_hub("me/lengths")
-    assert "hf auth login" in caught.value.fix
-
-
 def test_nothing_heavy_is_imported() -> None:
     script = (
         "import sys\n"

@@ -8,9 +8,8 @@ import torch
 
 from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection
-from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+from diptych.encoders.image_tower import FeatureOptions, FeatureStore, ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.store import FeatureOptions, FeatureStore
 
 
 def tower(seed: int = 0, size: int = 32) -> ImageTower:

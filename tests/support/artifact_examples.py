@@ -28,8 +28,8 @@ from diptych.core.artifact import Artifact
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
+from diptych.encoders.image_tower import FeatureOptions, FeatureStore
 from diptych.encoders.row_store import RowPlan
-from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate
 from diptych.index.storage import FileRecord, Header

@@ -10,8 +10,8 @@ import torch
 from diptych.data.batches import Batch
 from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.image_tower import FeatureOptions, FeatureStore
 from diptych.encoders.preprocessing import Augmentation
-from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.examples import Examples
 from tests.training.conftest import tiny

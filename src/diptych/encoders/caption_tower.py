@@ -58,9 +58,8 @@ class CaptionTowerConfig(WordTowerConfig):
     word_width: int = Field(300, ge=1)
     bidirectional: bool = False  # read captions in both directions, half the state each
     layers: int = Field(1, ge=1)  # GRU layers
-    hidden_state: int | None = Field(
-        None, ge=2
-    )  # of both directions together; None: the shared space's width
+    # of both directions together; None: the shared space's width
+    hidden_state: int | None = Field(None, ge=2)
     pool: Literal["last", "mean", "max"] = "last"  # over tokens
     word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
     max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included

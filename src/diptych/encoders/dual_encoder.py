@@ -144,7 +144,7 @@ class DualEncoder(ABC):
         return {}
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that :meth:`load` reads, in the layout of the Hugging Face hub; all or nothing."""
+        """Write a folder that :meth:`load` reads, all or nothing; ``hf upload NAME FOLDER`` puts it on the hub."""
         from diptych.encoders.hub import encoder_card
 
         folder = Path(folder)
@@ -153,12 +153,6 @@ class DualEncoder(ABC):
             EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
             write_text(temporary / "README.md", encoder_card(self))
         return folder
-
-    def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:
-        """Save and upload to the Hugging Face hub; return the address of the upload."""
-        from diptych.encoders.hub import push
-
-        return push(self, repo_id, private=private, message=message)
 
     @classmethod
     def load(
@@ -172,10 +166,8 @@ class DualEncoder(ABC):
         """Load an encoder from a folder, or from a hub where its family's library knows one.
 
         Args:
-            name_or_folder: a folder (ours, or of transformers, open_clip or sentence-transformers); or a
-                name: ``hf:NAME``, ``open_clip:ARCHITECTURE/PRETRAINED``, ``st:NAME``, ``blip:NAME``; or a
-                checkpoint of its authors: ``albef:FILE``, ``xvlm:FILE``, ``blip:FILE``, and with
-                ``pretraining:`` before ``FILE`` one that was not fine-tuned. ``diptych info`` lists them.
+            name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, or a checkpoint of its
+                authors such as ``albef:FILE``; ``diptych info`` lists the forms.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
             family: read the source with this family, whatever its files look like.
             texts_only: leave out what images alone need, where the family can; ``encode_images`` must not be used.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,19 +61,6 @@ def encoder_card(encoder: DualEncoder) -> str:
         'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([picture]).T',
         description,
     )
-
-
-def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    hub = require("huggingface_hub", *_EXTRA)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = encoder.save(Path(temporary) / "encoder")
-        try:
-            name = hub.create_repo(repo_id, private=private, exist_ok=True).repo_id
-            return str(hub.upload_folder(repo_id=name, folder_path=str(folder), commit_message=message))
-        except _client_errors() as error:
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            fix = "sign in with `hf auth login`, and check the name and the network"
-            raise UsageError(f"cannot upload to {repo_id}: {reason}", fix) from error
 
 
 _LOADING_ERRORS = (

@@ -140,9 +140,8 @@ class CaptionInputs(ABC):
     """Captions as a tower takes them."""
 
     lengths: np.ndarray  # (n,) int64; captions of like length make batches without padding
-    wordless: ClassVar[
-        tuple[str, str]
-    ]  # why no word can be unknown or left out, and the fix, where that is so
+    # why no word can be unknown or left out, and the fix, where that is so
+    wordless: ClassVar[tuple[str, str]]
 
     @abstractmethod
     def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:

@@ -65,8 +65,7 @@ def encoded_split(
 
 
 def _of_features(encoder: DualEncoder, part: Collection, split: str, features: Path) -> EncodedCollection:
-    from diptych.encoders.image_tower import ImageTower
-    from diptych.encoders.store import FeatureOptions, FeatureStore
+    from diptych.encoders.image_tower import FeatureOptions, FeatureStore, ImageTower
     from diptych.encoders.two_tower import TwoTowerEncoder
 
     assert isinstance(encoder, TwoTowerEncoder)

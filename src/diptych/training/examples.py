@@ -16,9 +16,8 @@ from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, Overlay
 from diptych.encoders.dual_encoder import Towers
-from diptych.encoders.image_tower import RegionTower
+from diptych.encoders.image_tower import FeatureStore, RegionTower
 from diptych.encoders.preprocessing import Augmentation
-from diptych.encoders.store import FeatureStore
 from diptych.encoders.targets import TargetModel
 from diptych.encoders.tower import CaptionInputs
 from diptych.training.sections import CaptionAugmentation

@@ -20,9 +20,8 @@ from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import TargetTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
-from diptych.encoders.image_tower import ImageTowerConfig
+from diptych.encoders.image_tower import FeatureStore, ImageTowerConfig
 from diptych.encoders.inputs import pick_device
-from diptych.encoders.store import FeatureStore
 from diptych.encoders.targets import (
     TargetModel,
     TargetOptions,

@@ -18,7 +18,7 @@ from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import TrainableEncoder
-from diptych.encoders.store import FeatureOptions, FeatureStore
+from diptych.encoders.image_tower import FeatureOptions, FeatureStore
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth

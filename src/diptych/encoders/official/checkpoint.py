@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.reading import read_json
 from diptych.encoders.inputs import load_tensors
 
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")
@@ -38,16 +37,6 @@ class Checkpoint:
     state: Mapping[str, Tensor]
     name: str
     folder: Path | None = None
-
-    def config(self) -> dict[str, Any]:
-        """Return the ``config.json`` beside the file; empty where there is none."""
-        file = self.folder / "config.json" if self.folder is not None else None
-        if file is None or not file.is_file():
-            return {}
-        content = read_json(file)
-        if not isinstance(content, dict):
-            raise StorageError(f"{file} is not a JSON object", "make it again, or take it away")
-        return content
 
 
 _PRE_TRAINING = "pretraining:"
@@ -199,44 +188,49 @@ LAYOUTS = {
 """By family."""
 
 
+_SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
+_BLIP_TEXT = r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\."
+_ALONE = "give the checkpoint of the whole model"
+# key, what some names of the weights begin with, what it is, how to load it; the first that fits
+_KINDS = (
+    (
+        "blip",
+        (r"visual_encoder\.", _BLIP_TEXT),
+        "a BLIP checkpoint in its authors' layout",
+        "load it with blip:FILE",
+    ),
+    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "load it with albef:FILE"),
+    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "load it with xvlm:FILE"),
+    (
+        "blip of transformers",
+        (r"vision_model\.", r"text_encoder\."),
+        "a BLIP model of transformers",
+        "load its folder with blip:FOLDER",
+    ),
+    (
+        "clip",
+        (r"visual\.|vision_model\.|logit_scale$",),
+        "a CLIP-like model",
+        "load its folder, or with open_clip:ARCHITECTURE/FILE",
+    ),
+    ("swin", (_SWIN,), "an image encoder (Swin) alone", _ALONE),
+    ("vit", (r"blocks\.\d+\.attn\.qkv",), "an image encoder (ViT) alone", _ALONE),
+    ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "a text encoder (BERT) alone", _ALONE),
+)
+
+
 def looks_like(names: Mapping[str, object]) -> str:
-    """Return the key of ``_ADVICE`` for a file with these weights; ``""`` for none."""
-
-    def some(pattern: str) -> bool:
-        return any(re.match(pattern, name) for name in names)
-
-    swin = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
-    if some("visual_encoder\\."):
-        blip = some(r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\.")
-        return "blip" if blip else "albef"
-    if some("vision_encoder\\."):
-        return "xvlm" if some(r"vision_encoder\." + swin) else ""
-    if some("vision_model\\.") and some(r"text_encoder\."):
-        return "blip of transformers"
-    if "logit_scale" in names or some(r"visual\.|vision_model\."):
-        return "clip"
-    if some(swin):
-        return "swin"
-    if some(r"blocks\.\d+\.attn\.qkv"):
-        return "vit"
-    return "bert" if some(r"(bert\.)?embeddings\.word_embeddings\.") else ""
-
-
-_ADVICE = {
-    "albef": ("an ALBEF checkpoint", "load it with albef:FILE"),
-    "xvlm": ("an X-VLM checkpoint", "load it with xvlm:FILE"),
-    "blip": ("a BLIP checkpoint in its authors' layout", "load it with blip:FILE"),
-    "blip of transformers": ("a BLIP model of transformers", "load its folder with blip:FOLDER"),
-    "clip": ("a CLIP-like model", "load its folder, or with open_clip:ARCHITECTURE/FILE"),
-    "vit": ("an image encoder (ViT) alone", "give the checkpoint of the whole model"),
-    "swin": ("an image encoder (Swin) alone", "give the checkpoint of the whole model"),
-    "bert": ("a text encoder (BERT) alone", "give the checkpoint of the whole model"),
-}
+    """Return the key in ``_KINDS`` of a file with these weights; ``""`` for none."""
+    return next(
+        (key for key, some, *_ in _KINDS if all(any(re.match(one, name) for name in names) for one in some)),
+        "",
+    )
 
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
     """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
-    what, fix = _ADVICE.get(found, ("none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"))
+    none = "none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"
+    what, fix = next(((what, fix) for key, _, what, fix in _KINDS if key == found), none)
     return what, fix.replace("FILE", str(file))
 
 
@@ -293,18 +287,11 @@ def retrieval_weights(
             "it is of another task, or cut off: give the checkpoint that was fine-tuned for retrieval",
         )
     pre_training = is_pre_training(state, layout.family)
-    if pre_training and stage == "fine-tuned":
+    if pre_training != (stage == "pre-training"):
+        holds, before = ("holds", "pretraining:") if pre_training else ("holds no", "")
         raise MismatchError(
-            f"{source} is of {layout.model}'s pre-training (it holds {layout.pre_training}*), not fine-tuned for "
-            "retrieval",
-            f"on purpose, load it with {layout.family}:pretraining:FILE or stage='pre-training': "
-            "every number then says so",
-        )
-    if not pre_training and stage == "pre-training":
-        raise MismatchError(
-            f"{source} is a fine-tuned {layout.model} checkpoint (it holds no {layout.pre_training}*), "
-            "not one of pre-training",
-            f"load it with {layout.family}:FILE or stage='fine-tuned'",
+            f"{source} {holds} {layout.pre_training}*: it is not a {stage} checkpoint of {layout.model}",
+            f"on purpose, load it with {layout.family}:{before}FILE or another stage: every number then says so",
         )
     kept = {name: value for name, value in state.items() if not _DROPPED.match(name)}
     if pre_training:

@@ -48,8 +48,9 @@ def configured(
     checkpoint: Checkpoint, config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
     """Return what the file beside a checkpoint says, or what is given instead."""
-    given = _content(config, "configuration")
-    found = read_configuration(checkpoint.config() if given is None else given)
+    beside = None if checkpoint.folder is None else checkpoint.folder / "config.json"
+    given = config if config is not None or beside is None or not beside.is_file() else beside
+    found = read_configuration(_content(given, "configuration") or {})
     seen = _content(vision, "image encoder's configuration")
     read = _content(text, "text encoder's configuration")
     return replace(
