@@ -134,7 +134,7 @@ def test_a_checkpoint_of_pre_training_says_so_with_every_number(
 ) -> None:
     file = models / "albef-begun" / "tiny.pth"
     told = f"--data {scenes_folder} --rerank 2 --samples 0 --out {tmp_path}/out"
-    diptych(f"evaluate albef:{file} {told}", failed="ALBEF's pre-training")
+    diptych(f"evaluate albef:{file} {told}", failed="not a fine-tuned checkpoint of ALBEF")
     done = diptych(f"evaluate albef:pretraining:{file} {told}")
     assert " ".join(done.out.split()).count("stage pre-training") == 2  # of both stages
     for found in tmp_path.glob("out/evaluation*/evaluation.json"):

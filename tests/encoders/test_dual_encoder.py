@@ -87,14 +87,10 @@ def test_an_older_version_survives_a_failed_save(tmp_path: Path) -> None:
 
 def test_resolve(tmp_path: Path, declared: Family) -> None:
     assert resolve("len:big/one") == (declared, "big/one")
-    assert resolve("len:big", family="length") == (declared, "big")
-    assert resolve("big", family="length") == (declared, "big")
     (tmp_path / "len").touch()
     assert resolve(tmp_path) == (declared, str(tmp_path))
     assert resolve("hf:someone/clip")[0].name == "huggingface"
     assert resolve("open_clip:ViT-B-32/openai")[1] == "ViT-B-32/openai"
-    with pytest.raises(UnknownNameError, match=r"unknown encoder family 'lenght' .did you mean 'length'"):
-        resolve("big", family="lenght")
 
 
 def test_neither_folder_nor_name() -> None:

@@ -70,7 +70,7 @@ def test_long_texts_are_cut_counted_and_logged(folder: Path, caplog: pytest.LogC
 
 
 def test_names() -> None:
-    with pytest.raises(UsageError, match="no architecture 'ViT-B-33'") as caught:
+    with pytest.raises(UsageError, match="unknown architecture of open_clip 'ViT-B-33'") as caught:
         DualEncoder.load("open_clip:ViT-B-33/openai")
     assert "ViT-B-32" in caught.value.fix
     refused(UnknownNameError, "laion2b_s34b_b79k", DualEncoder.load, "open_clip:ViT-B-32/laion2b")

@@ -9,7 +9,7 @@ from torch import nn
 
 from diptych.core.errors import UsageError
 from diptych.encoders.caption_tower import TargetTower, TargetTowerConfig
-from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model
+from diptych.encoders.targets.contract import TargetModel, TargetOptions, make_target_model
 from diptych.encoders.tower import ProjectionConfig
 
 CAPTIONS = ["a red star", "a blue ring", "a red ring", "two blue stars", "a star left of a ring"]

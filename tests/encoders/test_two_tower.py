@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.targets import TargetOptions, make_target_model
+from diptych.encoders.targets.contract import TargetOptions, make_target_model
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 from .tiny_towers import PICTURES, two_tower

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.targets import TargetModel
+from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 PICTURES = {"backbone": "test_resnet", "preprocessing": {"size": 32, "resize": 32}}

@@ -64,10 +64,6 @@ class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
         return cls(*(LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)))
 
     @property
-    def takes(self) -> int:
-        return int(self.image.matrix.shape[0])
-
-    @property
     def width(self) -> int:
         return int(self.image.matrix.shape[1])
 
@@ -106,9 +102,9 @@ class LinearlyAdapted(DualEncoder):
 
     def __init__(self, base: DualEncoder, maps: LinearMaps, about: dict[str, Any]) -> None:
         check_adaptable(base)
-        if maps.takes != base.width:
+        if (takes := len(maps.image.matrix)) != base.width:
             raise MismatchError(
-                f"maps of rows of width {maps.takes} for an encoder of width {base.width}",
+                f"maps of rows of width {takes} for an encoder of width {base.width}",
                 "adapt this encoder itself",
             )
         self.base, self.maps, self.about = base, maps, about

@@ -35,8 +35,7 @@ from diptych.encoders.inputs import (
     weights_fingerprint,
 )
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
-from diptych.encoders.targets.contract import TargetHeader
+from diptych.encoders.targets.contract import TargetHeader, TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 
 CONSE_FILE = "conse.json"

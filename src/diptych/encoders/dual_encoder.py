@@ -160,7 +160,6 @@ class DualEncoder(ABC):
         name_or_folder: str | Path,
         *,
         device: str | None = None,
-        family: str | None = None,
         texts_only: bool = False,
     ) -> DualEncoder:
         """Load an encoder from a folder, or from a hub where its family's library knows one.
@@ -169,7 +168,6 @@ class DualEncoder(ABC):
             name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, or a checkpoint of its
                 authors such as ``albef:FILE``; ``diptych info`` lists the forms.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
-            family: read the source with this family, whatever its files look like.
             texts_only: leave out what images alone need, where the family can; ``encode_images`` must not be used.
 
         Raises:
@@ -180,7 +178,7 @@ class DualEncoder(ABC):
         from diptych.core.errors import MismatchError
         from diptych.encoders.family import resolve
 
-        declared, source = resolve(name_or_folder, family)
+        declared, source = resolve(name_or_folder)
         load = declared.load_texts if texts_only and declared.load_texts else declared.load
         encoder = load(source, device)
         if not isinstance(encoder, cls):

@@ -227,13 +227,13 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
         raise NumericalError(
             f"{what} vector (row {row}) is not finite", "the head diverged: train it with a lower rate"
         )
-    return _with_index_type(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
+    return canonical_array(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
 
 
-def _with_index_type(
+def canonical_array(
     weights: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> csr_array:
-    """A canonical array; SciPy wants one type for columns and row starts, and copies when they differ."""
+    """Return a canonical array; SciPy wants one type for columns and row starts, and copies when they differ."""
     kind = np.int32 if len(weights) <= np.iinfo(np.int32).max else np.int64
     parts = (weights, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
     rows = csr_array(parts, shape=shape, copy=False)
@@ -294,4 +294,4 @@ class SparseEmbeddings(
             raise ValueError("its row starts do not ascend")
         if len(indices) and not 0 <= indices.min() <= indices.max() < width:
             raise ValueError(f"it has columns beyond its {width} terms")
-        return {"ids": ids, "rows": _with_index_type(weights, indices, indptr, (len(ids), width))}
+        return {"ids": ids, "rows": canonical_array(weights, indices, indptr, (len(ids), width))}

@@ -116,10 +116,6 @@ class _Half:
     ids: Sequence[str]
     embedded: dict[str, Any]  # further fields of the embeddings
 
-    @property
-    def noun(self) -> str:
-        return self.store.plan.noun
-
 
 def encode_collection(
     encoder: DualEncoder,
@@ -249,7 +245,7 @@ def _halves(
 
 def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
     missing = any(len(half.store.missing()) for half in halves)
-    done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.noun}" for half in halves]
+    done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.store.plan.noun}" for half in halves]
     context.barrier()  # all have looked before the main process gives the rows their names
     if missing:
         raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", RESUME)
@@ -266,7 +262,7 @@ def _encode_share(
     context.barrier()
     for half, blocks in zip(halves, shares, strict=True):
         plan, shown = half.store.plan, half.store.done()
-        with task(f"embedding {half.noun}", plan.count, half.noun, shown) as bar:
+        with task(f"embedding {half.store.plan.noun}", plan.count, half.store.plan.noun, shown) as bar:
             for count in encode_blocks(encoder, collection, half.kind, half.store, blocks.tolist()):
                 # Of several processes, what the others have done is read from the journal.
                 done = shown + count if context.world_size == 1 else max(shown, half.store.done())
@@ -373,7 +369,9 @@ def _encode_in_processes(
         begun = [half.store.done() for half in halves]  # before any process writes
         counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
-            with task(f"embedding {half.noun}", half.store.plan.count, half.noun, done) as bar:
+            with task(
+                f"embedding {half.store.plan.noun}", half.store.plan.count, half.store.plan.noun, done
+            ) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
         next(counts, None)  # processes that are still loading the encoder end before it is removed

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 class Family:
     """One kind of encoder and how it is found and loaded."""
 
-    name: str  # what diptych.json and DualEncoder.load(family=...) call it
+    name: str  # what diptych.json calls it
     description: str  # one line
     forms: tuple[str, ...]  # how its sources are written, for help texts and errors
     prefix: str | None  # PREFIX:rest names a source of this family; None when it has folders only
@@ -166,10 +166,6 @@ def _checkpoint_fix(place: Path) -> str:
     return f"say whose checkpoint it is: {known}; diptych info {place} looks into it"
 
 
-def _strip(source: str, family: Family) -> str:
-    return source.removeprefix(f"{family.prefix}:") if family.prefix else source
-
-
 def _of_folder(folder: Path) -> Family:
     marker = folder / CONFIG_FILE
     if marker.is_file():
@@ -214,29 +210,26 @@ def _reading(declared: Family, options: str) -> Family:
     return replace(declared, load=load, load_texts=None)
 
 
-def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
+def resolve(name_or_folder: str | Path) -> tuple[Family, str]:
     """Find the family of a source, and the source without its prefix; a run stands for its best encoder.
 
     After a ``#`` stands how texts are read: ``hf:openai/clip-vit-large-patch14#characters=150``.
     """
     source, mark, options = str(name_or_folder).rpartition("#")
     if mark and "=" in options:
-        declared, found = resolve(source, family)
+        declared, found = resolve(source)
         return _reading(declared, options), found
     source, folder = str(name_or_folder), Path(name_or_folder).expanduser()
     if (folder / "run.json").is_file():
         if not (folder / "best").is_dir():
             raise UsageError(f"{source} has no trained encoder yet", f"diptych train --resume {source}")
         source = str(folder / "best")
-    if family is not None:
-        declared = FAMILIES.get(family)
-        return declared, _strip(source, declared)
     folder = Path(source).expanduser()
     if folder.is_dir():
         return _of_folder(folder), str(folder)
     for declared in FAMILIES:
         if declared.prefix and source.startswith(f"{declared.prefix}:"):
-            return declared, _strip(source, declared)
+            return declared, source.removeprefix(f"{declared.prefix}:")
     if folder.is_file():
         raise UsageError(
             f"{source} is a file, which does not say what encoder it holds", _checkpoint_fix(folder)

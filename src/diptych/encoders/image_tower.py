@@ -61,10 +61,6 @@ class ImageTowerConfig(Options):
     # batch-statistics: a frozen backbone in training mode, as in VSE++'s code, so that its running statistics drift
     compat: Literal["none", "batch-statistics"] = "none"
 
-    @property
-    def summary(self) -> str:
-        return self.backbone
-
 
 class ImageTower(Tower):
     """Images to unit rows."""
@@ -179,10 +175,6 @@ class RegionTowerConfig(Options):
     normalise_input: bool = True  # unit length before the graph convolutions
     batch_norm: bool = False  # normalise the fused row over the batch
     compat: Literal["none", "region-axis"] = "none"  # region-axis: unit length over the regions, as published
-
-    @property
-    def summary(self) -> str:
-        return f"{self.regions} × {self.feature_width} region features, {self.layers} graph convolutions"
 
 
 class GraphConvolution(nn.Module):

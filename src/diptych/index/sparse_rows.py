@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
-from diptych.encoders.embeddings import canonical_rows
+from diptych.encoders.embeddings import canonical_array, canonical_rows
 from diptych.index.kernels import load_kernels
 from diptych.index.storage import load_array
 from diptych.index.vectors import called, check_width
@@ -90,12 +90,8 @@ class SparseRows:
             found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
 
     def csr(self) -> csr_array:
-        """The rows as SciPy has them."""
-        kind = np.int32 if len(self.weights) <= np.iinfo(np.int32).max else np.int64
-        parts = (self.weights, self.columns.astype(kind, copy=False), self.indptr.astype(kind))
-        rows = csr_array(parts, shape=(len(self), self.width), copy=False)
-        rows.has_canonical_format = True
-        return rows
+        """Return the rows as SciPy has them."""
+        return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 
     def take(self, slots: np.ndarray) -> csr_array:
         """Copies of the rows in ``slots``."""

@@ -18,7 +18,7 @@ from diptych.data.images import OverlaidPicture, Overlay
 from diptych.encoders.dual_encoder import Towers
 from diptych.encoders.image_tower import FeatureStore, RegionTower
 from diptych.encoders.preprocessing import Augmentation
-from diptych.encoders.targets import TargetModel
+from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.tower import CaptionInputs
 from diptych.training.sections import CaptionAugmentation
 

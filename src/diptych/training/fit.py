@@ -22,7 +22,7 @@ from diptych.encoders.caption_tower import TargetTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import FeatureStore, ImageTowerConfig
 from diptych.encoders.inputs import pick_device
-from diptych.encoders.targets import (
+from diptych.encoders.targets.contract import (
     TargetModel,
     TargetOptions,
     make_target_model,

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from diptych.core.options import Options
 from diptych.data.batches import PlanName
-from diptych.encoders.targets import TargetOptions
+from diptych.encoders.targets.contract import TargetOptions
 
 DEFAULT_TRAINED = ("image.head.*", "image.projection.*", "text.*", "objective.*", "reconstruction.*")
 """What a stage trains when it does not say: everything but the backbone."""

@@ -9,7 +9,7 @@ import pytest
 from refusals import refused
 
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
-from diptych.encoders.targets import (
+from diptych.encoders.targets.contract import (
     TargetModel,
     TargetOptions,
     make_target_model,

@@ -11,7 +11,7 @@ from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.encoders import DualEncoder
-from diptych.encoders.targets import TargetOptions, make_target_model
+from diptych.encoders.targets.contract import TargetOptions, make_target_model
 from diptych.encoders.targets.kinds.dual import DualTexts
 
 CAPTIONS = ["a red dog", "two dogs", "a red dog", "the cat"]

@@ -12,7 +12,7 @@ from refusals import refused
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.vocabulary import words
-from diptych.encoders.targets import open_target_model
+from diptych.encoders.targets.contract import open_target_model
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
 CAPTIONS = [

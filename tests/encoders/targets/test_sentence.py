@@ -13,7 +13,7 @@ from refusals import refused
 
 from diptych.core.errors import MismatchError, MissingExtraError, StorageError, UsageError
 from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
+from diptych.encoders.targets.contract import TargetOptions, make_target_model, open_target_model
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 
 from .tiny_sentence import CAPTIONS, sentence_folder

@@ -21,8 +21,13 @@ from diptych.core.options import Options, parameter, parse_values
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import rooted
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model, open_target_model
-from diptych.encoders.targets.contract import stored_rows
+from diptych.encoders.targets.contract import (
+    TargetModel,
+    TargetOptions,
+    make_target_model,
+    open_target_model,
+    stored_rows,
+)
 from diptych.encoders.targets.kinds.dual import DualTexts
 from diptych.metrics.runs import starts
 

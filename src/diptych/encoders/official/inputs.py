@@ -92,11 +92,8 @@ def read_configuration(content: Mapping[str, Any]) -> Configuration:
 
 
 def _first(content: Mapping[str, Any], recipe: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    for place in (content, recipe):
-        for name in names:
-            if isinstance(place.get(name), Mapping):
-                return dict(place[name])
-    return {}
+    found = (place.get(name) for place in (content, recipe) for name in names)
+    return dict(next((one for one in found if isinstance(one, Mapping)), {}))
 
 
 TOKENIZER = "bert-base-uncased"  # of all published ALBEF and X-VLM checkpoints
