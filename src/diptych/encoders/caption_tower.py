@@ -27,7 +27,7 @@ from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, needs_head, text_head
+from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
 logger = logging.getLogger(__name__)
 
@@ -143,11 +143,7 @@ class CaptionTower(WordTower):
             if not ending:
                 continue
             room = self.config.max_tokens - len(self.vocabulary.encode(ending))
-            if room < 0:
-                raise UsageError(
-                    f"captions of {self.config.max_tokens} tokens have no room for the ending {ending!r}",
-                    f"set model.text.max_tokens to at least {self.config.max_tokens - room}",
-                )
+            check_room(self.config.max_tokens, room, ending)
             head = first_words(text, room)
             cut += head is not text
             ended[place] = f"{head} {ending}"

@@ -202,15 +202,19 @@ class TokenInputs(CaptionInputs):
         kept = lengths.numpy() - 1
         if self._max_tokens is not None:
             room = self._max_tokens - np.array([len(part) for part in ids])
-            if room.min() < 1:
-                raise UsageError(
-                    f"captions of {self._max_tokens} tokens have no room for the ending "
-                    f"{endings[int(room.argmin())]!r}",
-                    f"set model.text.max_tokens to at least {self._max_tokens + 1 - room.min()}",
-                )
+            check_room(self._max_tokens, int(room.min()) - 1, endings[int(room.argmin())])
             kept = np.minimum(kept, room)
         rows = zip(tokens.tolist(), kept.tolist(), ids, strict=True)
         return pad_tokens([[*row[:count], *part] for row, count, part in rows], PADDING)
+
+
+def check_room(most: int, room: int, ending: str) -> None:
+    """Refuse captions of at most ``most`` tokens that have ``room`` below 0 beside an ending."""
+    if room < 0:
+        raise UsageError(
+            f"captions of {most} tokens have no room for the ending {ending!r}",
+            f"set model.text.max_tokens to at least {most - room}",
+        )
 
 
 def _inside(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -64,13 +64,8 @@ class TargetModel(ABC):
         """Return the fingerprint of everything a row depends on: weights, vocabulary, settings."""
 
     def describe(self) -> dict[str, Any]:
-        known = {
-            "kind": self.kind,
-            "model": self.source,
-            "width": self.width,
-            "fingerprint": self.fingerprint,
-        }
-        return known | self._about()
+        known = {"kind": self.kind, "model": self.source, "width": self.width}
+        return {**known, "fingerprint": self.fingerprint, **self._about()}
 
     def _about(self) -> dict[str, Any]:
         """Return what :meth:`describe` adds of this kind."""

@@ -150,7 +150,5 @@ class LatentSemanticAnalysis(TargetModel):
 def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:
     return UsageError(
         f"LSA targets of width {width} from {shape[0]} captions of {shape[1]} words, which give at most {limit}",
-        f"set the width of reconstruction.targets or model.text.targets to at most {limit}"
-        if limit > 1
-        else "give more captions",
+        "set the width of reconstruction.targets or model.text.targets lower, or give more captions",
     )
