@@ -12,14 +12,13 @@ from diptych.commerce import downloads
 from diptych.commerce.catalogue.source import ProductData, TreeOptions, describe_tree
 from diptych.commerce.category_to_image.application import (
     EvaluateOptions,
-    PickOptions,
     TrainHeads,
     evaluate_catalogue,
-    pick_images,
     train_catalogue,
 )
 from diptych.commerce.category_to_image.features import EncoderSpec
 from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue, fill_shown
+from diptych.commerce.category_to_image.picking import PickOptions, pick_images
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData
 from diptych.commerce.category_to_image.searching import IndexOptions, index_products
 from diptych.core.files import write_json

@@ -21,12 +21,16 @@ from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 from diptych.commerce.catalogue.source import training_part, validation_part
 from diptych.commerce.category_to_image.evaluation import (
     RESULTS,
-    TRAINED,
     ModelsEvaluation,
     evaluate_models,
     why_not,
 )
-from diptych.commerce.category_to_image.features import FeatureMaker, TrainOptions, learning_texts
+from diptych.commerce.category_to_image.features import (
+    TRAINED,
+    FeatureMaker,
+    TrainOptions,
+    learning_texts,
+)
 from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.results import Cell, count_errors
 from diptych.commerce.scenes.products import product_scenes

@@ -18,12 +18,12 @@ from diptych.commerce.category_to_image.features import CategoryFeatures, Featur
 from diptych.commerce.category_to_image.rankers import (
     CATEGORY_MEASURES,
     MIXED,
-    OFTEN,
     RANKERS,
     Mixed,
     learn_mixed,
     measure_ranker,
 )
+from diptych.commerce.category_to_image.results import scores_of
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
@@ -76,15 +76,15 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
 def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluation) -> None:
     depth = shop[0].tree.depth
     for setting, numbers in found.numbers["settings"].items():
-        for row in numbers["table"]:
+        for row in scores_of(numbers):
             cells, model = found.cells(setting, row["model"]), row["model"]
             each = np.mean([cell.result.per_query["t2i"]["mAP@10"] for cell in cells], axis=0)
             value = row["values"]["mAP@10"]
             assert value["mean"] == pytest.approx(each.mean())
             assert value["low"] <= value["mean"] + 1e-9
             assert value["chance"] == cells[0].result.score("mAP@10", "t2i").chance
-            levels, groups = numbers["levels"][model], depth[cells[0].nodes]
-            for level in levels:
+            groups = depth[cells[0].nodes]
+            for level in (one for one in scores_of(numbers, "levels") if one["model"] == model):
                 here = groups == level["group"]
                 assert level["categories"] == here.sum()
                 assert level["values"]["mAP@10"]["mean"] == pytest.approx(each[here].mean())
@@ -94,7 +94,8 @@ def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluat
             assert errors["all"]["right"] == sum(int(cell.right.sum()) for cell in cells)
             for name in ("asked", "wrong"):
                 assert errors["all"][name] == errors["seen"][name] + errors["unseen"][name]
-            seen = {bool(one["group"]): one for one in numbers["seen"][model]}
+            lines = (one for one in scores_of(numbers, "seen") if one["model"] == model)
+            seen = {bool(one["group"]): one for one in lines}
             for is_seen, group in seen.items():
                 parts = [cell.result.per_query["t2i"]["P@1"][cell.seen == is_seen] for cell in cells]
                 means = [part.mean() for part in parts if len(part)]
@@ -110,11 +111,11 @@ def test_numbers_agree_with_values_per_category(shop: Shop, found: ModelsEvaluat
 
 def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> None:
     said = found.numbers["settings"]["most-specific"]
-    assert [row["label"] for row in said["table"]] == ["BM25", "sentence encoder", "CLIP-I", "CLIP-ITA"]
+    assert [row["model"] for row in scores_of(said)] == ["bm25", "sentence", "clip-i", "clip-ita"]
     assert said["baseline"] == "clip-ita"
-    assert "Holm over 24 comparisons" in said["comparison"]
+    assert "Holm over 24 comparisons" in said["tests"]
     assert all(one["right"] == (one["category"] == one["found"]) for one in said["examples"]["clip-ita"])
-    for part in ("relevance by label", "seeds 0, 1", "12 products to train on", "12 to find", "grid", "lsa"):
+    for part in ("relevance by label", "seeds 0, 1", "train 12, test 12", "grid", "lsa"):
         assert part in found.line(), part
     assert "1 products without a category are no candidates" in said["line"]
 
@@ -211,26 +212,24 @@ def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluatio
     first, mine = (one.value("most-specific", "clip-ita", "P@5").values[0] for one in (found, made))
     assert mine == pytest.approx(first)
     assert "nothing fitted" in made.line()
-    assert made.numbers["settings"]["most-specific"]["seen"]["clip-ita"] == []
+    assert scores_of(made.numbers["settings"]["most-specific"], "seen") == []
 
 
 class TestMixed:
-    def test_scores_are_mixed_by_how_often_training_saw_the_words(self, shop: Shop) -> None:
+    def test_scores_are_mixed_by_whether_training_saw_the_words(self, shop: Shop) -> None:
         catalogue, maker = shop
         test, (model, rows) = held_out(catalogue), trained(shop, seed=0)
         products = maker.products(test)
         frozen, nodes = RANKERS["sentence"](products), judge(test, "most-specific").nodes
         queries = rows.part(nodes)
-        often, rarely, *_ = queries.texts
-        counts = {often: OFTEN, rarely: 1}
-        mixed = Mixed(model, frozen, counts, (0.0, 0.5, 1.0), ((0.2, 0.5), (0.1, 2.0)))
+        seen = frozenset(queries.texts[:2])
+        mixed = Mixed(model, frozen, seen, (0.0, 0.5), ((0.2, 0.5), (0.1, 2.0)))
         scores = mixed.category_rows(queries) @ mixed.product_rows(products).T
         mine = (model.category_rows(queries) @ model.product_rows(products).T - 0.2) / 0.5
         theirs = (
             (queries.text @ products.title.T - 0.1) / 2 * products.present["title"]
         )  # without a title: an average one
-        np.testing.assert_allclose(scores[0], mine[0], atol=1e-5)
-        np.testing.assert_allclose(scores[1], (mine[1] + theirs[1]) / 2, atol=1e-5)
+        np.testing.assert_allclose(scores[:2], (mine[:2] + theirs[:2]) / 2, atol=1e-5)
         known = queries.text[2:].any(axis=1)  # words that the encoder does not know have trained scores alone
         np.testing.assert_allclose(scores[2:], np.where(known[:, None], theirs[2:], mine[2:]), atol=1e-5)
 
@@ -238,7 +237,7 @@ class TestMixed:
         made = evaluated(*shop, folder, settings=["all"], models=[MIXED], seeds=(0,))
         about = made.cells("all", MIXED)[0].about["ranker"]
         assert sum(about["validation categories"]) > 0
-        assert set(about["weights of the trained"]) == {"never seen", "rarely seen", "often seen"}
+        assert set(about["weights of the trained"]) == {"never seen", "seen"}
         assert "mixed" in {row[0].text for row in made.tables()[0].rows}
 
     def test_too_few_categories_to_hold_one_out(self, shop: Shop) -> None:
@@ -247,5 +246,5 @@ class TestMixed:
         mixed = learn_mixed(
             learned, features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1})
         )
-        assert mixed.weights == (0.0, 1.0, 1.0)
+        assert mixed.weights == (0.0, 1.0)
         assert "at least two are needed" in mixed.describe()["rule"]

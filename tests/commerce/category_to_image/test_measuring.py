@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -25,22 +23,15 @@ from diptych.metrics import Bootstrap, GroundTruth
 class Given(Ranker):
     """Gives the rows that it was made with."""
 
-    name = "given"
+    name, fingerprint, about = "given", "by hand", {}
 
     def __init__(
         self,
         products: np.ndarray | csr_array,
         categories: np.ndarray | csr_array,
-        unmatched: Literal["ranked", "unranked"] = "ranked",
+        unranked: bool = False,
     ) -> None:
-        self.products, self.categories, self.unmatched = products, categories, unmatched
-
-    @property
-    def fingerprint(self) -> str:
-        return "by hand"
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name}
+        self.products, self.categories, self.unranked = products, categories, unranked
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
         return self.products
@@ -116,7 +107,7 @@ SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]]
 
 def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     """Category 0 finds products 0 and 2, category 1 nothing, category 2 product 4 alone."""
-    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), True)
     given = (features_of(6), categories_of(3), judged_of(RELEVANT))
     result = measure_ranker(ranker, *given)
     values = result.per_query["t2i"]
@@ -131,7 +122,7 @@ def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     assert scored.first(3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
     assert scored.first(1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
     # By the plain tie rule, products without a word would give category 1 a share of a hit.
-    tied = Given(ranker.products, ranker.categories, "ranked")
+    tied = Given(ranker.products, ranker.categories)
     assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
     # The whole gallery still makes the chance level.
     assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
@@ -141,7 +132,7 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     """A picture that is missing has a row of zeros: it must not beat pictures whose cosine is below 0."""
     products = np.array([[-0.5], [0], [-0.2], [0.1], [0], [0.3]], dtype=np.float32)
     texts = np.array([[1], [1], [0]], dtype=np.float32)
-    ranker = Given(products, texts, "unranked")
+    ranker = Given(products, texts, True)
     given = (features_of(6), categories_of(3), judged_of(RELEVANT))
     values = measure_ranker(ranker, *given).per_query["t2i"]
     # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
@@ -151,7 +142,7 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
     guess, _ = Scored.of(ranker, *given).first(1, "i2t")
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
-    nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
+    nothing = Given(np.zeros((6, 1), np.float32), texts, True)
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
 
 

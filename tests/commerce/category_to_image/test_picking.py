@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_cat
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, MismatchError
 
 
 def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -76,11 +75,7 @@ def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str)
 
 @pytest.mark.parametrize("among", ["all", "members"])
 @pytest.mark.parametrize("by", [(), ("title",), ("content",), ("title", "content")], ids="-".join)
-@pytest.mark.parametrize("deep", [1, 1 << 12])
-def test_nothing_is_shown_twice_on_one_category(
-    shop: Catalogue, monkeypatch: pytest.MonkeyPatch, among: str, by: tuple[str, ...], deep: int
-) -> None:
-    monkeypatch.setattr(sys.modules[pick.__module__], "_DEEP", deep)
+def test_nothing_is_shown_twice_on_one_category(shop: Catalogue, among: str, by: tuple[str, ...]) -> None:
     words = [title.split(" ")[0] for title in shop.titles]
     titles = [word.upper() if row % 2 else word for row, word in enumerate(words)]
     sources = shop.collection.source_rows.copy()
@@ -146,15 +141,6 @@ def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> Non
     assert not len(members.products)  # product 10 is of another category
 
 
-def test_a_score_of_nothing_can_mean_that_nothing_is_known(shop: Catalogue) -> None:
-    products = np.zeros((len(shop), 1), np.float32)
-    products[[3, 7], 0] = 1, -1
-    categories = np.ones((len(shop.tree), 1), np.float32)
-    for unmatched, expected in (("ranked", [3, 0, 1]), ("unranked", [3, 7])):
-        found = picked(shop, categories, products, unmatched=unmatched)
-        assert lists(found) == [expected] * len(shop.tree)
-
-
 def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
     saved = json.loads(picked(shop, *rows_of(shop), 23).save(tmp_path / "picks").read_text("utf-8"))
     assert saved["counts"]["pictures"] == 23 * len(shop.tree)
@@ -172,7 +158,6 @@ def test_what_cannot_be(shop: Catalogue) -> None:
     categories, products = rows_of(shop)
     bare = replace(shop, picture_rows=np.full(24, -1))
     for rows, catalogue, options, error, match in (
-        (products, shop, {"distinct": ("colour",)}, UsageError, "distinct by 'colour'"),
         (products[:23], shop, {}, MismatchError, r"of products \(23, 5\) for .* 24 products"),
         (products[:, :4].copy(), shop, {}, MismatchError, r"of products \(24, 4\)"),
         (products, bare, {}, DataError, "none of 24 products has an image"),

@@ -67,7 +67,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 def test_what_has_nothing_in_common_has_no_ranking() -> None:
     products = products_of(TITLES)
     ranker = BM25(products)
-    assert ranker.unmatched == "unranked"
+    assert ranker.unranked
     rows = ranker.category_rows(categories_of(QUERIES))
     assert np.diff(rows.indptr).tolist() == [1, 3, 2, 0, 1, 0]
     assert rows[[2]].toarray().max() == 2  # "red" twice
@@ -95,7 +95,7 @@ def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
     expected = maker.text.encode(["Coats"]) @ maker.text.encode(list(shop.titles)).T
     expected[:, list(shop.ids).index(NO_TITLE)] = 0
     np.testing.assert_allclose(scores[:1], expected, atol=1e-5)
-    assert ranker.unmatched == "unranked"
+    assert ranker.unranked
     assert not scores[1].any()  # the encoder knows no word of it: no ranking
     assert ranker.describe()["encoder"]["kind"] == "lsa"
 

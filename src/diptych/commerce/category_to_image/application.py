@@ -1,4 +1,4 @@
-"""Training on a catalogue, and applying a run to one: images for categories, evaluations."""
+"""The verbs train and evaluate: their options, and what they make of a catalogue."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
-from diptych.commerce.catalogue.catalogue import SETTINGS, Catalogue, CategoryText, category_texts, judge
+from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts, judge
 from diptych.commerce.catalogue.making import seen_nodes
-from diptych.commerce.catalogue.source import (
-    VALIDATION,
-    ProductData,
-    training_part,
-    validation_part,
-)
-from diptych.commerce.category_to_image.features import EncoderSpec, TrainOptions, encoders_line
-from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick
-from diptych.commerce.category_to_image.rankers import RANKERS
-from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
+from diptych.commerce.catalogue.source import VALIDATION, ProductData, training_part, validation_part
+from diptych.commerce.category_to_image.features import TRAINED, EncoderSpec, TrainOptions, encoders_line
+from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, RANKERS, measure_ranker
+from diptych.commerce.category_to_image.results import percent
+from diptych.commerce.category_to_image.run import CategoryRun
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.core.files import check_replaceable
 from diptych.core.options import command_line, parameter, parse_values
 from diptych.core.table import Cell, Table
 from diptych.data.source import SamplesOption, TargetOption
@@ -72,14 +66,8 @@ class TrainHeads(HeadOptions):
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
-        from diptych.commerce.category_to_image.evaluation import TRAINED
-
-        for what, name, known in (
-            ("trained model", self.model, TRAINED),
-            ("setting", self.setting, SETTINGS),
-        ):
-            if name not in known:
-                raise UnknownNameError(what, name, known)
+        if self.model not in TRAINED:
+            raise UnknownNameError("trained model", self.model, TRAINED)
         made = TrainOptions.published if self.published else TrainOptions
         base = made(modalities=TRAINED[self.model], setting=self.setting).model_dump()
         resample = self.setting == "all" and not self.published
@@ -88,8 +76,6 @@ class TrainHeads(HeadOptions):
 
 def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> list[str | Table]:
     """Train on the split ``train``, choose the epoch by the validation split; return what is shown."""
-    from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, measure_ranker
-    from diptych.commerce.category_to_image.results import percent
     from diptych.commerce.category_to_image.training import train
     from diptych.training.run import TrainingFolder
 
@@ -112,13 +98,12 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     if unreadable := features.about["unreadable_pictures"]:
         lines.append(f"{unreadable:,} images to train on cannot be read: their products stand without")
     left, best, by = about["without_category"], about["best_epoch"], about["chosen_by"]
-    skipped = f", {left:,} without a category left out" if left else ""
     model = (
         f"{chosen.model} of {chosen.setting} categories by {chosen.query}, {trained.fingerprint}, in {out}"
     )
     last = about["metrics"][best - 1]
     taken = f"the best by {by} of validation products, {100 * last[by]:.2f} %" if by else "the last"
-    lines.append(f"{model}: trained on {about['products']:,} products{skipped}")
+    lines.append(f"{model}: trained on {about['products']:,} products, {left:,} without a category left out")
     lines.append(f"epoch {best} of {about['epochs']}, {taken}: loss {last['loss']:.4f}")
     if "test" in catalogue.split_sizes and ((part := catalogue.split("test")).place >= 0).any():
         judged = judge(part, chosen.setting, "label", chosen.seed)
@@ -127,34 +112,9 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
         scores = [tested.score(name, "t2i") for name in names]
         rows = {chosen.model: [one.value for one in scores], "chance": [one.chance for one in scores]}
         cells = [[Cell(name), *map(percent, values)] for name, values in rows.items()]
-        after = (
-            "per cent; categories are queries, products relevant by label; mAP@k divided by min(k, relevant)"
-        )
-        caption = f"Test products, {chosen.setting}"
-        lines.append(Table(caption, ("model", *names), cells, after=after))
+        after = "per cent; products are relevant by label; mAP@k divided by min(k, relevant)"
+        lines.append(Table(f"Test products, {chosen.setting}", ("model", *names), cells, after=after))
     return lines
-
-
-class PickOptions(PartOptions):
-    """Options of images for categories; written to RUN/picks by default."""
-
-    k: int = parameter(8, "Images per category.", "-k", ge=1)
-    among: Among = parameter("all", "members: only of products in it or below.")
-    beyond: bool = parameter(False, "Fill up to -k where a category has fewer products.")
-    distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
-    sheet: bool = parameter(True, "Write the tree's contact sheet.")
-    side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
-
-
-def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
-    """Pick the best images for every category of the products' tree."""
-    check_replaceable(folder, PICKS)
-    catalogue = data.of(run, options.split)
-    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
-    texts = run.texts(catalogue.tree)
-    how: dict[str, Any] = options.model_dump(include={"k", "among", "beyond", "distinct"})
-    with run.embeddings(catalogue) as embedded:
-        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 class EvaluateOptions(HeadOptions, SamplesOption):
@@ -201,18 +161,17 @@ def evaluate_catalogue(
     about: dict[str, Any] = {"source": products.model_dump(mode="json"), "command": command}
     train, validation, test = None, None, catalogue
     how = options.model_dump(include={"relevance", "judged_seed"})
-    how |= {"settings": _names(options.setting), "bootstrap": Bootstrap(options.samples)}
+    how |= {"settings": _names(options.setting), "bootstrap": Bootstrap(options.samples), "about": about}
     if options.run is not None:
         run = CategoryRun.open(options.run)
-        maker, (test, notes) = run.maker, held_out(run.splits, catalogue)
-        about |= {"run": str(run.folder.resolve()), "notes": [*catalogue.notes, *notes]}
+        maker, test = run.maker, held_out(run, catalogue)
+        about |= {"run": str(run.folder.resolve()), "notes": list(test.notes)}
         what = f"{run.about['model']} trained on {run.options.setting} categories"
         how |= {"given": (run.model, what), "query": run.options.query}
         if run.about["catalogue"] == catalogue.fingerprint:
             [learned] = training_part(replace(catalogue, splits=[run.splits[name] for name in catalogue.ids]))
-            how["seen"] = seen_nodes(
-                learned, run.options.setting, run.options.seed, epochs=run.options.drawn_epochs
-            )
+            epochs = run.options.drawn_epochs
+            how["seen"] = seen_nodes(learned, run.options.setting, run.options.seed, epochs=epochs)
     else:
         if {"train", "test"} <= catalogue.split_sizes.keys() or not models or not set(models) <= set(RANKERS):
             validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
@@ -222,29 +181,31 @@ def evaluate_catalogue(
         training = options.training({}, "--seeds") if options.set_ else None
         how |= {"models": models, "seeds": tuple(range(options.seeds)), "options": training}
         how |= {"query": options.text, "published": options.published, "jobs": options.jobs}
-    return evaluate_models(train, validation, test, maker, options.out, about=about, **how), test
+    return evaluate_models(train, validation, test, maker, options.out, **how), test
 
 
 def _names(given: Sequence[str]) -> list[str] | None:
     return [name for text in given for name in text.split(",") if name] if given else None
 
 
-def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue, list[str]]:
-    """Return the products that a run did not train on or choose its epoch by, and a note about the others."""
-    rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) not in ("train", *VALIDATION)]
+def held_out(run: CategoryRun, catalogue: Catalogue) -> Catalogue:
+    """Return the products that a run did not train on or choose its epoch by, with a note about the others."""
+    known = ("train", *VALIDATION)
+    rows = [row for row, name in enumerate(catalogue.ids) if run.splits.get(name) not in known]
     if not rows:
         problem = f"the run was trained on all {len(catalogue):,} products of {catalogue.name}"
         raise UsageError(problem, "give other products")
     if not (left := len(catalogue) - len(rows)):
-        return catalogue, []
-    return catalogue.subset(rows), [f"{left:,} products left out that the run was trained or validated on"]
+        return catalogue
+    note = f"{left:,} products left out that the run was trained or validated on"
+    return replace(catalogue.subset(rows), notes=(*catalogue.notes, note))
 
 
 def evaluated_products(found: ModelsEvaluation) -> Catalogue:
     """Read the products that an evaluation ranked; StorageError where they are no longer what they were."""
     source, run = found.about.get("source", {}), found.about.get("run")
     whole = ProductData.read(source, str(found.folder), StorageError, "evaluate again").catalogue()
-    parts = [whole, *([held_out(CategoryRun.open(run).splits, whole)[0]] if run else [])]
+    parts = [whole, *([held_out(CategoryRun.open(run), whole)] if run else [])]
     for part in [*parts, *([whole.split("test")] if "test" in whole.split_sizes else [])]:
         if part.fingerprint == found.protocol.test:
             return part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
 """In the order in which they are concatenated (thesis Eq. 7.6)."""
+
+TRAINED = {
+    "clip-" + "".join(one[0] for one in chosen): chosen
+    for size in range(1, len(MODALITIES) + 1)
+    for chosen in combinations(MODALITIES, size)
+}
+"""``clip-i`` … ``clip-ita`` and the modalities that represent a product, fewest first."""
 
 _LSA_WIDTH = 256
 _TOKENS: Literal["titles"] = "titles"  # words as BM25 reads them: "Dresses" and "dress" are one
@@ -70,14 +78,13 @@ class TrainOptions(Options):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if not self.modalities or self.modalities != tuple(m for m in MODALITIES if m in self.modalities):
+        if self.modalities not in TRAINED.values():
             raise ValueError(f"modalities are some of {', '.join(MODALITIES)}, each once and in this order")
         return self
 
     @property
     def model(self) -> str:
-        """``clip-`` and the letters of the modalities as the thesis orders them: i, t, a."""
-        return "clip-" + "".join(one[0] for one in self.modalities)
+        return next(name for name, chosen in TRAINED.items() if chosen == self.modalities)
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -100,15 +107,17 @@ class TrainOptions(Options):
 
         What the chapter leaves out is ours: widths, rate and decay (those of the authors' other code), dropout 0.
         """
-        values: dict[str, Any] = {
-            "dropout": 0.0,
-            "modality_dropout": 0.0,
-            "patience": None,
-            "temperature": 1.0,
-        }
-        values |= {"learn_temperature": False, "duplicates": "negatives"}
-        values["batch_size"] = 8 if setting == "most-general" else 128
-        return cls(modalities=modalities, setting=setting, **values)
+        return cls(
+            modalities=modalities,
+            setting=setting,
+            dropout=0.0,
+            modality_dropout=0.0,
+            patience=None,
+            temperature=1.0,
+            learn_temperature=False,
+            duplicates="negatives",
+            batch_size=8 if setting == "most-general" else 128,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,9 +223,7 @@ class FeatureMaker:
     text: TargetModel  # of titles, attributes and categories
     root: Path  # embeddings are stored here under the fingerprints of encoder and content
     source: str = ""  # of the image encoder
-    image_texts: TargetModel | None = (
-        None  # its text side, whose embeddings can be compared with those of images
-    )
+    image_texts: TargetModel | None = None  # its text side, whose embeddings are comparable with images'
 
     @classmethod
     def of(
@@ -245,9 +252,8 @@ class FeatureMaker:
             MismatchError: an encoder's weights are others by now.
         """
         image, text = described["image"] or {"source": None, "options": {}}, described["text"]
-        is_own = text["kind"] == "dual" and text["model"] == image["source"]  # loaded once
-        source, options = image["source"], image["options"]
-        made = cls.of(source, source if is_own else folder, image_options=options, cache=cache)
+        source, is_own = image["source"], text["kind"] == "dual" and text["model"] == image["source"]
+        made = cls.of(source, source if is_own else folder, image_options=image["options"], cache=cache)
         if made.image is not None and made.image.fingerprint != image["fingerprint"]:
             was = f"was {image['fingerprint']} when it was saved and is {made.image.fingerprint} now"
             fix = "put its old weights back, or train again with the new ones"

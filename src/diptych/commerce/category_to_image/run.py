@@ -37,6 +37,7 @@ from diptych.core.reading import file_errors
 from diptych.data.products import paths_of
 from diptych.data.source import OutOption
 from diptych.encoders.embeddings import Embeddings
+from diptych.metrics.runs import blocks
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.training import TrainedModel
@@ -106,8 +107,8 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         from diptych.encoders.inputs import load_tensors
 
         options, encoders, file = self.options, self.about["encoders"], self.folder / _WEIGHTS
-        image, text = ((encoders[side] or {"width": 0})["width"] for side in ("image", "text"))
-        model = TrainedModel.untrained(options, image, text, encoders_of(encoders, *options.sides))
+        widths = ((encoders[side] or {"width": 0})["width"] for side in ("image", "text"))
+        model = TrainedModel.untrained(options, *widths, encoders_of(encoders, *options.sides))
         with file_errors(file, fix=_AGAIN):
             model.model.load_state_dict(load_tensors(file, _AGAIN))
         if model.fingerprint != self.about["fingerprint"]:
@@ -152,9 +153,8 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         width = model.options.width + (features.title.shape[1] if model.options.share_of_zero_shot else 0)
         with TemporaryDirectory() as folder:
             rows = create_array(Path(folder) / "rows.npy", "float32", (n, width))
-            for begin in track(range(0, n, _BLOCK), "products", unit="blocks"):
-                here = np.arange(begin, min(begin + _BLOCK, n))
-                rows[here] = model.product_rows(features.part(here))
+            for here in track([*blocks(n, _BLOCK)], "products", unit="blocks"):
+                rows[here] = model.product_rows(features.part(np.arange(n)[here]))
             made, data = {"ranker": model.describe(), **about}, catalogue.fingerprint
             yield Embeddings(features.ids, rows, model.fingerprint, data, "product", made)
 

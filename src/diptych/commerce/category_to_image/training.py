@@ -105,17 +105,17 @@ class TrainedModel(Ranker):
         return self.options.model
 
     @cached_property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
         weights = weights_fingerprint(self.model.state_dict())
         return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
 
     def describe(self) -> dict[str, Any]:
-        own = {"name": self.name, "fingerprint": self.fingerprint, "encoders": dict(self.encoders)}
-        return {**own, "options": self.options.model_dump(mode="json"), **self.about}
+        options = self.options.model_dump(mode="json")
+        return {**super().describe(), "encoders": dict(self.encoders), "options": options}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        check_encoders(self.name, self.encoders, products, *self.options.sides)
+        check_encoders(self.name, self.encoders, products.about)
 
         def encode(rows: np.ndarray) -> Tensor:
             return self.model.products(*product_batch(products, self.options, rows))
@@ -123,28 +123,28 @@ class TrainedModel(Ranker):
         return self._rows(encode, products.title, products.present["title"])
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        check_encoders(self.name, self.encoders, categories, "text")
+        check_encoders(self.name, {"text": self.encoders["text"]}, categories.about)
         text = categories.text
-        there = np.ones(len(text), dtype=bool)
-        return self._rows(lambda rows: self.model.categories(_tensor_of(text[rows])), text, there)
+        return self._rows(lambda rows: self.model.categories(_tensor_of(text[rows])), text, True)
 
     def _rows(
-        self, encode: Callable[[np.ndarray], Tensor], frozen: np.ndarray, there: np.ndarray
+        self, encode: Callable[[np.ndarray], Tensor], frozen: np.ndarray, there: np.ndarray | bool
     ) -> np.ndarray:
-        n, share = len(there), self.options.share_of_zero_shot
-        made = np.empty((n, self.model.width), dtype=np.float32)
+        """Return rows block by block; those that are ``there`` have their share of the ``frozen`` ones."""
+        share = self.options.share_of_zero_shot
         self.model.eval()
         with torch.inference_mode():
-            for begin in range(0, n, _BLOCK):
-                rows = np.arange(begin, min(begin + _BLOCK, n))
-                made[rows] = encode(rows).numpy()
+            parts = [
+                encode(rows) for rows in np.split(np.arange(len(frozen)), range(_BLOCK, len(frozen), _BLOCK))
+            ]
+            made: np.ndarray = torch.cat(parts).numpy()
         if not np.isfinite(made.sum()):
             fix = "make the features again; if it stays, train it again"
             raise NumericalError(f"{self.name} ({self.fingerprint}) gives rows that are not finite", fix)
         if not share:
             return made
         left = np.where(there, np.sqrt(1 - share), 1).astype(np.float32)
-        return np.concatenate([left[:, None] * made, np.float32(np.sqrt(share)) * frozen], axis=1)
+        return np.concatenate([left.reshape(-1, 1) * made, np.float32(np.sqrt(share)) * frozen], axis=1)
 
 
 def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> np.ndarray:
@@ -154,7 +154,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
     if len(products) < 2:
         problem = f"{len(products)} of {len(catalogue):,} products have a category"
         raise DataError(problem, "give at least two that have one")
-    words = {texts[node] for node in np.unique(labels[products]).tolist()}
+    words = {texts[node] for node in labels[products].tolist()}
     if len(words) < 2 and not options.resample:
         problem = f"all {len(products):,} products ask with the words {words.pop()!r}"
         fix = "a contrastive loss needs two categories: choose another setting, or query=path"
@@ -202,7 +202,8 @@ class ProductTask(TrainingTask):
         # Categories of the same words have the same embedding: to the model they are one.
         known: dict[str, int] = {}
         self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
-        nodes = nodes_on_paths(catalogue)[1] if options.resample else self.labels(0)
+        targets = targets_of(catalogue, options.setting, options.seed)[self.products]
+        nodes = nodes_on_paths(catalogue)[1] if options.resample else targets
         self._greatest = greatest_distance(catalogue.tree, nodes)
         self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
@@ -211,17 +212,12 @@ class ProductTask(TrainingTask):
         self.steps_per_epoch = len(self.batches(0))
         self._sum, self._best = 0.0, dict[str, Tensor]()
 
-    def labels(self, epoch: int) -> np.ndarray:
-        """(products,) int64: the category of each pair in this epoch."""
+    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return products and the category that each is paired with, batch by batch."""
         drawn = epoch if self.options.resample else None
         labels = targets_of(self.catalogue, self.options.setting, self.options.seed, drawn)
-        chosen: np.ndarray = labels[self.products]
-        return chosen
-
-    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        labels = self.labels(epoch)
-        order = batches_of(len(labels), self.options.batch_size, self.options.seed, epoch)
-        return [(self.products[chosen], labels[chosen]) for chosen in order]
+        order = batches_of(len(self.products), self.options.batch_size, self.options.seed, epoch)
+        return [(rows, labels[rows]) for rows in (self.products[chosen] for chosen in order)]
 
     def load(self, batch: tuple[np.ndarray, np.ndarray], epoch: int) -> PairBatch:
         """Return their embeddings; a modality that is hidden in this epoch is missing."""
@@ -312,18 +308,21 @@ def train(
     else the last. With a folder ``out`` the same call resumes, and :meth:`CategoryRun.finish` makes a run of it.
     """
     parts = [(catalogue, features), *([] if validation is None else [validation])]
+    fix = "split one catalogue, and make the features of its parts and of all nodes of its tree"
     for products, rows in parts:
         if list(rows.ids) != list(products.ids):
-            problem = f"features of {len(rows):,} products, {len(products):,} in the catalogue"
-            raise MismatchError(f"{problem}, or in another order", "make the features of this very catalogue")
+            problem = (
+                f"features of {len(rows):,} products, {len(products):,} in the catalogue, or in another order"
+            )
+            raise MismatchError(problem, fix)
         if len(categories.texts) != len(products.tree):
             problem = f"rows of {len(categories.texts):,} categories, the tree has {len(products.tree):,}"
-            raise MismatchError(problem, "split one catalogue, and give the rows of all nodes, in node order")
+            raise MismatchError(problem, fix)
     for one in options.modalities:
         if not features.present[one].any():
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
     encoders = encoders_of(features.about, *options.sides)
-    check_encoders(options.model, encoders, categories, "text")
+    check_encoders(options.model, {"text": encoders["text"]}, categories.about)
     request: dict[str, Any] = {
         **options.model_dump(mode="json"),
         "encoders": encoders,
