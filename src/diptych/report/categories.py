@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.application import evaluated_products
 from diptych.commerce.category_to_image.evaluation import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.picking import PICKS, Picks
 from diptych.commerce.category_to_image.results import model_name, scores_of, setting_name, short_path
-from diptych.commerce.category_to_image.run import CategoryRun
+from diptych.commerce.category_to_image.run import CategoryRun, evaluated_products
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.context import track
 from diptych.core.errors import DiptychError, MismatchError, UsageError

@@ -2,15 +2,16 @@
 
 from diptych.commerce.catalogue.catalogue import (
     SETTINGS,
+    AttributeForm,
     Catalogue,
     CategoryText,
     Judged,
     Relevance,
+    catalogue_of,
     category_texts,
     judge,
     targets_of,
 )
-from diptych.commerce.catalogue.making import AttributeForm, catalogue_of
 
 __all__ = [
     "SETTINGS",

@@ -1,4 +1,4 @@
-"""Catalogue: products, their category tree, settings of what is relevant, and judgements."""
+"""Catalogue: products, their category tree, settings of what is relevant, and judgements; made of a collection."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.commerce.taxonomy import CategoryTree
+from diptych.commerce.taxonomy import SEPARATOR, CategoryTree, Names
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
+from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.metrics.ground_truth import GroundTruth, distinct
 from diptych.metrics.runs import starts
 
@@ -94,6 +95,90 @@ class Catalogue:
         return f"{self.name}: {len(self):,} products{''.join(lacks)}; {self.tree.describe()}"
 
 
+AttributeForm = Literal["named", "values"]
+"""``named``: ``"base colour: red"``; ``values``: ``"red"``."""
+
+UnknownPath = Literal["error", "add", "none"]
+"""Rules for a path that a given tree does not have: an error, a new node, or no place for its product."""
+
+
+def catalogue_of(
+    collection: Collection,
+    *,
+    tree: CategoryTree | None = None,
+    attribute_form: AttributeForm = "named",
+    unknown: UnknownPath = "error",
+) -> Catalogue:
+    """Return the products of a collection, with the tree of their categories; no image is read.
+
+    Items with the same ``product`` in their records are one product: its first title and first image, all its
+    attributes and categories, the split of its first item. A product in several paths keeps them all; a path that
+    another of its paths goes on from is dropped. What was done is counted in the catalogue's notes.
+    """
+    name, pictured = collection.name, collection.pictured.tolist()
+    items: dict[str, list[int]] = {}
+    records = [one or {} for one in collection.records or [{}] * len(pictured)]
+    for row, (item, record) in enumerate(zip(collection.image_ids, records, strict=True)):
+        product = record.get("product")
+        items.setdefault(item if product in (None, "") else str(product), []).append(row)
+    titles, texts, paths = list[str](), list[tuple[str, ...]](), list[list[Names]]()
+    known: dict[Any, Any] = {}  # what many products have is held once
+    for rows in items.values():
+        given = [records[row] for row in rows]
+        titles.append(next(filter(None, (plain_text(str(one.get("title") or "")) for one in given)), ""))
+        pairs = (pair for one in given for pair in attributes_of(one))
+        own = tuple(dict.fromkeys(_text(*pair, attribute_form) for pair in pairs))
+        texts.append(known.setdefault(own, own))
+        places = dict.fromkeys(path for one in given for path in paths_of(one))
+        paths.append([known.setdefault(path, path) for path in places])
+    listed = dict.fromkeys(path for own in paths for path in own)
+    if not any(titles) and not any(texts) and not listed:
+        fix = "read a dataset of products; diptych info lists the readers"
+        raise DataError(f"{name}: no item has a title, attributes or a category: these are no products", fix)
+    if tree is None and not listed:
+        fix = "give a taxonomy, or a dataset whose records have category paths"
+        raise DataError(f"{name}: none of {len(items):,} products has a category", fix)
+    full = CategoryTree(listed) if tree is None else tree
+    new = [path for path in listed if path not in full]
+    if new and unknown == "error":
+        product = next(one for one, own in zip(items, paths, strict=True) if new[0] in own)
+        message = f"{name}: product {product} is in {SEPARATOR.join(new[0])!r}, which the tree does not have"
+        fix = "give the taxonomy that they were sorted by, or unknown='add' or 'none' (--unknown-paths)"
+        raise DataError(f"{message}; {len(new):,} of {len(listed):,} paths are like that", fix)
+    if new and unknown == "add":
+        full = CategoryTree((*full.paths, *new), full.codes)
+    found = [[path for path in own if path in full] for own in paths]
+    above = [{path[:end] for path in own for end in range(1, len(path))} for own in found]
+    kept = [[full.node(path) for path in own if path not in up] for own, up in zip(found, above, strict=True)]
+    splits = [[collection.splits[row] for row in rows] for rows in items.values()]
+    notes = {
+        "categories added to the tree": len(full) - len(tree or full),
+        "paths left out that the tree does not have": len(new) if unknown == "none" else 0,
+        "further items of products that had one already, their images left out": len(pictured) - len(items),
+        "items in another split than their product's first item": sum(
+            len(own) - own.count(own[0]) for own in splits
+        ),
+    }
+    return Catalogue(
+        name=name,
+        ids=list(items),
+        titles=titles,
+        attributes=texts,
+        tree=full,
+        place_start=starts(np.array(list(map(len, kept)), dtype=np.int64)),
+        places=np.array([node for own in kept for node in own], dtype=np.int64),
+        splits=[own[0] for own in splits],
+        collection=collection,
+        picture_rows=np.array([next((row for row in rows if pictured[row]), -1) for rows in items.values()]),
+        notes=(*collection.notes, *(f"{note}: {count:,}" for note, count in notes.items() if count)),
+    )
+
+
+def _text(name: str, value: str, form: AttributeForm) -> str:
+    name = name.replace("_", " ").strip() if form == "named" else ""
+    return f"{name}: {value}" if name else value
+
+
 CategoryText = Literal["name", "path", "unique"]
 """``name``: the category's own name, as published; ``path``: all names from the root on; ``unique``: the name, and the
 path where several categories have that name."""
@@ -101,8 +186,6 @@ path where several categories have that name."""
 
 def category_texts(tree: CategoryTree, nodes: Iterable[int], form: CategoryText = "name") -> list[str]:
     """Return the text of each node: ``"Dresses"`` or ``"Women > Clothing > Dresses"``."""
-    if form not in ("name", "path", "unique"):
-        raise UsageError(f"a category's text cannot be its {form!r}", "one of name, path, unique")
     whole = tree.shares_name if form == "unique" else np.full(len(tree), form == "path")
     return [tree.text(node) if whole[node] else tree.paths[node][-1] for node in map(int, nodes)]
 
@@ -184,8 +267,6 @@ def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", se
     Products without a category are no candidates. A product that is relevant to no query category stays a candidate
     and is no query itself.
     """
-    if relevance not in ("label", "path"):
-        raise UsageError(f"relevance {relevance!r} is none", "one of label, path")
     labels = targets_of(catalogue, setting, seed)
     products = np.flatnonzero(labels >= 0)
     if not len(products):

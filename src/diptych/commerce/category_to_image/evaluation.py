@@ -21,7 +21,7 @@ import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.catalogue.making import seen_nodes
+from diptych.commerce.catalogue.splits import seen_nodes
 from diptych.commerce.category_to_image.features import (
     MODALITIES,
     TRAINED,
@@ -44,7 +44,7 @@ from diptych.commerce.category_to_image.results import Cell, baseline_of, evalua
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import check_stop
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
@@ -240,13 +240,8 @@ def evaluate_models(
 
     out, how, base = Path(out), bootstrap or Bootstrap(), options or TrainOptions()
     check_replaceable(out, EvaluationProtocol.marker())
-    if not seeds or (published and options is not None):
-        problem = "published training has its own options" if seeds else "no seed is given"
-        raise UsageError(problem, "leave them out" if seeds else "for example 0, 1, 2")
     parts = {"train": train, "validation": None if published else validation, "test": test}
     known = {name: part for name, part in parts.items() if part is not None}
-    if any(part.tree.fingerprint != test.tree.fingerprint for part in known.values()):
-        raise MismatchError("products of another category tree than the test products", "split one catalogue")
     texts = category_texts(test.tree, range(len(test.tree)), query)
 
     def unit_of(setting: str, model: str, seed: int | None) -> Unit:
@@ -337,6 +332,10 @@ class ModelsEvaluation:
     folder: Path
     protocol: EvaluationProtocol
     numbers: Mapping[str, Any]  # everything that is printed, as in ``results.json``
+    about: Mapping[str, Any]
+    settings: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -345,27 +344,11 @@ class ModelsEvaluation:
         protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
         numbers = read_json(file) if file.is_file() else {}
         if numbers.get("key") != fingerprint(asdict(protocol)):
-            raise StorageError(
-                f"{folder} is not finished: no {RESULTS} of it", "the command that began it resumes"
-            )
-        return cls(folder, protocol, numbers)
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.numbers["about"]
-        return found
-
-    @property
-    def settings(self) -> tuple[str, ...]:
-        return tuple(self.numbers["settings"])
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(model for _, model in self.about["units"].values()))
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(self.about["seeds"])
+            problem = f"{folder} is not finished: no {RESULTS} of it"
+            raise StorageError(problem, "the command that began it resumes")
+        about, settings = numbers["about"], tuple(numbers["settings"])
+        models = tuple(dict.fromkeys(model for _, model in about["units"].values()))
+        return cls(folder, protocol, numbers, about, settings, models, tuple(about["seeds"]))
 
     @property
     def baseline(self) -> str:
