@@ -171,7 +171,6 @@ def test_texts(shop: Catalogue) -> None:
     both = ["Men > Clothing", "Women > Clothing"]
     assert category_texts(shop.tree, nodes, "path") == category_texts(shop.tree, nodes, "unique") == both
     assert category_texts(shop.tree, [shop.tree.node(DRESSES)], "unique") == ["Dresses"]
-    refused(UsageError, "its 'code'", category_texts, shop.tree, nodes, "code")
 
 
 def test_by_product_follows_the_id(shop: Catalogue) -> None:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -99,11 +100,9 @@ class CategoryTree:
 
     def describe(self) -> str:
         """Return one line: nodes, roots, levels, leaves."""
-        levels = int(self.depth.max(initial=0))
-        return (
-            f"{len(self):,} categories on {levels} {'level' if levels == 1 else 'levels'}: "
-            f"{int((self.parent < 0).sum()):,} most general, {int(self.is_leaf.sum()):,} without children"
-        )
+        levels, roots, leaves = int(self.depth.max(initial=0)), (self.parent < 0).sum(), self.is_leaf.sum()
+        noun = "level" if levels == 1 else "levels"
+        return f"{len(self):,} categories on {levels} {noun}: {roots:,} most general, {leaves:,} without children"
 
 
 def _folded(name: str) -> str:
@@ -113,7 +112,7 @@ def _folded(name: str) -> str:
 def shape_of(tree: CategoryTree) -> dict[str, Any]:
     """Count the categories of each level, the names that several have, and categories without siblings."""
     levels: list[dict[str, Any]] = []
-    for level in range(1, int(tree.depth.max(initial=0)) + 1):
+    for level in np.unique(tree.depth).tolist():
         here = tree.children[tree.depth == level]
         some = here[here > 0]
         counts = {"level": level, "categories": len(here), "leaves": len(here) - len(some)}
@@ -304,19 +303,21 @@ def _read_parents(
         raise DataError(message, "add their parents, or make roots of them with orphans=root")
     if lost:
         notes.append(f"{len(lost):,} categories whose parent is not there made roots: {first}")
-    codes, twins = dict[Names, str](), list[str]()
+    try:
+        above = {code: {one} & nodes.keys() for code, (one, _) in nodes.items()}
+        order = list(TopologicalSorter(above).static_order())  # parents first
+    except CycleError as error:
+        cycle = error.args[1][::-1]
+        shown = " → ".join(f"{nodes[one][1]!r} (id {one})" for one in cycle[: _SHOWN + 1])
+        message = f"{path.name}: {len(cycle) - 1:,} categories stand above themselves: {shown}"
+        raise DataError(message, "each arrow is to the parent: correct one of them") from None
+    paths, codes, twins = dict[str, Names](), dict[Names, str](), list[str]()
+    for code in order:
+        parent, name = nodes[code]
+        paths[code] = (*paths.get(parent, ()), name)[: MAX_LEVELS + 1]
     for code in nodes:
-        way = [code]  # to the root
-        while (above := nodes[way[-1]][0]) in nodes and above not in way and len(way) <= MAX_LEVELS:
-            way.append(above)
-        if above in way:
-            cycle = [*way[way.index(above) :], above]
-            shown = " → ".join(f"{nodes[one][1]!r} (id {one})" for one in cycle[: _SHOWN + 1])
-            message = f"{path.name}: {len(cycle) - 1:,} categories stand above themselves: {shown}"
-            raise DataError(message, "each arrow is to the parent: correct one of them")
-        names = tuple(nodes[one][1] for one in reversed(way))
-        if codes.setdefault(names, code) != code:
-            twins.append(f"{SEPARATOR.join(names)} (ids {codes[names]} and {code})")
+        if codes.setdefault(paths[code], code) != code:
+            twins.append(f"{SEPARATOR.join(paths[code])} (ids {codes[paths[code]]} and {code})")
     if twins:
         notes.append(
             f"{len(twins):,} categories with a sibling's name are one with it, the first: {twins[0]}"

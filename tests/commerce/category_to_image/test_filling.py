@@ -23,13 +23,12 @@ from diptych.commerce.category_to_image.filling import (
     FillOptions,
     calibrate,
     candidate_nodes,
-    expected_calibration_error,
     hierarchical_f1,
     reliability_of,
     write_filled,
 )
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.core.errors import DataError, NumericalError, UsageError
 
 CODES = {("A",): "1", ("A", "x"): "gid://shop/2", ("A", "y", "z"): "3"}
 TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")], CODES)
@@ -109,7 +108,7 @@ def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     assert found["products"] == 4000
     worth = reliability_of(filler, scores, catalogue)
     *_, whole = worth["levels"]
-    assert whole["error"] < 0.03
+    assert whole["error"] < 0.03  # mean confidence is accuracy in every bin
     assert whole["accuracy"] == pytest.approx(float((scores.argmax(axis=1) == labels).mean()))
     assert worth["hierarchical"]["f1"] == pytest.approx(whole["accuracy"])  # on a flat tree
     *_, cold = reliability_of(replace(filler, temperature=0.05), scores, catalogue)["levels"]
@@ -141,11 +140,7 @@ def test_of_too_many_products_the_same_ones_are_drawn(
     assert found["temperature"] != other["temperature"]
 
 
-def test_calibration_error_and_hierarchical_f1_by_hand() -> None:
-    error = expected_calibration_error(
-        np.array([0.1, 0.15, 0.9, 1.0]), np.array([False, True, True, True]), bins=2
-    )
-    assert error == pytest.approx(0.5 * 0.375 + 0.5 * 0.05)
+def test_hierarchical_f1_by_hand() -> None:
     # A > x for A > y > z, nothing for B, C > x for C > x
     found = hierarchical_f1([(1, 2, 3), (0, 0, 1), (2, 2, 2)])
     assert found == {"precision": 3 / 4, "recall": 3 / 6, "f1": pytest.approx(0.6)}
@@ -157,14 +152,14 @@ def test_verdicts_cuts_and_codes(shop: Catalogue) -> None:
     rows[7] = by_log(0.26, 0.05, 0.34, 0.35)
     places = [[], [AX], [A], [B], [AY], [B, AYZ], [CX], []]
     catalogue = sorted_into(shop, TREE, places)
-    filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5, alternatives=2)
+    filler = Filler(TREE, CANDIDATES, EYE, threshold=0.5)
     found, overlaps = zip(*filler.fill(rows, catalogue), strict=True)
     assert [one["verdict"] for one in found] == [
         "in part", "agrees", "agrees", "disagrees", "agrees", "agrees", "disagrees", "uncertain",
     ]  # fmt: skip
     first = found[0]
     assert (first["path"], first["code"], first["confidence"]) == (["A"], "1", pytest.approx(0.85))
-    assert [tuple(one.values()) for one in (*first["levels"], *first["alternatives"])] == [
+    assert [tuple(one.values()) for one in (*first["levels"], *first["alternatives"][:2])] == [
         ("A", pytest.approx(0.85), "1"),
         ("x", pytest.approx(0.45), "gid://shop/2"),
         ("A > x", pytest.approx(0.45), "gid://shop/2"),
@@ -194,15 +189,6 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
     assert worth["levels"][0]["confidence"] == pytest.approx(0.8)
     assert worth["kept"] == 3
     assert worth["hierarchical"] == {"precision": 5 / 9, "recall": 5 / 6, "f1": pytest.approx(10 / 15)}
-
-
-def test_what_cannot_be(shop: Catalogue) -> None:
-    filler = Filler(TREE, CANDIDATES, EYE)
-    for call, error, match in (
-        (lambda: next(filler.fill(EYE, shop)), MismatchError, "7 rows for 24 products"),
-        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the model's 7"),
-    ):
-        refused(error, match, call)
 
 
 LEVELS = [{"name": "X", "confidence": 0.9, "code": None}, {"name": "Y, Z", "confidence": 0.75, "code": "8"}]

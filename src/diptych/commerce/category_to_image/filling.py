@@ -24,7 +24,7 @@ from diptych.commerce.catalogue.splits import validation_split
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, write_json, write_rows
 from diptych.core.options import parameter
 from diptych.core.table import Cell, Table
@@ -41,6 +41,7 @@ _CALIBRATED = 1 << 22  # scores kept while the temperature is looked for: 32 MB
 _TEMPERATURES = (1e-4, 1e2)
 _WEIGHTS = (0.25, 0.5, 1.0)
 _BINS = 15
+_NAMED = 3  # likeliest categories
 CALIBRATED = ("temperature", "weight", "against")
 
 VERDICTS = {
@@ -105,7 +106,6 @@ class Filler:
     weight: float = 0.0  # w, of what each level of a path contributes
     against: Against = "level"  # the categories that each level's soft-max is over
     threshold: float = 0.5  # a path is cut where its confidence falls below it
-    alternatives: int = 3  # how many of the likeliest categories to name
 
     @cached_property
     def below(self) -> csr_array:
@@ -144,11 +144,10 @@ class Filler:
         for some, scores in self.score_blocks(products, rows):
             shares = softmax(self.logits(scores), axis=1)
             masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
-            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
+            best = np.argsort(-shares, axis=1, kind="stable")[:, :_NAMED]
             for at, mass, share, first in zip(some.tolist(), masses, shares, best, strict=True):
                 path, named = self.tree.ancestors(self.candidates[first[0]]), self.candidates[first]
-                likeliest = list(zip(named.tolist(), share[first].tolist(), strict=True))
-                yield at, path, mass[path], likeliest[: self.alternatives]
+                yield at, path, mass[path], list(zip(named.tolist(), share[first].tolist(), strict=True))
 
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
@@ -159,10 +158,6 @@ class Filler:
         were made of, which are all the same.
         """
         tree = self.tree
-        if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
-            problem = f"{len(products):,} rows for {len(catalogue):,} products, of {len(catalogue.tree):,} categories"
-            fix = "give rows of these products, and read them with the model's tree"
-            raise MismatchError(f"{problem}, which are not the model's {len(tree):,}", fix)
 
         def entry(key: str, text: str, name: str, value: float, node: int) -> dict[str, Any]:
             return {key: text, name: round(float(value), 6), "code": tree.codes.get(tree.paths[node])}
@@ -270,20 +265,12 @@ def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -
     levels = []
     for level, (confidence, right) in ((one, np.array(seen[one]).T) for one in sorted(seen)):
         shares = {"confidence": float(confidence.mean()), "accuracy": float(right.mean())}
-        error = expected_calibration_error(confidence, right)
+        # Expected calibration error: Naeini et al., Obtaining Well Calibrated Probabilities, AAAI 2015.
+        place = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
+        error = float(np.abs(np.bincount(place, confidence - right)).sum() / len(right))
         levels.append({"level": level, "products": len(right), **shares, "error": error})
     measured = {"products": len(rows), "levels": levels, "hierarchical": hierarchical_f1(overlaps)}
     return measured | {"threshold": filler.threshold, "kept": kept}
-
-
-def expected_calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = _BINS) -> float:
-    """Return the mean over products of how far a bin's accuracy is from its mean confidence.
-
-    Source: Naeini et al., Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015.
-    """
-    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    sums = [np.bincount(place, of, bins) for of in (confidence, right)]
-    return float(np.abs(sums[0] - sums[1]).sum() / len(right))
 
 
 class FillOptions(PartOptions):
@@ -292,7 +279,6 @@ class FillOptions(PartOptions):
     out: Path | None = parameter(None, "Where to write: a .jsonl or .csv file.", "--out", "-o")
     check: bool = parameter(False, "Also products whose own category is not the one suggested.")
     threshold: float = parameter(0.5, "Confidence below which a path is cut.", ge=0, le=1)
-    alternatives: int = parameter(3, "Likeliest categories to name.", ge=0)
     candidates: Candidates = parameter("specific", "specific: leaves, and categories that hold products.")
     calibrate_on: str | None = parameter(None, "A split of the run's products.", default="validation")
 
@@ -318,7 +304,7 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
 
     def filler_of(shop: Catalogue) -> Filler:
         nodes, rows = candidate_nodes(shop, options.candidates), run.category_rows(run.texts(shop.tree))
-        return Filler(shop.tree, nodes, rows, threshold=options.threshold, alternatives=options.alternatives)
+        return Filler(shop.tree, nodes, rows, threshold=options.threshold)
 
     with run.embeddings(own.split(known)) as embedded:
         filler, calibration = calibrate(filler_of(own), embedded.rows, own.split(known))

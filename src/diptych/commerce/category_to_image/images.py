@@ -51,30 +51,23 @@ def describe_grid(image: Image) -> np.ndarray:
     page = pillow.new("RGB", (side, side), (255, 255, 255))
     page.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
     pixels = np.asarray(page.resize((64, 64), pillow.Resampling.BILINEAR, reducing_gap=2.0))
-    parts = (_by_cell(1.0 - pixels / 255.0), _edges(pixels), _histogram(pixels))
-    row = np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts])
-    unit: np.ndarray = (row / np.linalg.norm(row)).astype(np.float32)
-    return unit
-
-
-def _by_cell(values: np.ndarray) -> np.ndarray:
-    return np.asarray(values.reshape(8, 8, 8, 8, -1).sum(axis=(1, 3)).ravel())
-
-
-def _edges(pixels: np.ndarray) -> np.ndarray:
     down, right = np.gradient(pixels @ np.array([0.299, 0.587, 0.114]))
     turn = (np.arctan2(down, right) / np.pi) % 1.0  # an edge and its opposite are one orientation
     spread = np.zeros((64, 64, 8))
     bins = np.minimum((turn * 8).astype(np.int64), 7)
     np.put_along_axis(spread, bins[..., None], np.hypot(down, right)[..., None], axis=2)
-    return np.asarray(np.sqrt(_by_cell(spread)))  # roots, so that one hard edge does not outshine all others
-
-
-def _histogram(pixels: np.ndarray) -> np.ndarray:
     flat = pixels.reshape(-1, 3)
     inked = flat[flat.min(axis=1) < _WHITE]
     shades = (inked if len(inked) else flat).astype(np.int64) * 4 // 256
-    return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
+    histogram = np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64)
+    # Roots, so that one hard edge does not outshine all others.
+    parts = _by_cell(1.0 - pixels / 255.0), np.sqrt(_by_cell(spread)), np.sqrt(histogram)
+    row = np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts])
+    return np.asarray(row / np.linalg.norm(row), dtype=np.float32)
+
+
+def _by_cell(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values.reshape(8, 8, 8, 8, -1).sum(axis=(1, 3)).ravel())
 
 
 class Grid:

@@ -253,8 +253,6 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the trained scores
 _CHOOSES = "mAP@10"
 _HELD_OUT = 0.2  # share of categories, and of the other products
 
-Scale = tuple[float, float]  # mean and deviation of scores
-
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
@@ -267,14 +265,14 @@ class Mixed(Ranker):
     frozen: Ranker
     seen: frozenset[str]  # category texts that training saw
     weights: tuple[float, float] = (0.0, 1.0)  # w of categories never seen and of others
-    scales: tuple[Scale, Scale] = ((0, 1), (0, 1))  # of the trained and of the zero-shot scores
+    scales: Sequence[tuple[float, float]] = ((0, 1), (0, 1))  # mean and deviation of trained, frozen scores
     about: Mapping[str, Any] = field(default_factory=dict)
     name = MIXED
 
     @cached_property
     def fingerprint(self) -> str:  # type: ignore[override]
         parts = self.trained.fingerprint, self.frozen.fingerprint
-        return fingerprint(self.name, *parts, *self.weights, *self.scales)
+        return fingerprint(self.name, *parts, *self.weights, *map(tuple, self.scales))
 
     def describe(self) -> dict[str, Any]:
         weights = dict(zip(("never seen", "seen"), self.weights, strict=True))
@@ -350,7 +348,7 @@ def _weight(values: np.ndarray) -> float:
     return WEIGHTS[best if is_better else end]
 
 
-def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> Scale:
+def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> tuple[float, float]:
     rows: Any = ranker.product_rows(products)
     scores = rows[rows.any(axis=1)] @ ranker.category_rows(queries).T
     return (float(scores.mean()), float(scores.std()) or 1.0) if scores.size else (0.0, 1.0)

@@ -31,7 +31,7 @@ from diptych.commerce.category_to_image.model import (
 )
 from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError, NumericalError
+from diptych.core.errors import DataError, MismatchError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
@@ -138,9 +138,6 @@ class TrainedModel(Ranker):
                 encode(rows) for rows in np.split(np.arange(len(frozen)), range(_BLOCK, len(frozen), _BLOCK))
             ]
             made: np.ndarray = torch.cat(parts).numpy()
-        if not np.isfinite(made.sum()):
-            fix = "make the features again; if it stays, train it again"
-            raise NumericalError(f"{self.name} ({self.fingerprint}) gives rows that are not finite", fix)
         if not share:
             return made
         left = np.where(there, np.sqrt(1 - share), 1).astype(np.float32)
@@ -314,9 +311,6 @@ def train(
             problem = (
                 f"features of {len(rows):,} products, {len(products):,} in the catalogue, or in another order"
             )
-            raise MismatchError(problem, fix)
-        if len(categories.texts) != len(products.tree):
-            problem = f"rows of {len(categories.texts):,} categories, the tree has {len(products.tree):,}"
             raise MismatchError(problem, fix)
     for one in options.modalities:
         if not features.present[one].any():
