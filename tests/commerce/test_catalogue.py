@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 from refusals import refused
 from tiny_catalogue import COATS, DRESSES, TWO_PATHS
 
-from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
-from diptych.commerce.catalogue.splits import assign_splits, seen_nodes
+from diptych.commerce.catalogue import (
+    Catalogue,
+    Judged,
+    assign_splits,
+    catalogue_of,
+    category_texts,
+    judge,
+    seen_nodes,
+    targets_of,
+)
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.data.collection import Collection

@@ -16,8 +16,7 @@ from refusals import refused
 from tiny_catalogue import DRESSES, tiny_catalogue
 from tiny_evaluation import evaluated, shop_and_maker
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.commerce.category_to_image.rankers import LEADERBOARD

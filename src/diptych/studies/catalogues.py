@@ -16,9 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import catalogue_of
-from diptych.commerce.catalogue.splits import assign_splits, training_part, validation_part
+from diptych.commerce.catalogue import Catalogue, assign_splits, catalogue_of, training_part, validation_part
 from diptych.commerce.category_to_image.evaluation import (
     RESULTS,
     ModelsEvaluation,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from diptych.commerce.catalogue.catalogue import Judged
+from diptych.commerce.catalogue import Judged
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.rankers import (
     CATEGORY_MEASURES,

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.core.errors import DataError, MismatchError
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from tiny_catalogue import tiny_catalogue
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.features import (
     FeatureMaker,
     TrainOptions,

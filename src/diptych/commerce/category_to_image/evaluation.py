@@ -19,9 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
-from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.catalogue.splits import seen_nodes
+from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, category_texts, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
     MODALITIES,
     TRAINED,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.images import ImageEncoder, image_rows, open_image_encoder
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import cache_root

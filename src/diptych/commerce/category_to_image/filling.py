@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from pydantic import field_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.splits import validation_split
+from diptych.commerce.catalogue import Catalogue, validation_split
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
@@ -41,6 +40,7 @@ _CALIBRATED = 1 << 22  # scores kept while the temperature is looked for: 32 MB
 _TEMPERATURES = (1e-4, 1e2)
 _WEIGHTS = (0.25, 0.5, 1.0)
 _BINS = 15
+_NAMED = 3  # likeliest categories
 _NAMED = 3  # likeliest categories
 CALIBRATED = ("temperature", "weight", "against")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue import Catalogue
 from diptych.core.context import track
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
+from diptych.commerce.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, MismatchError

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, Judged, judge
-from diptych.commerce.catalogue.splits import assign_splits, seen_nodes
+from diptych.commerce.catalogue import Catalogue, Judged, assign_splits, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     ProductFeatures,

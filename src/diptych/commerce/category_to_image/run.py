@@ -24,9 +24,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, catalogue_of, category_texts, judge
-from diptych.commerce.catalogue.source import ProductData, SortedData
-from diptych.commerce.catalogue.splits import VALIDATION, seen_nodes, training_part, validation_part
+from diptych.commerce.catalogue import (
+    VALIDATION,
+    Catalogue,
+    CategoryText,
+    catalogue_of,
+    category_texts,
+    judge,
+    seen_nodes,
+    training_part,
+    validation_part,
+)
 from diptych.commerce.category_to_image.features import (
     TRAINED,
     EncoderSpec,
@@ -37,6 +45,7 @@ from diptych.commerce.category_to_image.features import (
 )
 from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, RANKERS, measure_ranker
 from diptych.commerce.category_to_image.results import percent
+from diptych.commerce.product_data import ProductData, SortedData
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.context import track

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import check_replaceable

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diptych.commerce.catalogue.catalogue import Catalogue, judge, nodes_on_paths, targets_of
+from diptych.commerce.catalogue import Catalogue, judge, nodes_on_paths, targets_of
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     Modality,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import field_validator
 
-from diptych.commerce.catalogue.catalogue import (
+from diptych.commerce.catalogue import (
     AttributeForm,
     Catalogue,
     UnknownPath,
+    assign_splits,
     catalogue_of,
     nodes_on_paths,
 )
-from diptych.commerce.catalogue.splits import assign_splits
 from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of
 from diptych.core.errors import UsageError
 from diptych.core.options import parameter, parse_values
