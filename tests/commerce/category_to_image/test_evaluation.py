@@ -52,7 +52,7 @@ def held_out(shop: Catalogue) -> Catalogue:
 def trained(shop: Shop, seed: int) -> tuple[TrainedModel, CategoryFeatures]:
     learned, rows = shop[0].split("train"), shop[1].categories([path[-1] for path in shop[0].tree.paths])
     options = SMALL.model_copy(update={"setting": "most-specific", "seed": seed})
-    return train(learned, shop[1].products(learned), rows, options), rows
+    return train(shop[1].products(learned), rows, options), rows
 
 
 def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: ModelsEvaluation) -> None:
@@ -60,7 +60,7 @@ def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: M
     test = held_out(catalogue)
     model, rows = trained(shop, seed=1)
     judged = judge(test, "most-specific")
-    expected = measure_ranker(model, maker.products(test), rows.part(judged.nodes), judged)
+    expected = measure_ranker(model, maker.products(test), rows, judged)
     cell = found.cells("most-specific", "clip-ita")[1]
     for name in CATEGORY_MEASURES:
         assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
@@ -237,8 +237,6 @@ class TestMixed:
     def test_too_few_categories_to_hold_one_out(self, shop: Shop) -> None:
         learned = shop[0].split("train")
         features, rows = shop[1].products(learned), trained(shop, 0)[1]
-        mixed = learn_mixed(
-            learned, features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1})
-        )
+        mixed = learn_mixed(features, rows, SMALL.model_copy(update={"setting": "most-specific", "seed": 1}))
         assert mixed.weights == (0.0, 1.0)
         assert "at least two are needed" in mixed.describe()["rule"]

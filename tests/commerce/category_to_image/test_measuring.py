@@ -18,6 +18,7 @@ from diptych.commerce.category_to_image.rankers import (
 from diptych.commerce.category_to_image.results import compare_models
 from diptych.evaluation.evaluate import evaluate
 from diptych.metrics import Bootstrap, GroundTruth
+from tests.support.category_rows import titled
 
 
 class Given(Ranker):
@@ -41,10 +42,7 @@ class Given(Ranker):
 
 
 def features_of(n: int) -> ProductFeatures:
-    nothing = np.zeros((n, 1), dtype=np.float32)
-    none = np.zeros(n, dtype=bool)
-    ids = [f"p{row}" for row in range(n)]
-    return ProductFeatures(ids, ids, None, nothing, nothing[:0], csr_array((n, 0)), none, {})
+    return titled(["a"] * n)
 
 
 def categories_of(q: int) -> CategoryFeatures:

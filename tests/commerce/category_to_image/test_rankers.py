@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from tiny_catalogue import NO_TITLE
 
 from diptych.commerce.catalogue import Catalogue
@@ -25,6 +24,7 @@ from diptych.commerce.category_to_image.rankers import (
 )
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.title_words import folded_by
+from tests.support.category_rows import titled
 
 from ...encoders.tiny_pretrained import transformers_folder
 
@@ -37,12 +37,6 @@ TITLES = [
     "Leather belt for men",
     "Red tshirt",
 ]
-
-
-def products_of(titles: list[str]) -> ProductFeatures:
-    n, ids = len(titles), [f"p{row}" for row in range(len(titles))]
-    nothing, none = np.zeros((n, 2), np.float32), np.zeros(n, bool)
-    return ProductFeatures(ids, titles, None, nothing, nothing[:0], csr_array((n, 0)), none, {})
 
 
 def categories_of(texts: list[str]) -> CategoryFeatures:
@@ -65,7 +59,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 
 
 def test_what_has_nothing_in_common_has_no_ranking() -> None:
-    products = products_of(TITLES)
+    products = titled(TITLES)
     ranker = BM25(products)
     assert ranker.unranked
     rows = ranker.category_rows(categories_of(QUERIES))
@@ -77,7 +71,7 @@ def test_what_has_nothing_in_common_has_no_ranking() -> None:
 def test_what_cannot_be_made() -> None:
     for titles in (["", " - "], []):
         with pytest.raises(DataError):
-            BM25(products_of(titles))
+            BM25(titled(titles))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +124,7 @@ def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
 )
 def test_against_the_library(titles: list[str], queries: list[str]) -> None:
     assume(any(titles))
-    products, split = products_of(titles), folded_by("plural")
+    products, split = titled(titles), folded_by("plural")
     found = scores(BM25(products), products, queries)
     library = bm25s.BM25(method="lucene", k1=1.5, b=0.75, backend="numpy")
     library.index([split(title) for title in titles], show_progress=False)

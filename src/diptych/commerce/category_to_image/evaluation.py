@@ -121,21 +121,20 @@ class Work:
 
     protocol: EvaluationProtocol
     train: Catalogue | None
-    test: Catalogue
-    tested: ProductFeatures
+    products: Mapping[str, ProductFeatures]  # of test; of train and validation where models learn
     categories: CategoryFeatures  # of all nodes of the tree
-    features: Mapping[str, tuple[Catalogue, ProductFeatures]]  # of ``train`` and ``validation``
     given: Ranker | None  # a model that was trained before
     seen: np.ndarray | None  # (nodes,) booleans: categories that it was trained on, where that is known
 
     def run(self, unit: Unit) -> Cell:
         """Train and measure one model."""
         spent, ranker, protocol, seen = time.process_time(), self._ranker(unit), self.protocol, self.seen
-        judged = judge(self.test, unit.setting, protocol.relevance, protocol.judged_seed)
-        features, q = self.categories.part(judged.nodes), len(judged.nodes)
-        about = {"dataset": self.test.name, "test": protocol.test, "query text": protocol.query}
-        scored = Scored.of(ranker, self.tested, features, judged)
-        result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
+        test = self.products["test"]
+        judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
+        q = len(judged.nodes)
+        about = {"dataset": test.catalogue.name, "test": protocol.test, "query text": protocol.query}
+        scored = Scored.of(ranker, test, self.categories, judged)
+        result = measure_ranker(ranker, test, self.categories, judged, about=about, scored=scored)
         (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
         place, category = first[:, 0], guess[:, 0]
         if seen is None and self.train is not None:
@@ -163,9 +162,9 @@ class Work:
         from diptych.commerce.category_to_image.training import train
 
         if self.given or unit.seed is None:
-            return self.given or RANKERS[unit.model](self.tested)
-        learn, validation = (learn_mixed if unit.model == MIXED else train), self.features.get("validation")
-        model: Ranker = learn(*self.features["train"], self.categories, unit.options, validation=validation)
+            return self.given or RANKERS[unit.model](self.products["test"])
+        learn, validation = (learn_mixed if unit.model == MIXED else train), self.products.get("validation")
+        model: Ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
         check_stop("stopped: every model that was measured is kept")
         return model
 
@@ -280,9 +279,8 @@ def evaluate_models(
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    features = {name: (known[name], one) for name, one in made.items() if name != "test"}
     model = None if given is None else given[0]
-    work = Work(protocol, train, test, made["test"], maker.categories(texts), features, model, seen)
+    work = Work(protocol, train, made, maker.categories(texts), model, seen)
     units: dict[str, Unit] = {}
     for setting, name in product(chosen, names):
         for seed in (None,) if given or name in RANKERS else seeds:

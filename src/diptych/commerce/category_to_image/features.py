@@ -122,33 +122,27 @@ class TrainOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class ProductFeatures:
-    """Embeddings of products, memory-mapped; zeros stand for what a product lacks."""
+    """Products and their embeddings, memory-mapped; zeros stand for what a product lacks."""
 
-    ids: Sequence[str]
-    titles: Sequence[str]  # for rankers that read words
+    catalogue: Catalogue
     image: np.ndarray | None  # (n, d_image) float32; None without an image encoder
     title: np.ndarray  # (n, d_text) float32 unit rows
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
     attributes: csr_array  # (n, u) float32: 1 / count at a product's attributes, whose mean it is
-    pictured: np.ndarray  # (n,) booleans: which products have an image
+    pictured: np.ndarray  # (n,) booleans: which products have an image that can be read
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
     @cached_property
     def present(self) -> dict[Modality, np.ndarray]:
         """(n,) booleans by modality: which products have it."""
-        titled = np.array([bool(title.strip()) for title in self.titles], dtype=bool)
+        titled = np.array([bool(title.strip()) for title in self.catalogue.titles], dtype=bool)
         pictured = self.pictured & (self.image is not None)
         return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
     def part(self, rows: np.ndarray) -> ProductFeatures:
-        parts: dict[str, Any] = {
-            name: [getattr(self, name)[row] for row in rows.tolist()] for name in ("ids", "titles")
-        }
-        parts |= {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
-        return replace(self, image=None if self.image is None else self.image[rows], **parts)
+        parts = {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
+        image = None if self.image is None else self.image[rows]
+        return replace(self, catalogue=self.catalogue.subset(rows), image=image, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +284,7 @@ class FeatureMaker:
         shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
         entries = shares, np.array(items, dtype=np.int64), starts(counts)
         return ProductFeatures(
-            ids=catalogue.ids,
-            titles=catalogue.titles,
+            catalogue=catalogue,
             image=images,
             title=self._rows(self.text, catalogue.titles, "titles"),
             attribute_rows=self._rows(self.text, list(places), "attributes"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue import Catalogue, Judged, assign_splits, judge, seen_nodes
+from diptych.commerce.catalogue import Judged, assign_splits, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     ProductFeatures,
@@ -27,7 +27,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.title_words import folded_by
 from diptych.evaluation.evaluate import evaluate, rows_source
 from diptych.evaluation.result import Reranking, Result
-from diptych.metrics.ground_truth import Direction, GroundTruth
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import AnyMeasure, Measure
 from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
@@ -81,7 +81,7 @@ class BM25(Ranker):
 
     def __init__(self, products: ProductFeatures) -> None:
         text = require("sklearn.feature_extraction.text", "commerce", "BM25")
-        words, titles = folded_by("plural"), products.titles
+        words, titles = folded_by("plural"), products.catalogue.titles
         if not any(map(words, titles)):
             raise DataError(f"no word in the titles of {len(titles):,} products", "BM25 needs titles")
         self._counter = text.CountVectorizer(analyzer=words, dtype=np.float32)
@@ -93,7 +93,7 @@ class BM25(Ranker):
         self.about = {"k1": _K1, "b": _B, "products": len(titles), "vocabulary": len(self._idf)}
 
     def product_rows(self, products: ProductFeatures) -> csr_array:
-        rows: csr_array = self._counter.transform(products.titles).astype(np.float64)
+        rows: csr_array = self._counter.transform(products.catalogue.titles).astype(np.float64)
         norm = _K1 * (1 - _B + _B * np.asarray(rows.sum(axis=1)).ravel() / self._length)
         rows.data *= self._idf[rows.indices] / (rows.data + np.repeat(norm, np.diff(rows.indptr)))
         return rows.astype(np.float32)
@@ -181,7 +181,7 @@ class Scored:
     products: Any  # (n, d) of judged.products, dense or sparse
     categories: Any  # (q, d) of judged.nodes
     unranked: bool  # products that score 0, or whose row or query is zeros, are not retrieved
-    truth: GroundTruth
+    judged: Judged
     similarity = "dot"
     usual_ties = "expected"
     protocol: Reranking | None = None
@@ -190,17 +190,18 @@ class Scored:
     def of(
         cls, ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
     ) -> Scored:
-        rows, queries = ranker.product_rows(products)[judged.products], ranker.category_rows(categories)
+        rows = ranker.product_rows(products)[judged.products]
+        queries = ranker.category_rows(categories.part(judged.nodes))
         if ranker.unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
             empty, none = (_APART * ~side.any(axis=1) for side in (rows, queries))
             rows = np.column_stack([rows, empty, np.ones(len(rows))]).astype(np.float32)
             queries = np.column_stack([queries, np.ones(len(queries)), none]).astype(np.float32)
-        return cls(rows, queries, ranker.unranked, judged.truth)
+        return cls(rows, queries, ranker.unranked, judged)
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
         source, found = rows_source(self.products, self.categories, "dot"), dict[Direction, Ranks]()
-        for way, one in ranks_of(source, self.truth, every=every).items():
+        for way, one in ranks_of(source, self.judged.truth, every=every).items():
             keep = _retrieved(one.scores)
             start = starts(np.bincount(one.queries[keep], minlength=one.n_queries)).astype(np.int64)
             kept = {name: getattr(one, name)[keep] for name in ("above", "tied", "later", "group", "scores")}
@@ -233,14 +234,14 @@ def measure_ranker(
     about: Mapping[str, Any] | None = None,
     scored: Scored | None = None,
 ) -> Result:
-    """Measure a ranker on judged products.
+    """Measure a ranker on judged products; ``categories`` are all nodes of the tree.
 
     ``t2i`` of the result is a category that is a query for products, ``i2t`` a product for its category. Where the
     ranker's score of 0 is no ranking, such pairs give no hit at any cut-off.
     """
+    rows = scored or Scored.of(ranker, products, categories, judged)
     metadata = {"model": ranker.name, "setting": judged.setting, "relevance": judged.relevance}
     metadata |= {"data": f"judged with seed {judged.seed}", **(about or {})}
-    rows = scored or Scored.of(ranker, products, categories, judged)
     if rows.unranked:
         metadata["retrieved"] = "pairs of score 0 are not retrieved"
         return evaluate(rows, None, judged.truth, measures, about=metadata)
@@ -280,7 +281,7 @@ class Mixed(Ranker):
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
         rows: list[Any] = [one.product_rows(products) for one in (self.trained, self.frozen)]
-        return np.column_stack([*rows, np.ones(len(products)), products.present["title"]]).astype(np.float32)
+        return np.column_stack([*rows, np.ones(len(rows[0])), products.present["title"]]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
         trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
@@ -297,36 +298,37 @@ class Mixed(Ranker):
 
 
 def learn_mixed(
-    train: Catalogue,
-    features: ProductFeatures,
+    products: ProductFeatures,
     categories: CategoryFeatures,  # of all nodes of the tree
     options: TrainOptions,
     *,
-    validation: tuple[Catalogue, ProductFeatures] | None = None,
+    validation: ProductFeatures | None = None,
 ) -> Mixed:
     """Train the model, and learn on held-out categories how to mix it with the zero-shot text encoder."""
     from diptych.commerce.category_to_image.training import train as fit
 
-    def learned_from(part: Catalogue, rows: ProductFeatures, frozen: Ranker) -> Mixed:
-        model = fit(part, rows, categories, options, validation=validation)
-        nodes = np.flatnonzero(seen_nodes(part, options.setting, options.seed, epochs=options.drawn_epochs))
+    def learned_from(part: ProductFeatures, frozen: Ranker) -> Mixed:
+        model = fit(part, categories, options, validation=validation)
+        nodes = np.flatnonzero(
+            seen_nodes(part.catalogue, options.setting, options.seed, epochs=options.drawn_epochs)
+        )
         return Mixed(model, frozen, frozenset(categories.texts[node] for node in nodes.tolist()))
 
-    final = learned_from(train, features, RANKERS["sentence"](features))
+    final = learned_from(products, RANKERS["sentence"](products))
     try:
         shares, seed = {"train": 1 - _HELD_OUT, "test": _HELD_OUT}, options.seed
-        parted = assign_splits(train, "product", shares=shares, seed=seed)
+        parted = assign_splits(products.catalogue, "product", shares=shares, seed=seed)
         held_out = {"setting": options.setting, "held_out": _HELD_OUT}
         is_learned = np.array(assign_splits(parted, "category", seed=seed, **held_out).splits) == "train"
-        rest, left = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
-        trial = learned_from(train.subset(rest), features.part(rest), final.frozen)
-        judged = judge(train.subset(left), options.setting, "label", seed)
+        rest, given = (products.part(np.flatnonzero(rows)) for rows in (is_learned, ~is_learned))
+        trial = learned_from(rest, final.frozen)
+        judged = judge(given.catalogue, options.setting, "label", seed)
     except DataError as error:
         return replace(final, about={"rule": f"not learned: {error.message}"})
-    given, queries = features.part(left), categories.part(judged.nodes)
+    queries = categories.part(judged.nodes)
     scales = _scale(trial.trained, given, queries), _scale(trial.frozen, given, queries)
     mixed = [replace(trial, scales=scales, weights=(w, w)) for w in WEIGHTS]
-    measured = [measure_ranker(one, given, queries, judged, measures=[_CHOOSES]) for one in mixed]
+    measured = [measure_ranker(one, given, categories, judged, measures=[_CHOOSES]) for one in mixed]
     values, is_seen = np.array([one.per_query["t2i"][_CHOOSES] for one in measured]), trial.is_seen(queries)
     never = values[-1, is_seen == 0].sum() > values[0, is_seen == 0].sum()  # of few, no mixture holds
     sizes = np.bincount(is_seen, minlength=2).tolist()

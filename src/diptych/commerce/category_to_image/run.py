@@ -178,7 +178,7 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
             for here in track([*blocks(n, _BLOCK)], "products", unit="blocks"):
                 rows[here] = model.product_rows(features.part(np.arange(n)[here]))
             made, data = {"ranker": model.describe(), **about}, catalogue.fingerprint
-            yield Embeddings(features.ids, rows, model.fingerprint, data, "product", made)
+            yield Embeddings(catalogue.ids, rows, model.fingerprint, data, "product", made)
 
 
 class OtherData(SortedData):
@@ -283,8 +283,8 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     [learned], validated = training_part(catalogue), validation_part(catalogue)
     features = maker.products(learned)
     categories = maker.categories(category_texts(catalogue.tree, range(len(catalogue.tree)), chosen.query))
-    validation = None if validated is None else (validated, maker.products(validated))
-    trained = train(learned, features, categories, chosen, out, validation=validation)
+    validation = None if validated is None else maker.products(validated)
+    trained = train(features, categories, chosen, out, validation=validation)
     run = CategoryRun.finish(out, trained, maker, catalogue, products.model_dump(mode="json"))
     about, described = trained.about, run.about["encoders"]
     sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
@@ -304,7 +304,7 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     lines.append(f"epoch {best} of {about['epochs']}, {taken}: loss {last['loss']:.4f}")
     if "test" in catalogue.split_sizes and ((part := catalogue.split("test")).place >= 0).any():
         judged = judge(part, chosen.setting, "label", chosen.seed)
-        tested = measure_ranker(run.model, maker.products(part), categories.part(judged.nodes), judged)
+        tested = measure_ranker(run.model, maker.products(part), categories, judged)
         names = [name for name in CATEGORY_MEASURES if "hits" not in name]
         scores = [tested.score(name, "t2i") for name in names]
         rows = {chosen.model: [one.value for one in scores], "chance": [one.chance for one in scores]}

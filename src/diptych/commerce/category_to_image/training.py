@@ -31,7 +31,7 @@ from diptych.commerce.category_to_image.model import (
 )
 from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError
+from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
@@ -44,7 +44,6 @@ CHOOSES = "mAP@10"
 _ORDER, _HIDDEN = (int(number) for number in keys_of(["order of products", "hidden modality"]))
 _BLOCK = 2048
 
-Validation = tuple[Catalogue, ProductFeatures] | None
 ProductBatch = tuple[dict[Modality, Tensor | Bags], dict[Modality, Tensor]]
 """What the model takes of some products: rows, and (n,) booleans of the modalities that some of them lack."""
 
@@ -185,23 +184,22 @@ class ProductTask(TrainingTask):
         self,
         folder: TrainingFolder,
         begun: TrainedModel,
-        catalogue: Catalogue,
-        features: ProductFeatures,
+        products: ProductFeatures,
         categories: CategoryFeatures,
-        validation: Validation,
+        validation: ProductFeatures | None,
     ) -> None:
         options = begun.options
         self.folder, self.begun, self.options, self.validation = folder, begun, options, validation
-        self.catalogue, self.features, self.categories = catalogue, features, categories
+        self.features, self.categories, self.catalogue = products, categories, products.catalogue
         if validation is not None:  # judged once, measured after every epoch
-            self._judged = judge(validation[0], options.setting, "label", options.seed)
-        self.products = trained_products(catalogue, categories.texts, options)
+            self._judged = judge(validation.catalogue, options.setting, "label", options.seed)
+        self.products = trained_products(self.catalogue, categories.texts, options)
         # Categories of the same words have the same embedding: to the model they are one.
         known: dict[str, int] = {}
         self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
-        targets = targets_of(catalogue, options.setting, options.seed)[self.products]
-        nodes = nodes_on_paths(catalogue)[1] if options.resample else targets
-        self._greatest = greatest_distance(catalogue.tree, nodes)
+        targets = targets_of(self.catalogue, options.setting, options.seed)[self.products]
+        nodes = nodes_on_paths(self.catalogue)[1] if options.resample else targets
+        self._greatest = greatest_distance(self.catalogue.tree, nodes)
         self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
@@ -256,8 +254,7 @@ class ProductTask(TrainingTask):
         self._sum = 0.0
         if self.validation is not None:
             judged, measures = self._judged, (CHOOSES, "P@10")
-            queries = self.categories.part(judged.nodes)
-            found = measure_ranker(self.begun, self.validation[1], queries, judged, measures=measures)
+            found = measure_ranker(self.begun, self.validation, self.categories, judged, measures=measures)
             values |= {name: found.value(name, "t2i") for name in measures}
             if place.judge(values[CHOOSES], self.options.patience):
                 state = self.begun.model.state_dict()
@@ -289,40 +286,32 @@ class ProductTask(TrainingTask):
 
 
 def train(
-    catalogue: Catalogue,
-    features: ProductFeatures,
+    products: ProductFeatures,
     categories: CategoryFeatures,
     options: TrainOptions,
     out: Path | str | None = None,
     *,
-    validation: Validation = None,
+    validation: ProductFeatures | None = None,
 ) -> TrainedModel:
     """Train the heads of one model on stored embeddings.
 
-    The same catalogue, embeddings, options and versions give the same bits on one thread of a CPU, stopped and resumed
-    or not. Products without a category are left out; ``about`` of the result counts them. ``features`` are of the
-    catalogue's products, ``categories`` of all nodes of its tree; with ``validation`` the best epoch by mAP@10 is kept,
-    else the last. With a folder ``out`` the same call resumes, and :meth:`CategoryRun.finish` makes a run of it.
+    The same products, options and versions give the same bits on one thread of a CPU, stopped and resumed or not.
+    Products without a category are left out; ``about`` of the result counts them. ``categories`` are all nodes of the
+    products' tree; with ``validation`` the best epoch by mAP@10 is kept, else the last. With a folder ``out`` the same
+    call resumes, and :meth:`CategoryRun.finish` makes a run of it.
     """
-    parts = [(catalogue, features), *([] if validation is None else [validation])]
-    fix = "split one catalogue, and make the features of its parts and of all nodes of its tree"
-    for products, rows in parts:
-        if list(rows.ids) != list(products.ids):
-            problem = (
-                f"features of {len(rows):,} products, {len(products):,} in the catalogue, or in another order"
-            )
-            raise MismatchError(problem, fix)
+    parts = [products, *([] if validation is None else [validation])]
     for one in options.modalities:
-        if not features.present[one].any():
+        if not products.present[one].any():
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
-    encoders = encoders_of(features.about, *options.sides)
+    encoders = encoders_of(products.about, *options.sides)
     check_encoders(options.model, {"text": encoders["text"]}, categories.about)
     request: dict[str, Any] = {
         **options.model_dump(mode="json"),
         "encoders": encoders,
-        "products": [products.fingerprint for products, _ in parts],
+        "products": [part.catalogue.fingerprint for part in parts],
         "query texts": fingerprint_lists(categories.texts),
-        "pictures": pictured(*(rows.pictured for _, rows in parts)) if "image" in options.sides else "",
+        "pictures": pictured(*(part.pictured for part in parts)) if "image" in options.sides else "",
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:
         folder = TrainingFolder(place)
@@ -333,9 +322,9 @@ def train(
 
                 return CategoryRun.open(place).model
             folder.begin(request)
-            image = 0 if features.image is None else features.image.shape[1]
+            image = 0 if products.image is None else products.image.shape[1]
             begun = TrainedModel.untrained(options, image, categories.text.shape[1], encoders)
-            task = ProductTask(folder, begun, catalogue, features, categories, validation)
+            task = ProductTask(folder, begun, products, categories, validation)
             resume = None if out is None else "the same call resumes"
             saving, fabric = Saving(epochs=out is not None), single_device(torch.device("cpu"))
             return task.trained(Trainer(task, folder, fabric, saving, resume).train())
