@@ -52,8 +52,8 @@ def test_a_taxonomy_and_back(diptych: Command, tmp_path: Path) -> None:
     assert written["shape"]["shared"] == {"Shoes": 2}
     assert written["categories"][1] == {"path": ["Men", "Shoes"], "id": "2"}
     first, again = read_taxonomy(file), read_taxonomy(out)
-    assert again.tree.fingerprint == first.tree.fingerprint
-    assert again.tree.codes == first.tree.codes
+    assert again.fingerprint == first.fingerprint
+    assert again.codes == first.codes
     assert (again.version, again.language) == ("2021-09-21", "en-GB")
     diptych(f"categories tree {out}")
 

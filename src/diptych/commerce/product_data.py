@@ -52,7 +52,7 @@ class SortedData(DataSource):
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:
-        return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format).tree
+        return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format)
 
     def catalogue(self) -> Catalogue:
         """Read the products with their tree, in the splits that they came with."""
@@ -111,7 +111,7 @@ def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, An
     found: Any
     if options.is_file:
         found = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
-        tree = found.tree
+        tree = found
         content: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
     else:
         found = options.catalogue()

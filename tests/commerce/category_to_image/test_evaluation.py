@@ -171,16 +171,6 @@ def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folde
         evaluated(bare, shop[1], folder / "bare", models=["clip-ta"], settings=["most-specific"], seeds=(0,))
 
 
-def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
-    women = shop[0].subset(range(12))
-    few = {"models": ["bm25", "clip-t"], "seeds": (0,)}
-    made = evaluated(women, shop[1], folder, **few)
-    assert made.settings == ("all", "most-specific")
-    assert "ask with the words 'Women'" in made.about["left_out"]["most-general"]
-    with pytest.raises(UsageError, match="'Women'"):
-        evaluated(women, shop[1], folder / "other", settings=["most-specific", "most-general"], **few)
-
-
 def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
     for error, match, said in (
         (UnknownNameError, "clip-x", {"models": ["clip-x"]}),

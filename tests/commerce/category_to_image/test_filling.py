@@ -15,7 +15,6 @@ from refusals import refused
 from scipy.special import log_softmax, softmax
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image import filling as module
 from diptych.commerce.category_to_image.filling import (
     COLUMNS,
     VERDICTS,
@@ -125,19 +124,6 @@ def test_any_of_several_places_is_right(shop: Catalogue) -> None:
     unknown = sorted_into(shop, TREE, [[], [A]])
     with pytest.raises(DataError, match="none of 2 products has one of 4 categories"):
         calibrate(filler, np.eye(2, 4, dtype=np.float32), unknown)
-
-
-def test_of_too_many_products_the_same_ones_are_drawn(
-    shop: Catalogue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CALIBRATED", 10 * len(shop.tree))
-    random = np.random.default_rng(0)
-    products, rows = (random.standard_normal((n, 6)).astype(np.float32) for n in (24, len(shop.tree)))
-    filler = Filler(shop.tree, candidate_nodes(shop), rows)
-    found, again, other = (calibrate(filler, products, shop, seed=seed)[1] for seed in (3, 3, 4))
-    assert found["products"] == 10
-    assert found == again
-    assert found["temperature"] != other["temperature"]
 
 
 def test_hierarchical_f1_by_hand() -> None:

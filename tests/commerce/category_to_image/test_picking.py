@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue
+from tiny_catalogue import DRESSES, NO_CATEGORY, TWO_PATHS, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick
-from diptych.core.errors import DataError, MismatchError
+from diptych.core.errors import DataError, MismatchError, UsageError
 
 
 def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -98,13 +98,6 @@ def test_equal_files_are_one_content(shop: Catalogue, tmp_path: Path) -> None:
     assert all(len(mine) == 16 for mine in lists(picks))
 
 
-def test_more_than_the_shop_has(shop: Catalogue) -> None:
-    picks = picked(shop, *rows_of(shop), 1000)
-    assert np.diff(picks.start).tolist() == [23] * len(shop.tree)
-    assert shop.ids.index(NO_PICTURE) not in picks.products
-    assert picks.counts()["pictures"] == 23 * len(shop.tree)
-
-
 @pytest.mark.parametrize("among", ["all", "members"])
 def test_no_more_than_a_category_has(shop: Catalogue, among: str) -> None:
     rows = rows_of(shop)
@@ -157,6 +150,7 @@ def test_what_cannot_be(shop: Catalogue) -> None:
     categories, products = rows_of(shop)
     bare = replace(shop, picture_rows=np.full(24, -1))
     for rows, catalogue, options, error, match in (
+        (products, shop, {"distinct": ("colour",)}, UsageError, "distinct by 'colour'"),
         (products[:23], shop, {}, MismatchError, r"of products \(23, 5\) for .* 24 products"),
         (products[:, :4].copy(), shop, {}, MismatchError, r"of products \(24, 4\)"),
         (products, bare, {}, DataError, "none of 24 products has an image"),

@@ -60,13 +60,13 @@ GOOD: list[tuple[str, str, dict[str, str], str, tuple[str | None, ...]]] = [
         f"{PETS}=1|{PETS} > Live Animals=3237|Food, Beverages & Tobacco=499000|Food, Beverages & Tobacco > A>B - C=499",
         ("Google product taxonomy", "2021-09-21", "en-US"),
     ),
-    ("t.txt", BARE, {}, "A=|A > B - C=", ("Google product taxonomy", "2015-02-19", None)),
+    ("t.txt", BARE, {}, "A=|A > B - C=", ("Google product taxonomy", "2015-02-19", "")),
     (
         "t.txt",
         SHOPIFY,
         {},
         f"Animals={GID}ap|Animals > Pet Supplies={GID}ap-2|Animals > Pet Supplies > Birds : Toys={GID}ap-2-10",
-        ("Shopify product taxonomy", "2024-07", None),
+        ("Shopify product taxonomy", "2024-07", ""),
     ),
     (
         "shop.txt",
@@ -112,7 +112,7 @@ def test_every_format(
     about: tuple[str | None, ...],
 ) -> None:
     found = read_taxonomy(write(tmp_path, text, name, options.get("encoding", "utf-8")), **options)
-    tree = found.tree
+    tree = found
     assert (
         "|".join(f"{tree.text(node)}={tree.codes.get(path, '')}" for node, path in enumerate(tree.paths))
         == expected
@@ -193,9 +193,9 @@ def test_every_format_gives_the_same_tree(
     listed = "".join(f"{node + 1} - {tree.text(node)}\n" for node in nodes)
     below = "".join(f"{node + 1},{tree.parent[node] + 1 or ''},{tree.paths[node][-1]}\n" for node in nodes)
     plain = "".join(f"{tree.text(node)}\n" for node in nodes)
-    google = read_taxonomy(write(folder, listed, "g.txt")).tree
-    parents = read_taxonomy(write(folder, f"id,parent,name\n{below}", "p.csv")).tree
-    bare = read_taxonomy(write(folder, plain, "t.txt"), format="paths").tree
+    google = read_taxonomy(write(folder, listed, "g.txt"))
+    parents = read_taxonomy(write(folder, f"id,parent,name\n{below}", "p.csv"))
+    bare = read_taxonomy(write(folder, plain, "t.txt"), format="paths")
     assert google.paths == parents.paths == bare.paths == tree.paths
     assert google.codes == parents.codes
 

@@ -167,7 +167,7 @@ def image_rows(encoder: ImageEncoder, catalogue: Catalogue, root: Path) -> tuple
         if isinstance(encoder, GivenRows) and len(there):
             part = collection.subset(catalogue.picture_rows[there])
             given[there] = next(encoder.blocks(part, "image", [range(len(there))]))
-        return given, given.any(axis=1)
+        return given, np.asarray(given.any(axis=1))
 
     def attempt(read: Callable[[int], Any], product: int, otherwise: Any = None) -> Any:
         try:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
-from diptych.core.errors import DataError, MismatchError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.options import parameter
 from diptych.core.table import Table
@@ -42,7 +42,7 @@ class PickOptions(PartOptions):
     k: int = parameter(8, "Images per category.", "-k", ge=1)
     among: Among = parameter("all", "members: only of products in it or below.")
     beyond: bool = parameter(False, "Fill up to -k where a category has fewer products.")
-    distinct: list[Distinct] = parameter([], "content or title: equal ones are picked once. Repeatable.")
+    distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
     sheet: bool = parameter(True, "Write the tree's contact sheet.")
     side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
 
@@ -194,6 +194,8 @@ def pick(
     (nodes, d) float32 rows, ``products`` (n, d) of the same kind, which may be memory-mapped. With ``beyond`` other
     categories' products fill up to ``k``; so they do where no product has a category.
     """
+    if unknown := set(distinct) - {*get_args(Distinct)}:
+        raise UsageError(f"distinct by {min(unknown)!r}", f"some of {', '.join(get_args(Distinct))}")
     shapes = (categories.shape[0], products.shape[0], categories.shape[1])
     if shapes != (len(catalogue.tree), len(catalogue), products.shape[1]):
         problem = f"rows of categories {categories.shape} and of products {products.shape}"
