@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from diptych.core.table import Table
 from diptych.core.version import __version__
 from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from diptych.commerce.category_to_image.training import TrainedModel
 
 RESULTS = "results.json"
 _SETTINGS = ("all", "most-general", "most-specific")  # as thesis Table 7.1 prints them
@@ -124,33 +127,33 @@ class Work:
     products: Mapping[str, ProductFeatures]  # of test; of train and validation where models learn
     categories: CategoryFeatures  # of all nodes of the tree
     given: Ranker | None  # a model that was trained before
-    seen: np.ndarray | None  # (nodes,) booleans: categories that it was trained on, where that is known
 
     def run(self, unit: Unit) -> Cell:
         """Train and measure one model."""
-        spent, ranker, protocol, seen = time.process_time(), self._ranker(unit), self.protocol, self.seen
+        spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
         test = self.products["test"]
         judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
-        q = len(judged.nodes)
         about = {"dataset": test.catalogue.name, "test": protocol.test, "query text": protocol.query}
         scored = Scored.of(ranker, test, self.categories, judged)
         result = measure_ranker(ranker, test, self.categories, judged, about=about, scored=scored)
         (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
         place, category = first[:, 0], guess[:, 0]
-        if seen is None and self.train is not None:
-            seen = seen_nodes(self.train, unit.setting, unit.options.seed, epochs=unit.options.drawn_epochs)
+        options, seen = unit.options, None
+        if self.train is not None:
+            drawn = seen_nodes(self.train, options.setting, options.seed, epochs=options.drawn_epochs)
+            seen = drawn[judged.nodes]
         # Of products fewer measures are printed; a category is resampled by itself.
         per_query = {"t2i": dict(result.per_query["t2i"])}
         per_query["i2t"] = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
         return Cell(
-            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(q, -1)),
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(place), -1)),
             nodes=judged.nodes,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
-            right=(place >= 0) & judged.truth.t2i.holds(np.arange(q), np.maximum(place, 0)),
+            right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(place)), np.maximum(place, 0)),
             guess=np.where(category < 0, -1, judged.nodes[category]),
-            seen=None if seen is None else seen[judged.nodes],
+            seen=seen,
             about={
                 "ranker": ranker.describe(),
                 "fingerprint": ranker.fingerprint,
@@ -189,10 +192,8 @@ def _usable(
         if name not in known:
             raise UnknownNameError(what, name, known)
     faults = {name: fault(name) for name in known if name in chosen}
-    usable, left_out = (
-        [name for name in faults if not faults[name]],
-        {n: why for n, why in faults.items() if why},
-    )
+    left_out = {name: why for name, why in faults.items() if why}
+    usable = [name for name in faults if name not in left_out]
     if not usable or (left_out and names is not None):
         problem = "; ".join(f"{name} {why}" for name, why in left_out.items()) or f"no {what} is given"
         raise UsageError(problem, f"give others of {', '.join(known)}")
@@ -213,8 +214,7 @@ def evaluate_models(
     seeds: Sequence[int] = (0, 1, 2),
     published: bool = False,
     options: TrainOptions | None = None,
-    given: tuple[Ranker, str] | None = None,
-    seen: np.ndarray | None = None,
+    given: tuple[TrainedModel, str] | None = None,
     judged_seed: int = 0,
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
@@ -227,8 +227,7 @@ def evaluate_models(
 
     Args:
         train: None where nothing is trained.
-        given: a model that was trained before and its description; no other is measured.
-        seen: (nodes,) booleans: categories that the given model was trained on, where that is known.
+        given: a model that was trained before, on ``train`` where that is known, and its description.
         judged_seed: of the categories drawn for test products in the setting ``all``.
     """
     import torch
@@ -242,6 +241,8 @@ def evaluate_models(
     texts = category_texts(test.tree, range(len(test.tree)), query)
 
     def unit_of(setting: str, model: str, seed: int | None) -> Unit:
+        if given is not None:
+            return Unit(setting, model, None, given[0].options)
         modalities = TRAINED.get(model, MODALITIES)
         begun = TrainOptions.published(modalities, setting) if published else base
         own = {"modalities": modalities, "setting": setting, "query": query}
@@ -280,7 +281,7 @@ def evaluate_models(
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
     model = None if given is None else given[0]
-    work = Work(protocol, train, made, maker.categories(texts), model, seen)
+    work = Work(protocol, train, made, maker.categories(texts), model)
     units: dict[str, Unit] = {}
     for setting, name in product(chosen, names):
         for seed in (None,) if given or name in RANKERS else seeds:

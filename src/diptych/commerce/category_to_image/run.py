@@ -31,7 +31,6 @@ from diptych.commerce.catalogue import (
     catalogue_of,
     category_texts,
     judge,
-    seen_nodes,
     training_part,
     validation_part,
 )
@@ -366,9 +365,7 @@ def evaluate_catalogue(
         what = f"{run.about['model']} trained on {run.options.setting} categories"
         how |= {"given": (run.model, what), "query": run.options.query}
         if run.about["catalogue"] == catalogue.fingerprint:
-            [learned] = training_part(replace(catalogue, splits=[run.splits[name] for name in catalogue.ids]))
-            epochs = run.options.drawn_epochs
-            how["seen"] = seen_nodes(learned, run.options.setting, run.options.seed, epochs=epochs)
+            [train] = training_part(replace(catalogue, splits=[run.splits[name] for name in catalogue.ids]))
     else:
         if {"train", "test"} <= catalogue.split_sizes.keys() or not models or not set(models) <= set(RANKERS):
             validation, (train, test) = validation_part(catalogue), training_part(catalogue, "test")
