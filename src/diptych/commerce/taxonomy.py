@@ -217,7 +217,7 @@ def _taxonomy(
             raise DataError(message, "give every category one id and one path")
     if not code_of:
         raise DataError(f"{path} lists no categories", "fetch it again, or name another file")
-    notes, known = list(notes), {names: code for names, code in code_of.items() if code}
+    notes, codes = list(notes), {names: code for names, code in code_of.items() if code}
     above = {names[:end] for names in code_of for end in range(1, len(names))} - code_of.keys()
     if above:
         added = f"{len(above):,} categories that only stand in paths of others added, the first: "
@@ -226,7 +226,7 @@ def _taxonomy(
         notes.append(f"{repeated:,} lines that repeat a category left out")
     language, stem = _LANGUAGE.search(path.name), Path(path.name.removesuffix(".gz")).stem
     return CategoryTree(
-        code_of, known, name or stem, version, "-".join(language.groups()) if language else "", notes
+        code_of, codes, name or stem, version, "-".join(language.groups()) if language else "", notes
     )
 
 

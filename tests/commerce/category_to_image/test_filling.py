@@ -21,7 +21,6 @@ from diptych.commerce.category_to_image.filling import (
     Filler,
     FillOptions,
     calibrate,
-    candidate_nodes,
     hierarchical_f1,
     reliability_of,
     write_filled,
@@ -48,20 +47,6 @@ def sorted_into(shop: Catalogue, tree: CategoryTree, places: list[list[int]]) ->
 def by_log(*shares: float) -> np.ndarray:
     """A product's row whose soft-max at temperature 1 is ``shares``."""
     return np.log(np.array(shares, dtype=np.float32))[None]
-
-
-def test_candidates(shop: Catalogue) -> None:
-    texts = [shop.tree.text(node) for node in candidate_nodes(shop)]
-    assert texts == [
-        "Men > Accessories > Belts",
-        "Men > Clothing",  # no leaf, but a product is sorted into it and no further
-        "Men > Clothing > Shirts",
-        "Men > Clothing > Trousers",
-        "Women > Accessories > Rings",
-        "Women > Clothing > Coats",
-        "Women > Clothing > Dresses",
-    ]
-    assert candidate_nodes(shop, "all").tolist() == list(range(len(shop.tree)))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])

@@ -32,7 +32,6 @@ from diptych.commerce.category_to_image.rankers import (
 from diptych.commerce.category_to_image.results import compare_models
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.title_words import folded_by
-from diptych.evaluation.evaluate import evaluate
 from diptych.metrics import Bootstrap, GroundTruth
 from tests.support.category_rows import titled
 
@@ -160,20 +159,6 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
     nothing = Given(np.zeros((6, 1), np.float32), texts, True)
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
-
-
-def test_ndcg_of_ties_is_that_of_the_registry() -> None:
-    random = np.random.default_rng(0)
-    products, texts = (random.integers(-2, 3, size).astype(np.float32) for size in ((40, 3), (7, 3)))
-    relevant = random.random((7, 40)) < 0.15
-    relevant[:, 0] |= ~relevant.any(axis=1)
-    truth = judged_of(relevant).truth
-    ours, theirs = (evaluate(products, texts, truth, [one], similarity="dot") for one in (NDCG, "nDCG@10"))
-    for way in ("i2t", "t2i"):
-        np.testing.assert_allclose(
-            ours.per_query[way]["nDCG@10"], theirs.per_query[way]["nDCG@10"], atol=1e-12
-        )
-        assert ours.score("nDCG@10", way).chance == pytest.approx(theirs.score("nDCG@10", way).chance)
 
 
 def test_agrees_with_ir_measures() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tiny_catalogue import DRESSES, NO_CATEGORY, TWO_PATHS, tiny_catalogue
+from tiny_catalogue import DRESSES, TWO_PATHS, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick
@@ -108,18 +108,6 @@ def test_no_more_than_a_category_has(shop: Catalogue, among: str) -> None:
         assert some == more[: len(some)]
     unsorted = replace(shop, place_start=np.zeros(25, np.int64), places=np.zeros(0, np.int64))
     assert len(picked(unsorted, *rows, 5, beyond=False).products) == 5 * len(shop.tree)
-
-
-def test_what_is_right(shop: Catalogue) -> None:
-    picks = picked(shop, *rows_of(shop), 23)
-    rights = np.split(picks.right, picks.start[1:-1])
-    for node, (mine, right) in enumerate(zip(lists(picks), rights, strict=True)):
-        for product, is_right in zip(mine, right.tolist(), strict=True):
-            places = shop.places_of(product)
-            if not len(places):
-                assert (is_right, shop.ids[product]) == (-1, NO_CATEGORY)
-            else:
-                assert is_right == any(node in shop.tree.ancestors(place) for place in places)
 
 
 def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> None:

@@ -245,7 +245,7 @@ def evaluate_models(
             return Unit(setting, model, None, given[0].options)
         modalities = TRAINED.get(model, MODALITIES)
         begun = TrainOptions.published(modalities, setting) if published else base
-        own = {"modalities": modalities, "setting": setting, "query": query}
+        own: dict[str, Any] = {"modalities": modalities, "setting": setting, "query": query}
         own["seed"] = seeds[0] if seed is None else seed
         return Unit(setting, model, seed, begun.model_copy(update=own))
 

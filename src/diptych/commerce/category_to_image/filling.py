@@ -79,7 +79,7 @@ def overlap_of(tree: CategoryTree, node: int, own: np.ndarray) -> Overlap:
 
     Of several own places T is the path with the most categories of P, of these the shortest.
     """
-    common = tree.common(own, node) if node >= 0 else np.zeros(len(own), dtype=np.int64)
+    common = tree.common(own, np.full(len(own), node)) if node >= 0 else np.zeros(len(own), dtype=np.int64)
     best = np.lexsort((tree.depth[own], -common))[0]
     return int(common[best]), int(tree.depth[node]) if node >= 0 else 0, int(tree.depth[own[best]])
 

@@ -156,12 +156,12 @@ _APART = -2.0  # what a row of zeros scores, below every cosine
 
 def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     """Return (n_queries,) nDCG@k with gain 1 for a relevant item, expected over the orders of ties."""
-    gains = np.concatenate([[0.0], np.cumsum(discounts(cutoff or 10))])
-    begin, end = (np.minimum(place, cutoff) for place in (groups.before, groups.before + groups.size))
+    k = cutoff or 10
+    gains = np.concatenate([[0.0], np.cumsum(discounts(k))])
+    begin, end = np.minimum(groups.before, k), np.minimum(groups.before + groups.size, k)
     found = (gains[end] - gains[begin]) * groups.positives / groups.size
     total = np.bincount(groups.query, weights=found, minlength=groups.n_queries)
-    values: np.ndarray = total / gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
-    return values
+    return np.asarray(total / gains[np.clip(groups.relevant, 1, k)])
 
 
 NDCG = Measure(

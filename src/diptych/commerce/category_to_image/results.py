@@ -101,7 +101,7 @@ def setting_numbers(
         for part, groups in (("levels", [depth] * len(of)), ("seen", seen)):
             scores += [{"model": model, "part": part, **one} for one in _groups(values[model], groups)]
     known = [one.seen for of in cells.values() for one in of if one.seen is not None]
-    unseen = np.flatnonzero(~np.any(known, axis=0)) if known else []  # by no training of any seed
+    unseen = np.flatnonzero(~np.any(known, axis=0)).tolist() if known else []  # by no training of any seed
     means = {model: np.mean(of["mAP@10"], axis=0) for model, of in values.items()}
     return {
         "line": line,

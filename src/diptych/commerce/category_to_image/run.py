@@ -128,8 +128,8 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         from diptych.encoders.inputs import load_tensors
 
         options, encoders, file = self.options, self.about["encoders"], self.folder / _WEIGHTS
-        widths = ((encoders[side] or {"width": 0})["width"] for side in ("image", "text"))
-        model = TrainedModel.untrained(options, *widths, encoders_of(encoders, *options.sides))
+        image, text = ((encoders[side] or {"width": 0})["width"] for side in ("image", "text"))
+        model = TrainedModel.untrained(options, image, text, encoders_of(encoders, *options.sides))
         with file_errors(file, fix=_AGAIN):
             model.model.load_state_dict(load_tensors(file, _AGAIN))
         if model.fingerprint != self.about["fingerprint"]:

@@ -123,8 +123,11 @@ class ProductSearcher(Searcher):
             row = self.rows[name]
             places, image = shop.places_of(row), int(shop.picture_rows[row])
             right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-            shown = (image_path(shop.collection, image), partial(shop.collection.image, image))
-            hits.append(Hit(name, score, shop.titles[row], *(shown if image >= 0 else ("", None)), right))
+            hit = Hit(name, score, shop.titles[row], right=right)
+            if image >= 0:
+                read = partial(shop.collection.image, image)
+                hit = replace(hit, path=image_path(shop.collection, image), image=read)
+            hits.append(hit)
         return hits
 
     def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:
