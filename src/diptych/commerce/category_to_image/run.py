@@ -25,6 +25,7 @@ import numpy as np
 from pydantic import model_validator
 
 from diptych.commerce.catalogue import (
+    SETTINGS,
     VALIDATION,
     Catalogue,
     CategoryText,
@@ -262,8 +263,12 @@ class TrainHeads(HeadOptions):
     seed: int = parameter(0, "Of weights, order and draws.", ge=0)
 
     def chosen(self) -> TrainOptions:
-        if self.model not in TRAINED:
-            raise UnknownNameError("trained model", self.model, TRAINED)
+        for what, name, known in (
+            ("trained model", self.model, TRAINED),
+            ("setting", self.setting, SETTINGS),
+        ):
+            if name not in known:
+                raise UnknownNameError(what, name, known)
         made = TrainOptions.published if self.published else TrainOptions
         base = made(modalities=TRAINED[self.model], setting=self.setting).model_dump()
         resample = self.setting == "all" and not self.published
