@@ -526,7 +526,6 @@ def category_evaluation(folder: Path) -> dict[str, Any]:
     given = json.loads((folder / "results.json").read_text())
     found = {}
     for name, setting in given["settings"].items():
-        parts = ("levels", "seen", "errors", "siblings")
         found[name] = {
             "table": {
                 row["model"]: {
@@ -534,12 +533,23 @@ def category_evaluation(folder: Path) -> dict[str, Any]:
                     for measure, value in row["values"].items()
                     if measure not in ("mAP", "MRR", "nDCG@10", "R@1")  # stood elsewhere before
                 }
-                for row in setting["table"]
+                for row in setting["scores"]
+                if row["part"] == "all"
             },
             "differences": _differences(setting["differences"]),
-            **{part: _numbers(setting[part]) for part in parts},
+            **{part: _groups(setting, part) for part in ("levels", "seen")},
+            **{part: _numbers(setting[part]) for part in ("errors", "siblings")},
         }
     return found
+
+
+def _groups(setting: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """The scores of a part's groups of categories, by model."""
+    models = [row["model"] for row in setting["scores"] if row["part"] == "all"]
+    return {
+        model: [_numbers(row) for row in setting["scores"] if (row["model"], row["part"]) == (model, part)]
+        for model in models
+    }
 
 
 def picks_of(folder: Path) -> dict[str, Any]:

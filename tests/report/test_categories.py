@@ -16,8 +16,7 @@ from refusals import refused
 from tiny_catalogue import DRESSES, tiny_catalogue
 from tiny_evaluation import evaluated, shop_and_maker
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.commerce.category_to_image.rankers import LEADERBOARD
@@ -56,10 +55,10 @@ def numbers() -> dict[str, Any]:
     pair = {"left_as_right": 3, "right_as_left": 1, "confused": 4, "products": 16}
     return {
         "line": "9 categories ask 90 products",
-        "table": [
+        "scores": [
             {
                 "model": name,
-                "label": name.upper(),
+                "part": "all",
                 "values": {
                     **dict.fromkeys(("R@1", *LEADERBOARD), value(share)),
                     **dict.fromkeys(measures, value(share, sd)),
@@ -69,7 +68,7 @@ def numbers() -> dict[str, Any]:
             for name, share, sd in models
         ],
         "baseline": "clip-ita",
-        "comparison": "differences to clip-ita; Holm over 4 comparisons",
+        "tests": "Holm over 4 comparisons",
         "differences": [
             {"run": run, "measure": name, "verdict": verdict}
             for run, verdict in verdicts

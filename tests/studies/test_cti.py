@@ -150,7 +150,8 @@ def test_the_studies_share_what_is_made(shop: Path, home: Path, tmp_path: Path) 
         values = counted.of(row)[0].measurements[0].values
         assert sum(value for name, value in values.items() if name.startswith("d = ")) == pytest.approx(100)
         assert values["more general"] + values["d = 0"] + values["more specific"] == pytest.approx(100)
-    for group in settings["all"]["seen"]["clip-ita"]:
+    scores = settings["all"]["scores"]
+    for group in (one for one in scores if (one["model"], one["part"]) == ("clip-ita", "seen")):
         own = seen.values("seen-all" if group["group"] else "unseen-all", "P@1")
         assert np.mean(own) == pytest.approx(100 * group["values"]["P@1"]["mean"])
     found = compare(TABLE_7_2, errors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ class _NoPictures:
 
 def made_shop(
     n: int = 60, *, seed: int = 0, image: int = 12, text: int = 8, noise: float = 0.4, uncategorised: int = 2
-) -> tuple[Catalogue, ProductFeatures, CategoryFeatures]:
+) -> tuple[ProductFeatures, CategoryFeatures]:
     """``n`` products whose rows are their category's direction and noise; the last few have no category."""
     chance = np.random.default_rng(seed)
     tree = CategoryTree(_PATHS)
@@ -76,8 +78,7 @@ def made_shop(
         return rows + noise * chance.standard_normal(rows.shape)
 
     products = ProductFeatures(
-        ids=ids,
-        titles=catalogue.titles,
+        catalogue=catalogue,
         image=(noisy(looks[place]) * pictured[:, None]).astype(np.float32),
         title=(_unit(noisy(directions[place])) * titled[:, None]).astype(np.float32),
         attribute_rows=_unit(chance.standard_normal((9, text))).astype(np.float32),
@@ -86,7 +87,25 @@ def made_shop(
         about=ABOUT,
     )
     texts = [path[-1] for path in tree.paths]
-    return catalogue, products, CategoryFeatures(texts, _unit(directions).astype(np.float32), None, ABOUT)
+    return products, CategoryFeatures(texts, _unit(directions).astype(np.float32), None, ABOUT)
+
+
+def titled(titles: Sequence[str]) -> ProductFeatures:
+    """Products of which only titles are known, rows of zeros."""
+    n, none = len(titles), np.zeros(0, dtype=np.int64)
+    ids, start = [f"p{row}" for row in range(n)], np.zeros(n + 1, dtype=np.int64)
+    catalogue = replace(
+        made_shop(7)[0].catalogue,
+        ids=ids,
+        titles=titles,
+        attributes=[()] * n,
+        place_start=start,
+        places=none,
+        splits=["test"] * n,
+        picture_rows=none - 1,
+    )
+    rows = np.zeros((n, 2), dtype=np.float32)
+    return ProductFeatures(catalogue, None, rows, rows[:0], csr_array((n, 0)), rows[:, 0] > 0, {})
 
 
 def bags_of(items: np.ndarray, start: np.ndarray, distinct: int) -> csr_array:

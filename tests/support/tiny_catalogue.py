@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.making import catalogue_of
+from diptych.commerce.catalogue import Catalogue, catalogue_of
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 

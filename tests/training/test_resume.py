@@ -55,7 +55,7 @@ def products(**changes: Any) -> Train:
     shop = made_shop()
 
     def train(folder: Path) -> None:
-        train_products(*shop, chosen.model_copy(update=changes), folder, validation=shop[:2])
+        train_products(*shop, chosen.model_copy(update=changes), folder, validation=shop[0])
 
     return train
 

@@ -36,7 +36,7 @@ NAMES = {
     "intent-checks": ("diptych.commerce.purchase_intent.auditing:CHECKS", "diptych intent audit --check"),
     "taxonomies": ("diptych.commerce.taxonomy:TAXONOMIES", "diptych categories tree --format"),
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
-    "catalogue-splits": ("diptych.commerce.catalogue.making:SPLITS", "diptych categories train --split-by"),
+    "catalogue-splits": ("diptych.commerce.catalogue:SPLITS", "diptych categories train --split-by"),
 }
 """Topics of names: the registry, and where its names are used."""
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class CategoryTree:
     Args:
         paths: of categories; their ancestors are added.
         codes: a taxonomy's own ids by path, for as many categories as have one.
+        name, version, language: of a taxonomy as its publisher wrote it, or of its file, e.g. ``en-US``.
+        notes: what was mended and what a user should know, one line each.
 
     Attributes:
         depth: (n,) int64: the number of names of each path; 1 for a root.
@@ -40,7 +43,16 @@ class CategoryTree:
         shares_name: (n,) booleans: nodes whose name another node has as well.
     """
 
-    def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Names, str] | None = None) -> None:
+    def __init__(
+        self,
+        paths: Iterable[Sequence[str]],
+        codes: Mapping[Names, str] | None = None,
+        name: str = "",
+        version: str = "",
+        language: str = "",
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.name, self.version, self.language, self.notes = name, version, language, tuple(notes)
         nodes: set[Names] = set()
         for path in map(tuple, paths):
             if not all(path) or not 0 < len(path) <= MAX_LEVELS:
@@ -98,12 +110,12 @@ class CategoryTree:
         return SEPARATOR.join(self.paths[node])
 
     def describe(self) -> str:
-        """Return one line: nodes, roots, levels, leaves."""
-        levels = int(self.depth.max(initial=0))
-        return (
-            f"{len(self):,} categories on {levels} {'level' if levels == 1 else 'levels'}: "
-            f"{int((self.parent < 0).sum()):,} most general, {int(self.is_leaf.sum()):,} without children"
-        )
+        """Return one line: name, version, language; nodes, roots, levels, leaves."""
+        known = " ".join(filter(None, (self.name, self.version, self.language)))
+        levels, roots, leaves = int(self.depth.max(initial=0)), (self.parent < 0).sum(), self.is_leaf.sum()
+        noun = "level" if levels == 1 else "levels"
+        sizes = f"{len(self):,} categories on {levels} {noun}: {roots:,} most general, {leaves:,} without children"
+        return f"{known}: {sizes}" if known else sizes
 
 
 def _folded(name: str) -> str:
@@ -113,7 +125,7 @@ def _folded(name: str) -> str:
 def shape_of(tree: CategoryTree) -> dict[str, Any]:
     """Count the categories of each level, the names that several have, and categories without siblings."""
     levels: list[dict[str, Any]] = []
-    for level in range(1, int(tree.depth.max(initial=0)) + 1):
+    for level in np.unique(tree.depth).tolist():
         here = tree.children[tree.depth == level]
         some = here[here > 0]
         counts = {"level": level, "categories": len(here), "leaves": len(here) - len(some)}
@@ -126,22 +138,6 @@ def shape_of(tree: CategoryTree) -> dict[str, Any]:
         "shared": {name: count for name, count in names if count > 1},
         "only_children": int((tree.children[tree.parent[tree.parent >= 0]] == 1).sum()),
     }
-
-
-@dataclass(frozen=True)
-class Taxonomy:
-    """A category tree as its publisher wrote it; ``tree.codes`` has its own ids where the file gives them."""
-
-    tree: CategoryTree
-    name: str  # of the taxonomy, or of its file
-    version: str = ""
-    language: str | None = None  # from the file's name or its content, e.g. ``en-US``
-    notes: tuple[str, ...] = ()  # what was mended and what a user should know, one line each
-
-    def describe(self) -> str:
-        """Return one line: name, version, language, the tree."""
-        parts = [part for part in (self.name, self.version, self.language) if part]
-        return f"{' '.join(parts)}: {self.tree.describe()}"
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,7 @@ def recognised_format(path: Path | str, encoding: str = "utf-8") -> str | None:
     return next((name for name, one in TAXONOMIES.items() if first and one.recognises(ending, first)), None)
 
 
-def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -> Taxonomy:
+def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -> CategoryTree:
     """Read a file of categories, plain or gzipped; the options are those of its format."""
     path, given = Path(path), {key: str(value) for key, value in options.items() if value is not None}
     name = format or recognised_format(path, given.get("encoding", "utf-8"))
@@ -207,7 +203,7 @@ _LANGUAGE = re.compile(r"(?<![A-Za-z])([a-z]{2})[-_]([A-Z]{2})(?![A-Za-z])")
 
 def _taxonomy(
     path: Path, listed: Sequence[Listed], name: str = "", version: str = "", notes: Sequence[str] = ()
-) -> Taxonomy:
+) -> CategoryTree:
     """Build the tree of the categories that a file lists; missing ancestors are added, repeated lines counted."""
     code_of: dict[Names, str] = {}
     path_of: dict[str, Names] = {}
@@ -221,14 +217,17 @@ def _taxonomy(
             raise DataError(message, "give every category one id and one path")
     if not code_of:
         raise DataError(f"{path} lists no categories", "fetch it again, or name another file")
-    tree, notes = CategoryTree(code_of, {names: code for names, code in code_of.items() if code}), list(notes)
-    if missing := [names for names in tree.paths if names not in code_of]:
-        added = f"{len(missing):,} categories that only stand in paths of others added, the first: "
-        notes.append(added + SEPARATOR.join(missing[0]))
+    notes, codes = list(notes), {names: code for names, code in code_of.items() if code}
+    above = {names[:end] for names in code_of for end in range(1, len(names))} - code_of.keys()
+    if above:
+        added = f"{len(above):,} categories that only stand in paths of others added, the first: "
+        notes.append(added + SEPARATOR.join(min(above)))
     if repeated := len(listed) - len(code_of):
         notes.append(f"{repeated:,} lines that repeat a category left out")
     language, stem = _LANGUAGE.search(path.name), Path(path.name.removesuffix(".gz")).stem
-    return Taxonomy(tree, name or stem, version, language and "-".join(language.groups()), tuple(notes))
+    return CategoryTree(
+        code_of, codes, name or stem, version, "-".join(language.groups()) if language else "", notes
+    )
 
 
 def _names_of(text: str, where: str, separator: str = SEPARATOR) -> Names:
@@ -248,7 +247,7 @@ _VERSION = re.compile(r"#\s*(?:Google_Product_Taxonomy_Version|Shopify|Taxonomy)
 
 def _read_lines(
     path: Path, form: TaxonomyFormat, encoding: str = "utf-8", separator: str = SEPARATOR
-) -> Taxonomy:
+) -> CategoryTree:
     """Read lines of code and path, after comments with a version; all have a code or none."""
     version, listed = "", list[Listed]()
     for number, text in read_lines(path, encoding, error=DataError):
@@ -281,7 +280,7 @@ def _read_parents(
     name_column: str | None = None,
     orphans: str = "error",
     encoding: str = "utf-8",
-) -> Taxonomy:
+) -> CategoryTree:
     choice("orphans", orphans, ("error", "root"))
     table, given = DelimitedTable(path, encoding), (id_column, parent_column, name_column)
     columns = [
@@ -304,19 +303,21 @@ def _read_parents(
         raise DataError(message, "add their parents, or make roots of them with orphans=root")
     if lost:
         notes.append(f"{len(lost):,} categories whose parent is not there made roots: {first}")
-    codes, twins = dict[Names, str](), list[str]()
+    try:
+        above = {code: {one} & nodes.keys() for code, (one, _) in nodes.items()}
+        order = list(TopologicalSorter(above).static_order())  # parents first
+    except CycleError as error:
+        cycle = error.args[1][::-1]
+        shown = " → ".join(f"{nodes[one][1]!r} (id {one})" for one in cycle[: _SHOWN + 1])
+        message = f"{path.name}: {len(cycle) - 1:,} categories stand above themselves: {shown}"
+        raise DataError(message, "each arrow is to the parent: correct one of them") from None
+    paths, codes, twins = dict[str, Names](), dict[Names, str](), list[str]()
+    for code in order:
+        parent, name = nodes[code]
+        paths[code] = (*paths.get(parent, ()), name)[: MAX_LEVELS + 1]
     for code in nodes:
-        way = [code]  # to the root
-        while (above := nodes[way[-1]][0]) in nodes and above not in way and len(way) <= MAX_LEVELS:
-            way.append(above)
-        if above in way:
-            cycle = [*way[way.index(above) :], above]
-            shown = " → ".join(f"{nodes[one][1]!r} (id {one})" for one in cycle[: _SHOWN + 1])
-            message = f"{path.name}: {len(cycle) - 1:,} categories stand above themselves: {shown}"
-            raise DataError(message, "each arrow is to the parent: correct one of them")
-        names = tuple(nodes[one][1] for one in reversed(way))
-        if codes.setdefault(names, code) != code:
-            twins.append(f"{SEPARATOR.join(names)} (ids {codes[names]} and {code})")
+        if codes.setdefault(paths[code], code) != code:
+            twins.append(f"{SEPARATOR.join(paths[code])} (ids {codes[paths[code]]} and {code})")
     if twins:
         notes.append(
             f"{len(twins):,} categories with a sibling's name are one with it, the first: {twins[0]}"
@@ -335,7 +336,7 @@ def _read_paths(
     id_column: str | None = None,
     separator: str = SEPARATOR,
     encoding: str = "utf-8",
-) -> Taxonomy:
+) -> CategoryTree:
     if not separator.strip():
         raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     if _ending(path) not in _TABLES and column is None and id_column is None:
@@ -352,19 +353,20 @@ def _read_paths(
     return _taxonomy(path, listed)
 
 
-def _read_written(path: Path, form: TaxonomyFormat) -> Taxonomy:
+def _read_written(path: Path, form: TaxonomyFormat) -> CategoryTree:
     document, fix = read_json(path, DataError), "write it again"
     with file_errors(path, DataError, fix, "a tree that diptych wrote"):
         codes = {tuple(map(str, one["path"])): str(one.get("id", "")) for one in document["categories"]}
-        keys = ("name", "version", "language", "fingerprint")
-        name, version, language, own = (str(document.get(key) or "") for key in keys)
-    tree = CategoryTree(codes, {names: code for names, code in codes.items() if code})
-    if tree.fingerprint != own:
+        name, version, language = (str(document.get(key) or "") for key in ("name", "version", "language"))
+    known = {names: code for names, code in codes.items() if code}
+    tree = CategoryTree(codes, known, name or path.stem, version, language)
+    if tree.fingerprint != document.get("fingerprint"):
+        own = document.get("fingerprint")
         raise DataError(f"{path} gives its tree as {own!r}, and holds {tree.fingerprint}", fix)
-    return Taxonomy(tree, name or path.stem, version, language or None)
+    return tree
 
 
-_READERS: Mapping[str, Callable[..., Taxonomy]] = {
+_READERS: Mapping[str, Callable[..., CategoryTree]] = {
     "lines": _read_lines,
     "written": _read_written,
     "parents": _read_parents,

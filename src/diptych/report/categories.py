@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.application import evaluated_products
 from diptych.commerce.category_to_image.evaluation import EvaluationProtocol, ModelsEvaluation
 from diptych.commerce.category_to_image.picking import PICKS, Picks
-from diptych.commerce.category_to_image.results import setting_name, short_path
-from diptych.commerce.category_to_image.run import CategoryRun
+from diptych.commerce.category_to_image.results import model_name, scores_of, setting_name, short_path
+from diptych.commerce.category_to_image.run import CategoryRun, evaluated_products
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.context import track
 from diptych.core.errors import DiptychError, MismatchError, UsageError
@@ -55,9 +54,9 @@ def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> P
     settings, about, base = found.numbers["settings"], found.about, found.baseline
     headlines = []
     for name, numbers in settings.items():
-        best = max(numbers["table"], key=lambda row: row["values"]["P@1"]["mean"])
+        best = max(scores_of(numbers), key=lambda line: line["values"]["P@1"]["mean"])
         value = best["values"]["P@1"]
-        note = f"{best['label']}; chance {100 * value['chance']:.1f} %"
+        note = f"{model_name(best['model'])}; chance {100 * value['chance']:.1f} %"
         headlines.append(Headline(f"P@1, {setting_name(name).lower()}", f"{100 * value['mean']:.1f} %", note))
     galleries = [
         Gallery(f"{setting_name(name)}, {word}", cards)

@@ -16,17 +16,19 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.making import assign_splits, catalogue_of
-from diptych.commerce.catalogue.source import training_part, validation_part
+from diptych.commerce.catalogue import Catalogue, assign_splits, catalogue_of, training_part, validation_part
 from diptych.commerce.category_to_image.evaluation import (
     RESULTS,
-    TRAINED,
     ModelsEvaluation,
     evaluate_models,
     why_not,
 )
-from diptych.commerce.category_to_image.features import FeatureMaker, TrainOptions, learning_texts
+from diptych.commerce.category_to_image.features import (
+    TRAINED,
+    FeatureMaker,
+    TrainOptions,
+    learning_texts,
+)
 from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.results import Cell, count_errors
 from diptych.commerce.scenes.products import product_scenes

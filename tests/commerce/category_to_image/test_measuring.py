@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from tiny_catalogue import NO_TITLE
 
-from diptych.commerce.catalogue.catalogue import Judged
-from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
+from diptych.commerce.catalogue import Catalogue, Judged
+from diptych.commerce.category_to_image.features import (
+    CategoryFeatures,
+    FeatureMaker,
+    ProductFeatures,
+    learning_texts,
+)
 from diptych.commerce.category_to_image.rankers import (
+    BM25,
     CATEGORY_MEASURES,
     NDCG,
+    RANKERS,
     Ranker,
     Scored,
     measure_ranker,
 )
 from diptych.commerce.category_to_image.results import compare_models
-from diptych.evaluation.evaluate import evaluate
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.title_words import folded_by
 from diptych.metrics import Bootstrap, GroundTruth
+from tests.support.category_rows import titled
+
+from ...encoders.tiny_pretrained import transformers_folder
 
 
 class Given(Ranker):
     """Gives the rows that it was made with."""
 
-    name = "given"
+    name, fingerprint, about = "given", "by hand", {}
 
     def __init__(
         self,
         products: np.ndarray | csr_array,
         categories: np.ndarray | csr_array,
-        unmatched: Literal["ranked", "unranked"] = "ranked",
+        unranked: bool = False,
     ) -> None:
-        self.products, self.categories, self.unmatched = products, categories, unmatched
-
-    @property
-    def fingerprint(self) -> str:
-        return "by hand"
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name}
+        self.products, self.categories, self.unranked = products, categories, unranked
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
         return self.products
@@ -50,14 +59,11 @@ class Given(Ranker):
 
 
 def features_of(n: int) -> ProductFeatures:
-    nothing = np.zeros((n, 1), dtype=np.float32)
-    none = np.zeros(n, dtype=bool)
-    ids = [f"p{row}" for row in range(n)]
-    return ProductFeatures(ids, ids, None, nothing, nothing[:0], csr_array((n, 0)), none, {})
+    return titled(["a"] * n)
 
 
-def categories_of(q: int) -> CategoryFeatures:
-    return CategoryFeatures([f"c{row}" for row in range(q)], np.zeros((q, 1), dtype=np.float32), None, {})
+def categories_of(texts: Sequence[str]) -> CategoryFeatures:
+    return CategoryFeatures(texts, np.zeros((len(texts), 2), dtype=np.float32), None, {})
 
 
 def judged_of(relevant: np.ndarray, products: np.ndarray | None = None) -> Judged:
@@ -88,7 +94,7 @@ MATRIX = [
 def test_three_by_six_by_hand() -> None:
     products, texts = scores(MATRIX)
     ranker = Given(products, texts)
-    result = measure_ranker(ranker, features_of(6), categories_of(3), judged_of(RELEVANT))
+    result = measure_ranker(ranker, features_of(6), categories_of("c" * 3), judged_of(RELEVANT))
     expected = {
         "P@1": [1, 0, 1],
         "P@5": [2 / 5, 1 / 5, 3 / 5],
@@ -116,8 +122,8 @@ SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]]
 
 def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     """Category 0 finds products 0 and 2, category 1 nothing, category 2 product 4 alone."""
-    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
-    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
+    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), True)
+    given = (features_of(6), categories_of("c" * 3), judged_of(RELEVANT))
     result = measure_ranker(ranker, *given)
     values = result.per_query["t2i"]
     assert values["P@1"].tolist() == [1, 0, 1]
@@ -131,7 +137,7 @@ def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     assert scored.first(3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
     assert scored.first(1, "i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
     # By the plain tie rule, products without a word would give category 1 a share of a hit.
-    tied = Given(ranker.products, ranker.categories, "ranked")
+    tied = Given(ranker.products, ranker.categories)
     assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
     # The whole gallery still makes the chance level.
     assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
@@ -141,8 +147,8 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     """A picture that is missing has a row of zeros: it must not beat pictures whose cosine is below 0."""
     products = np.array([[-0.5], [0], [-0.2], [0.1], [0], [0.3]], dtype=np.float32)
     texts = np.array([[1], [1], [0]], dtype=np.float32)
-    ranker = Given(products, texts, "unranked")
-    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
+    ranker = Given(products, texts, True)
+    given = (features_of(6), categories_of("c" * 3), judged_of(RELEVANT))
     values = measure_ranker(ranker, *given).per_query["t2i"]
     # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
     assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
@@ -151,22 +157,8 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
     guess, _ = Scored.of(ranker, *given).first(1, "i2t")
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
-    nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
+    nothing = Given(np.zeros((6, 1), np.float32), texts, True)
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
-
-
-def test_ndcg_of_ties_is_that_of_the_registry() -> None:
-    random = np.random.default_rng(0)
-    products, texts = (random.integers(-2, 3, size).astype(np.float32) for size in ((40, 3), (7, 3)))
-    relevant = random.random((7, 40)) < 0.15
-    relevant[:, 0] |= ~relevant.any(axis=1)
-    truth = judged_of(relevant).truth
-    ours, theirs = (evaluate(products, texts, truth, [one], similarity="dot") for one in (NDCG, "nDCG@10"))
-    for way in ("i2t", "t2i"):
-        np.testing.assert_allclose(
-            ours.per_query[way]["nDCG@10"], theirs.per_query[way]["nDCG@10"], atol=1e-12
-        )
-        assert ours.score("nDCG@10", way).chance == pytest.approx(theirs.score("nDCG@10", way).chance)
 
 
 def test_agrees_with_ir_measures() -> None:
@@ -190,7 +182,7 @@ def test_agrees_with_ir_measures() -> None:
         "MRR": ir_measures.RR,
         NDCG: ir_measures.nDCG @ 10,
     }
-    given = (Given(products, texts), features_of(60), categories_of(12), judged_of(relevant))
+    given = (Given(products, texts), features_of(60), categories_of("c" * 12), judged_of(relevant))
     result = measure_ranker(*given, measures=[*measures])
     for ours, theirs in measures.items():
         found = {one.query_id: one.value for one in ir_measures.iter_calc([theirs], qrels, run)}
@@ -216,3 +208,101 @@ def test_sign_flips_by_hand() -> None:
     assert one.difference == pytest.approx(1)
     assert one.p_randomisation == pytest.approx(2 / 8)
     assert (one.p, one.verdict, len(others)) == (1, "", 7)
+
+
+TITLES = [
+    "Red summer dress",
+    "Blue dress, blue belt",
+    "Men's T-shirt",
+    "Dresses for her",
+    "",
+    "Leather belt for men",
+    "Red tshirt",
+]
+
+
+def bm25_scores(ranker: BM25, products: ProductFeatures, texts: list[str]) -> np.ndarray:
+    found: np.ndarray = (
+        ranker.category_rows(categories_of(texts)) @ ranker.product_rows(products).T
+    ).toarray()
+    return found
+
+
+QUERIES = ["Dresses", "Belts for men", "red red dress", "Zeppelins", "zeppelins and tshirts", ""]
+
+
+WORDS = ["red", "blue", "dress", "dresses", "belt", "men", "men's", "t-shirt", "for"]
+
+texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+
+
+def test_what_has_nothing_in_common_has_no_ranking() -> None:
+    products = titled(TITLES)
+    ranker = BM25(products)
+    assert ranker.unranked
+    rows = ranker.category_rows(categories_of(QUERIES))
+    assert np.diff(rows.indptr).tolist() == [1, 3, 2, 0, 1, 0]
+    assert rows[[2]].toarray().max() == 2  # "red" twice
+    assert not ranker.product_rows(products)[[4]].nnz  # no title
+
+
+@pytest.fixture(scope="module")
+def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureMaker:
+    """CLIP for pictures, LSA for texts."""
+    folder = tmp_path_factory.mktemp("models")
+    clip = transformers_folder("clip", folder / "clip", limit=64)
+    return FeatureMaker.of(str(clip), "lsa:12", learn_from=learning_texts(shop), cache=folder / "cache")
+
+
+def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
+    products, categories = maker.products(shop), maker.categories(["Coats", "Zeppelins"])
+    ranker = RANKERS["sentence"](products)
+    scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
+    expected = maker.text.encode(["Coats"]) @ maker.text.encode(list(shop.titles)).T
+    expected[:, list(shop.ids).index(NO_TITLE)] = 0
+    np.testing.assert_allclose(scores[:1], expected, atol=1e-5)
+    assert ranker.unranked
+    assert not scores[1].any()  # the encoder knows no word of it: no ranking
+    assert ranker.describe()["encoder"]["kind"] == "lsa"
+
+
+def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
+    other = FeatureMaker.of("grid", "lsa:5", learn_from=learning_texts(shop), cache=tmp_path)
+    products = maker.products(shop)
+    for name in ("sentence", "clip"):
+        ranker = RANKERS[name](products)
+        with pytest.raises(MismatchError, match=f"{name} was made for rows of .* encoder"):
+            ranker.category_rows(other.categories(["Coats"]))
+        with pytest.raises(MismatchError, match="these are of"):
+            ranker.product_rows(other.products(shop))
+    sentence, clip = (RANKERS[name](products) for name in ("sentence", "clip"))
+    assert sentence.fingerprint != clip.fingerprint
+
+
+def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
+    texts = learning_texts(shop)
+    grid = FeatureMaker.of("grid", "lsa:5", learn_from=texts, cache=tmp_path)
+    with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by grid"):
+        RANKERS["clip"](grid.products(shop))
+    none = FeatureMaker.of(None, "lsa:5", learn_from=texts, cache=tmp_path)
+    with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by none"):
+        RANKERS["clip"](none.products(shop))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(texts, min_size=1, max_size=8),
+    st.lists(texts, min_size=1, max_size=4),
+)
+def test_against_the_library(titles: list[str], queries: list[str]) -> None:
+    assume(any(titles))
+    products, split = titled(titles), folded_by("plural")
+    found = bm25_scores(BM25(products), products, queries)
+    library = bm25s.BM25(method="lucene", k1=1.5, b=0.75, backend="numpy")
+    library.index([split(title) for title in titles], show_progress=False)
+    for query, row in zip(queries, found, strict=True):
+        known = [word for word in split(query) if word in library.vocab_dict]
+        if known:
+            np.testing.assert_allclose(row, library.get_scores(known), rtol=1e-5, atol=1e-6)
+        # Nothing in common and a score of 0 are the same thing.
+        assert (row > 0).tolist() == [bool(set(split(title)) & set(split(query))) for title in titles]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue
+from tiny_catalogue import DRESSES, TWO_PATHS, tiny_catalogue
 
-from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick
 from diptych.core.errors import DataError, MismatchError, UsageError
 
@@ -76,11 +74,7 @@ def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str)
 
 @pytest.mark.parametrize("among", ["all", "members"])
 @pytest.mark.parametrize("by", [(), ("title",), ("content",), ("title", "content")], ids="-".join)
-@pytest.mark.parametrize("deep", [1, 1 << 12])
-def test_nothing_is_shown_twice_on_one_category(
-    shop: Catalogue, monkeypatch: pytest.MonkeyPatch, among: str, by: tuple[str, ...], deep: int
-) -> None:
-    monkeypatch.setattr(sys.modules[pick.__module__], "_DEEP", deep)
+def test_nothing_is_shown_twice_on_one_category(shop: Catalogue, among: str, by: tuple[str, ...]) -> None:
     words = [title.split(" ")[0] for title in shop.titles]
     titles = [word.upper() if row % 2 else word for row, word in enumerate(words)]
     sources = shop.collection.source_rows.copy()
@@ -104,13 +98,6 @@ def test_equal_files_are_one_content(shop: Catalogue, tmp_path: Path) -> None:
     assert all(len(mine) == 16 for mine in lists(picks))
 
 
-def test_more_than_the_shop_has(shop: Catalogue) -> None:
-    picks = picked(shop, *rows_of(shop), 1000)
-    assert np.diff(picks.start).tolist() == [23] * len(shop.tree)
-    assert shop.ids.index(NO_PICTURE) not in picks.products
-    assert picks.counts()["pictures"] == 23 * len(shop.tree)
-
-
 @pytest.mark.parametrize("among", ["all", "members"])
 def test_no_more_than_a_category_has(shop: Catalogue, among: str) -> None:
     rows = rows_of(shop)
@@ -123,18 +110,6 @@ def test_no_more_than_a_category_has(shop: Catalogue, among: str) -> None:
     assert len(picked(unsorted, *rows, 5, beyond=False).products) == 5 * len(shop.tree)
 
 
-def test_what_is_right(shop: Catalogue) -> None:
-    picks = picked(shop, *rows_of(shop), 23)
-    rights = np.split(picks.right, picks.start[1:-1])
-    for node, (mine, right) in enumerate(zip(lists(picks), rights, strict=True)):
-        for product, is_right in zip(mine, right.tolist(), strict=True):
-            places = shop.places_of(product)
-            if not len(places):
-                assert (is_right, shop.ids[product]) == (-1, NO_CATEGORY)
-            else:
-                assert is_right == any(node in shop.tree.ancestors(place) for place in places)
-
-
 def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> None:
     node = shop.tree.node(DRESSES)
     categories = csr_array(np.eye(len(shop.tree), 4, -node, dtype=np.float32))
@@ -144,15 +119,6 @@ def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> Non
     assert len(picks.products) == 1  # the other categories have no word
     members = picked(shop, categories, products, 9, among="members")
     assert not len(members.products)  # product 10 is of another category
-
-
-def test_a_score_of_nothing_can_mean_that_nothing_is_known(shop: Catalogue) -> None:
-    products = np.zeros((len(shop), 1), np.float32)
-    products[[3, 7], 0] = 1, -1
-    categories = np.ones((len(shop.tree), 1), np.float32)
-    for unmatched, expected in (("ranked", [3, 0, 1]), ("unranked", [3, 7])):
-        found = picked(shop, categories, products, unmatched=unmatched)
-        assert lists(found) == [expected] * len(shop.tree)
 
 
 def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:

@@ -13,20 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
-from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.catalogue.making import seen_nodes
+from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, category_texts, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
     MODALITIES,
+    TRAINED,
     CategoryFeatures,
     FeatureMaker,
-    Modality,
     ProductFeatures,
     TrainOptions,
     encoders_line,
@@ -44,7 +42,7 @@ from diptych.commerce.category_to_image.results import Cell, baseline_of, evalua
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import check_stop
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
@@ -54,14 +52,10 @@ from diptych.core.version import __version__
 from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap
 
-RESULTS = "results.json"
-TRAINED = {
-    "clip-" + "".join(one[0] for one in chosen): chosen
-    for size in range(1, len(MODALITIES) + 1)
-    for chosen in combinations(MODALITIES, size)
-}
-"""``clip-i`` … ``clip-ita`` and the modalities that represent a product, fewest first."""
+if TYPE_CHECKING:
+    from diptych.commerce.category_to_image.training import TrainedModel
 
+RESULTS = "results.json"
 _SETTINGS = ("all", "most-general", "most-specific")  # as thesis Table 7.1 prints them
 _MODELS = (*RANKERS, *TRAINED)  # the ten of the thesis; ``mixed`` is evaluated where it is named
 _OWN = {"modalities", "setting", "seed", "query"}  # options of a training that are each unit's own
@@ -71,14 +65,14 @@ def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
     """Return why a model cannot be had of these products and encoders; empty where it can."""
     if model == "clip" and maker.image_texts is None:
         return "needs an image encoder that reads texts too, a dual encoder"
-    untrained: tuple[Modality, ...] = ("image",) if model == "clip" else ("title",)
+    needs = TRAINED.get(model, ("image" if model == "clip" else "title",))
     for part in parts:
         has = {
             "image": maker.image is not None and bool(part.pictured.any()),
-            "title": any(title.strip() for title in part.titles),
+            "title": any(map(str.strip, part.titles)),
             "attributes": any(text.strip() for given in part.attributes for text in given),
         }
-        if lacks := [one for one in TRAINED.get(model, untrained) if not has[one]]:
+        if lacks := [one for one in needs if not has[one]]:
             return f"needs {' and '.join(lacks)}, which no product has"
     return ""
 
@@ -103,15 +97,12 @@ class EvaluationProtocol(
 
     def line(self, seeds: Sequence[int]) -> str:
         way = "as the chapter says (compat published)" if self.published else "by our defaults"
-        made = (
-            f"{self.given}, nothing fitted"
-            if self.given
-            else f"trained {way}, seeds {str(list(seeds))[1:-1]}"
+        trained = f"trained {way}, seeds {', '.join(map(str, seeds))}"
+        return (
+            f"relevance by {self.relevance}, drawn with seed {self.judged_seed}; query text: {self.query}; "
+            f"{f'{self.given}, nothing fitted' if self.given else trained}; "
+            "mAP@k over min(k, relevant), mAP-hits@k over hits (compat); ties expected"
         )
-        judged = (
-            f"relevance by {self.relevance}, drawn with seed {self.judged_seed}; query text: {self.query}"
-        )
-        return f"{judged}; {made}; mAP@k over min(k, relevant), mAP-hits@k over hits (compat); ties expected"
 
 
 class Unit(NamedTuple):
@@ -133,46 +124,36 @@ class Work:
 
     protocol: EvaluationProtocol
     train: Catalogue | None
-    test: Catalogue
-    tested: ProductFeatures
+    products: Mapping[str, ProductFeatures]  # of test; of train and validation where models learn
     categories: CategoryFeatures  # of all nodes of the tree
-    features: Mapping[
-        str, tuple[Catalogue, ProductFeatures]
-    ]  # of ``train`` and ``validation``, where models learn
     given: Ranker | None  # a model that was trained before
-    seen: np.ndarray | None  # (nodes,) booleans: categories that it was trained on, where that is known
 
     def run(self, unit: Unit) -> Cell:
         """Train and measure one model."""
-        spent, ranker, protocol, seen = time.process_time(), self._ranker(unit), self.protocol, self.seen
-        judged = judge(self.test, unit.setting, protocol.relevance, protocol.judged_seed)
-        features, q = self.categories.part(judged.nodes), len(judged.nodes)
-        about: dict[str, Any] = {
-            "dataset": self.test.name,
-            "test": protocol.test,
-            "query text": protocol.query,
-        }
-        about |= {"encoders": protocol.encoders} | ({} if unit.seed is None else {"seed": unit.seed})
-        about |= {"compat": "published training"} if protocol.published else {}
-        scored = Scored.of(ranker, self.tested, features, judged)
-        result = measure_ranker(ranker, self.tested, features, judged, about=about, scored=scored)
+        spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
+        test = self.products["test"]
+        judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
+        about = {"dataset": test.catalogue.name, "test": protocol.test, "query text": protocol.query}
+        scored = Scored.of(ranker, test, self.categories, judged)
+        result = measure_ranker(ranker, test, self.categories, judged, about=about, scored=scored)
         (first, scores), (guess, _) = scored.first(1), scored.first(1, "i2t")
         place, category = first[:, 0], guess[:, 0]
-        if seen is None and self.train is not None:
-            options = unit.options
-            seen = seen_nodes(self.train, unit.setting, options.seed, epochs=options.drawn_epochs)
+        options, seen = unit.options, None
+        if self.train is not None:
+            drawn = seen_nodes(self.train, options.setting, options.seed, epochs=options.drawn_epochs)
+            seen = drawn[judged.nodes]
         # Of products fewer measures are printed; a category is resampled by itself.
-        products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
-        per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
+        per_query = {"t2i": dict(result.per_query["t2i"])}
+        per_query["i2t"] = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
         return Cell(
-            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(q, -1)),
+            result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(place), -1)),
             nodes=judged.nodes,
             first=np.where(place < 0, -1, judged.products[place]),
             score=scores[:, 0],
             found=np.where(place < 0, -1, judged.labels[place]),
-            right=(place >= 0) & judged.truth.t2i.holds(np.arange(q), np.maximum(place, 0)),
+            right=(place >= 0) & judged.truth.t2i.holds(np.arange(len(place)), np.maximum(place, 0)),
             guess=np.where(category < 0, -1, judged.nodes[category]),
-            seen=None if seen is None else seen[judged.nodes],
+            seen=seen,
             about={
                 "ranker": ranker.describe(),
                 "fingerprint": ranker.fingerprint,
@@ -184,9 +165,9 @@ class Work:
         from diptych.commerce.category_to_image.training import train
 
         if self.given or unit.seed is None:
-            return self.given or RANKERS[unit.model](self.tested)
-        learn, validation = (learn_mixed if unit.model == MIXED else train), self.features.get("validation")
-        model: Ranker = learn(*self.features["train"], self.categories, unit.options, validation=validation)
+            return self.given or RANKERS[unit.model](self.products["test"])
+        learn, validation = (learn_mixed if unit.model == MIXED else train), self.products.get("validation")
+        model: Ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
         check_stop("stopped: every model that was measured is kept")
         return model
 
@@ -204,20 +185,19 @@ def _usable(
     usual: Sequence[str],
     known: Sequence[str],
     fault: Callable[[str], str],
-    left_out: dict[str, str],
-) -> list[str]:
-    """Return the names, else the usual ones, that the data allow; why usual ones are left out is added."""
-    for name in names or ():
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names, or the usual ones that the data allow, and why others of these are left out."""
+    chosen = usual if names is None else names
+    for name in chosen:
         if name not in known:
             raise UnknownNameError(what, name, known)
-    faults = {name: fault(name) for name in known if name in (usual if names is None else names)}
-    usable = [name for name, why in faults.items() if not why]
-    reasons = {name: why for name, why in faults.items() if why}
-    if not usable or (reasons and names is not None):
-        problem = "; ".join(f"{name} {why}" for name, why in reasons.items()) or f"no {what} is given"
+    faults = {name: fault(name) for name in known if name in chosen}
+    left_out = {name: why for name, why in faults.items() if why}
+    usable = [name for name in faults if name not in left_out]
+    if not usable or (left_out and names is not None):
+        problem = "; ".join(f"{name} {why}" for name, why in left_out.items()) or f"no {what} is given"
         raise UsageError(problem, f"give others of {', '.join(known)}")
-    left_out |= reasons
-    return usable
+    return usable, left_out
 
 
 def evaluate_models(
@@ -234,8 +214,7 @@ def evaluate_models(
     seeds: Sequence[int] = (0, 1, 2),
     published: bool = False,
     options: TrainOptions | None = None,
-    given: tuple[Ranker, str] | None = None,
-    seen: np.ndarray | None = None,
+    given: tuple[TrainedModel, str] | None = None,
     judged_seed: int = 0,
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
@@ -248,8 +227,7 @@ def evaluate_models(
 
     Args:
         train: None where nothing is trained.
-        given: a model that was trained before and its description; no other is measured.
-        seen: (nodes,) booleans: categories that the given model was trained on, where that is known.
+        given: a model that was trained before, on ``train`` where that is known, and its description.
         judged_seed: of the categories drawn for test products in the setting ``all``.
     """
     import torch
@@ -258,18 +236,13 @@ def evaluate_models(
 
     out, how, base = Path(out), bootstrap or Bootstrap(), options or TrainOptions()
     check_replaceable(out, EvaluationProtocol.marker())
-    if not seeds or (published and options is not None):
-        problem = "published training has its own options" if seeds else "no seed is given"
-        raise UsageError(problem, "leave them out" if seeds else "for example 0, 1, 2")
     parts = {"train": train, "validation": None if published else validation, "test": test}
     known = {name: part for name, part in parts.items() if part is not None}
-    for name, part in known.items():
-        if part.tree.fingerprint != test.tree.fingerprint:
-            message = f"the {name} products are of another category tree than the test products"
-            raise MismatchError(message, "split one catalogue")
-    texts, left_out = category_texts(test.tree, range(len(test.tree)), query), dict[str, str]()
+    texts = category_texts(test.tree, range(len(test.tree)), query)
 
     def unit_of(setting: str, model: str, seed: int | None) -> Unit:
+        if given is not None:
+            return Unit(setting, model, None, given[0].options)
         modalities = TRAINED.get(model, MODALITIES)
         begun = TrainOptions.published(modalities, setting) if published else base
         own: dict[str, Any] = {"modalities": modalities, "setting": setting, "query": query}
@@ -289,13 +262,12 @@ def evaluate_models(
         except DataError as error:
             return error.message
 
-    names = [given[0].name] if given else []
-    names = names or _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault, left_out)
+    names, without = [given[0].name] if given else [], dict[str, str]()
+    if not given:
+        names, without = _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault)
     learns = given is None and not set(names) <= set(RANKERS)
-    chosen = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault, left_out)
+    chosen, left_out = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault)
     made = {name: maker.products(part) for name, part in known.items() if learns or name == "test"}
-    features = {name: (known[name], one) for name, one in made.items() if name != "test"}
-    unreadable = sum(one.about["unreadable_pictures"] for one in made.values())
     masks = [made.get(name, part).pictured for name, part in known.items()]
     protocol = EvaluationProtocol(
         **{name: part.fingerprint if part else "" for name, part in parts.items()},
@@ -308,12 +280,12 @@ def evaluate_models(
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    categories = maker.categories(texts)
-    work = Work(protocol, train, test, made["test"], categories, features, given and given[0], seen)
+    model = None if given is None else given[0]
+    work = Work(protocol, train, made, maker.categories(texts), model)
     units: dict[str, Unit] = {}
-    for setting, model in product(chosen, names):
-        for seed in (None,) if given or model in RANKERS else seeds:
-            unit = unit_of(setting, model, seed)
+    for setting, name in product(chosen, names):
+        for seed in (None,) if given or name in RANKERS else seeds:
+            unit = unit_of(setting, name, seed)
             units[unit.key] = unit
     job, threads = Job(out, protocol, Cell, noun="models"), torch.get_num_threads()
     try:
@@ -323,14 +295,14 @@ def evaluate_models(
     cells: dict[str, dict[str, list[Cell]]] = {}
     for key, unit in units.items():
         cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
-    uses = {"train": "products to train on", "validation": "to choose the epoch by", "test": "to find"}
-    counts = [f"{len(known[name]):,} {use}" for name, use in uses.items() if name in made]
-    counts += [f"{unreadable:,} images that cannot be read"] * bool(unreadable)
+    counts = ", ".join(f"{name} {len(known[name]):,}" for name in made)
+    unreadable = sum(one.about["unreadable_pictures"] for one in made.values())
+    counts += f"; {unreadable:,} images that cannot be read" if unreadable else ""
     shown = {
         "diptych": __version__,
-        "data": "; ".join([f"dataset {test.name} ({test.fingerprint})", *counts, test.tree.describe()]),
+        "data": f"dataset {test.name} ({test.fingerprint}); {counts}; {test.tree.describe()}",
         "encoders": f"{encoders_line(maker.describe())}, features {maker.fingerprint}",
-        "left_out": left_out,
+        "left_out": without | left_out,
         "notes": list(dict.fromkeys(note for part in known.values() for note in part.notes)),
         **(about or {}),
         "seeds": [] if given else list(dict.fromkeys(seeds)),
@@ -357,6 +329,10 @@ class ModelsEvaluation:
     folder: Path
     protocol: EvaluationProtocol
     numbers: Mapping[str, Any]  # everything that is printed, as in ``results.json``
+    about: Mapping[str, Any]
+    settings: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -365,28 +341,11 @@ class ModelsEvaluation:
         protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
         numbers = read_json(file) if file.is_file() else {}
         if numbers.get("key") != fingerprint(asdict(protocol)):
-            problem = (
-                f"{file} is of another evaluation" if numbers else f"{folder} is not finished: no {RESULTS}"
-            )
+            problem = f"{folder} is not finished: no {RESULTS} of it"
             raise StorageError(problem, "the command that began it resumes")
-        return cls(folder, protocol, numbers)
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.numbers["about"]
-        return found
-
-    @property
-    def settings(self) -> tuple[str, ...]:
-        return tuple(self.numbers["settings"])
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(model for _, model in self.about["units"].values()))
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(self.about["seeds"])
+        about, settings = numbers["about"], tuple(numbers["settings"])
+        models = tuple(dict.fromkeys(model for _, model in about["units"].values()))
+        return cls(folder, protocol, numbers, about, settings, models, tuple(about["seeds"]))
 
     @property
     def baseline(self) -> str:

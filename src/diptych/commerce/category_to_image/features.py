@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.images import ImageEncoder, image_rows, open_image_encoder
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import cache_root
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
 """In the order in which they are concatenated (thesis Eq. 7.6)."""
+
+TRAINED = {
+    "clip-" + "".join(one[0] for one in chosen): chosen
+    for size in range(1, len(MODALITIES) + 1)
+    for chosen in combinations(MODALITIES, size)
+}
+"""``clip-i`` … ``clip-ita`` and the modalities that represent a product, fewest first."""
 
 _LSA_WIDTH = 256
 _TOKENS: Literal["titles"] = "titles"  # words as BM25 reads them: "Dresses" and "dress" are one
@@ -75,14 +83,13 @@ class TrainOptions(Options):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if not self.modalities or self.modalities != tuple(m for m in MODALITIES if m in self.modalities):
+        if self.modalities not in TRAINED.values():
             raise ValueError(f"modalities are some of {', '.join(MODALITIES)}, each once and in this order")
         return self
 
     @property
     def model(self) -> str:
-        """``clip-`` and the letters of the modalities as the thesis orders them: i, t, a."""
-        return "clip-" + "".join(one[0] for one in self.modalities)
+        return next(name for name, chosen in TRAINED.items() if chosen == self.modalities)
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -105,46 +112,42 @@ class TrainOptions(Options):
 
         What the chapter leaves out is ours: widths, rate and decay (those of the authors' other code), dropout 0.
         """
-        values: dict[str, Any] = {
-            "dropout": 0.0,
-            "modality_dropout": 0.0,
-            "patience": None,
-            "temperature": 1.0,
-        }
-        values |= {"learn_temperature": False, "duplicates": "negatives"}
-        values["batch_size"] = 8 if setting == "most-general" else 128
-        return cls(modalities=modalities, setting=setting, **values)
+        return cls(
+            modalities=modalities,
+            setting=setting,
+            dropout=0.0,
+            modality_dropout=0.0,
+            patience=None,
+            temperature=1.0,
+            learn_temperature=False,
+            duplicates="negatives",
+            batch_size=8 if setting == "most-general" else 128,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class ProductFeatures:
-    """Embeddings of products, memory-mapped; zeros stand for what a product lacks."""
+    """Products and their embeddings, memory-mapped; zeros stand for what a product lacks."""
 
-    ids: Sequence[str]
-    titles: Sequence[str]  # for rankers that read words
+    catalogue: Catalogue
     image: np.ndarray | None  # (n, d_image) float32; None without an image encoder
     title: np.ndarray  # (n, d_text) float32 unit rows
     attribute_rows: np.ndarray  # (u, d_text) float32 unit rows, one per distinct attribute text
     attributes: csr_array  # (n, u) float32: 1 / count at a product's attributes, whose mean it is
-    pictured: np.ndarray  # (n,) booleans: which products have an image
+    pictured: np.ndarray  # (n,) booleans: which products have an image that can be read
     about: Mapping[str, Any]  # metadata: the encoders image and text, counts of what is missing; JSON-able
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
     @cached_property
     def present(self) -> dict[Modality, np.ndarray]:
         """(n,) booleans by modality: which products have it."""
-        titled = np.array([bool(title.strip()) for title in self.titles], dtype=bool)
+        titled = np.array([bool(title.strip()) for title in self.catalogue.titles], dtype=bool)
         pictured = self.pictured & (self.image is not None)
         return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
     def part(self, rows: np.ndarray) -> ProductFeatures:
-        parts: dict[str, Any] = {
-            name: [getattr(self, name)[row] for row in rows.tolist()] for name in ("ids", "titles")
-        }
-        parts |= {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
-        return replace(self, image=None if self.image is None else self.image[rows], **parts)
+        parts = {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
+        image = None if self.image is None else self.image[rows]
+        return replace(self, catalogue=self.catalogue.subset(rows), image=image, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,9 +222,7 @@ class FeatureMaker:
     text: TargetModel  # of titles, attributes and categories
     root: Path  # embeddings are stored here under the fingerprints of encoder and content
     source: str = ""  # of the image encoder
-    image_texts: TargetModel | None = (
-        None  # its text side, whose embeddings can be compared with those of images
-    )
+    image_texts: TargetModel | None = None  # its text side, whose embeddings are comparable with images'
 
     @classmethod
     def of(
@@ -250,9 +251,8 @@ class FeatureMaker:
             MismatchError: an encoder's weights are others by now.
         """
         image, text = described["image"] or {"source": None, "options": {}}, described["text"]
-        is_own = text["kind"] == "dual" and text["model"] == image["source"]  # loaded once
-        source, options = image["source"], image["options"]
-        made = cls.of(source, source if is_own else folder, image_options=options, cache=cache)
+        source, is_own = image["source"], text["kind"] == "dual" and text["model"] == image["source"]
+        made = cls.of(source, source if is_own else folder, image_options=image["options"], cache=cache)
         if made.image is not None and made.image.fingerprint != image["fingerprint"]:
             was = f"was {image['fingerprint']} when it was saved and is {made.image.fingerprint} now"
             fix = "put its old weights back, or train again with the new ones"
@@ -289,8 +289,7 @@ class FeatureMaker:
         shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
         entries = shares, np.array(items, dtype=np.int64), starts(counts)
         return ProductFeatures(
-            ids=catalogue.ids,
-            titles=catalogue.titles,
+            catalogue=catalogue,
             image=images,
             title=self._rows(self.text, catalogue.titles, "titles"),
             attribute_rows=self._rows(self.text, list(places), "attributes"),

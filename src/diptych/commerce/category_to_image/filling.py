@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from pydantic import field_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.source import validation_split
+from diptych.commerce.catalogue import Catalogue, validation_split
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.commerce.taxonomy import SEPARATOR, CategoryTree
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, write_json, write_rows
 from diptych.core.options import parameter
 from diptych.core.table import Cell, Table
@@ -41,6 +40,9 @@ _CALIBRATED = 1 << 22  # scores kept while the temperature is looked for: 32 MB
 _TEMPERATURES = (1e-4, 1e2)
 _WEIGHTS = (0.25, 0.5, 1.0)
 _BINS = 15
+_NAMED = 3  # likeliest categories
+_NAMED = 3  # likeliest categories
+CALIBRATED = ("temperature", "weight", "against")
 
 VERDICTS = {
     "whole": "no category of its own; a whole path is sure enough",
@@ -69,18 +71,17 @@ def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.n
     return np.flatnonzero(can)
 
 
-Names = Sequence[str]
 Overlap = tuple[int, int, int]
 
 
-def overlap_of(path: Names, own: Sequence[Names]) -> Overlap:
-    """Return |P ∩ T|, |P| and |T|: categories on a path, on a product's own, ancestors included, and on both.
+def overlap_of(tree: CategoryTree, node: int, own: np.ndarray) -> Overlap:
+    """Return |P ∩ T|, |P| and |T|: categories on the path to ``node`` (-1: none), on a product's own, and on both.
 
-    Of several own paths T is the one with the most categories of P, of these the shortest.
+    Of several own places T is the path with the most categories of P, of these the shortest.
     """
-    common = [int(np.cumprod([a == b for a, b in zip(path, one, strict=False)]).sum()) for one in own]
-    best = min(range(len(own)), key=lambda place: (-common[place], len(own[place])))
-    return common[best], len(path), len(own[best])
+    common = tree.common(own, np.full(len(own), node)) if node >= 0 else np.zeros(len(own), dtype=np.int64)
+    best = np.lexsort((tree.depth[own], -common))[0]
+    return int(common[best]), int(tree.depth[node]) if node >= 0 else 0, int(tree.depth[own[best]])
 
 
 def hierarchical_f1(overlaps: Iterable[Overlap]) -> dict[str, float]:
@@ -105,7 +106,6 @@ class Filler:
     weight: float = 0.0  # w, of what each level of a path contributes
     against: Against = "level"  # the categories that each level's soft-max is over
     threshold: float = 0.5  # a path is cut where its confidence falls below it
-    alternatives: int = 3  # how many of the likeliest categories to name
 
     @cached_property
     def below(self) -> csr_array:
@@ -135,87 +135,78 @@ class Filler:
         for here in blocks(len(rows), _SCORES // max(1, len(self.tree))):
             yield rows[here], np.asarray(products[rows[here]] @ self.rows.T, dtype=np.float64)
 
+    def paths(
+        self, products: np.ndarray, rows: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, list[tuple[int, float]]]]:
+        """Yield a product, the nodes of its likeliest path with their confidence, likeliest nodes and probabilities."""
+        from scipy.special import softmax
+
+        for some, scores in self.score_blocks(products, rows):
+            shares = softmax(self.logits(scores), axis=1)
+            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
+            best = np.argsort(-shares, axis=1, kind="stable")[:, :_NAMED]
+            for at, mass, share, first in zip(some.tolist(), masses, shares, best, strict=True):
+                path, named = self.tree.ancestors(self.candidates[first[0]]), self.candidates[first]
+                yield at, path, mass[path], list(zip(named.tolist(), share[first].tolist(), strict=True))
+
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
-    ) -> Iterator[tuple[Filled, list[Names]]]:
-        """Yield suggestions for (n, d) float32 rows of a catalogue's products, each with the product's own paths.
+    ) -> Iterator[tuple[Filled, Overlap | None]]:
+        """Yield suggestions for (n, d) float32 rows of a catalogue's products, with the overlap with their own paths.
 
         Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
         were made of, which are all the same.
         """
-        from scipy.special import softmax
-
         tree = self.tree
-        if catalogue.tree.fingerprint != tree.fingerprint or len(products) != len(catalogue):
-            problem = f"{len(products):,} rows for {len(catalogue):,} products, of {len(catalogue.tree):,} categories"
-            fix = "give rows of these products, and read them with the model's tree"
-            raise MismatchError(f"{problem}, which are not the model's {len(tree):,}", fix)
 
         def entry(key: str, text: str, name: str, value: float, node: int) -> dict[str, Any]:
             return {key: text, name: round(float(value), 6), "code": tree.codes.get(tree.paths[node])}
 
-        for some, scores in self.score_blocks(products, np.arange(len(catalogue))):
-            shares = softmax(self.logits(scores), axis=1)
-            masses = np.minimum(shares @ self.below, 1.0)  # sums of shares, rounded
-            best = np.argsort(-shares, axis=1, kind="stable")[:, : max(1, self.alternatives)]
-            for row, at in enumerate(some.tolist()):
-                path = tree.ancestors(self.candidates[best[row, 0]]).tolist()
-                path = path if known is None or known[at] else []
-                sure, named = masses[row, path], best[row, : self.alternatives]
-                kept = int((sure >= self.threshold).sum())  # confidence falls along a path
-                levels = [
-                    entry("name", tree.paths[node][-1], "confidence", value, node)
-                    for node, value in zip(path, sure, strict=True)
-                ]
-                others = [
-                    entry("category", tree.text(node), "probability", value, node)
-                    for node, value in zip(self.candidates[named].tolist(), shares[row, named], strict=True)
-                ]
-                own: list[Names] = [tree.paths[node] for node in catalogue.places_of(at)]
-                last = levels[kept - 1] if kept else {"code": None, "confidence": 0.0}
-                filled = {
+        for at, path, sure, likeliest in self.paths(products, np.arange(len(catalogue))):
+            if known is not None and not known[at]:
+                path, sure, likeliest = path[:0], sure[:0], []
+            kept = path[sure >= self.threshold].tolist()  # confidence falls along a path
+            levels = [
+                entry("name", tree.paths[node][-1], "confidence", value, node)
+                for node, value in zip(path.tolist(), sure, strict=True)
+            ]
+            own = catalogue.places_of(at)
+            overlap = overlap_of(tree, kept[-1] if kept else -1, own) if len(own) else None
+            yield (
+                {
                     "id": catalogue.ids[at],
                     "title": catalogue.titles[at],
-                    "verdict": "",
-                    "own": [SEPARATOR.join(one) for one in own],
-                    "path": list(tree.paths[path[kept - 1]]) if kept else [],
-                    "code": last["code"],
-                    "confidence": last["confidence"],
+                    "verdict": _verdict(len(kept), len(path), overlap),
+                    "own": [tree.text(node) for node in own.tolist()],
+                    "path": list(tree.paths[kept[-1]]) if kept else [],
+                    "code": levels[len(kept) - 1]["code"] if kept else None,
+                    "confidence": levels[len(kept) - 1]["confidence"] if kept else 0.0,
                     "levels": levels,
-                    "alternatives": others if path else [],
-                }
-                yield filled | {"verdict": _verdict(filled, own)}, own
+                    "alternatives": [
+                        entry("category", tree.text(node), "probability", value, node)
+                        for node, value in likeliest
+                    ],
+                },
+                overlap,
+            )
 
 
-def _verdict(filled: Filled, own: Sequence[Names]) -> str:
-    if not filled["path"]:
-        return "uncertain" if filled["levels"] else "nothing known"
-    if not own:
-        return "whole" if len(filled["path"]) == len(filled["levels"]) else "in part"
-    common, kept, depth = overlap_of(filled["path"], own)
+def _verdict(kept: int, levels: int, overlap: Overlap | None) -> str:
+    if not kept:
+        return "uncertain" if levels else "nothing known"
+    if overlap is None:
+        return "whole" if kept == levels else "in part"
+    common, _, depth = overlap
     return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Temperature and weight of the levels, and what they were found on."""
+def calibrate(
+    filler: Filler, products: np.ndarray, catalogue: Catalogue, *, seed: int = 0
+) -> tuple[Filler, dict[str, Any]]:
+    """Return a filler with temperature and weight of least negative log-likelihood, and what they were found on.
 
-    temperature: float
-    weight: float
-    against: Against
-    products: int
-    loss: float  # their mean negative log-likelihood, nats
-    chance: float  # the same of a uniform guess
-
-    def of(self, filler: Filler) -> Filler:
-        return replace(filler, temperature=self.temperature, weight=self.weight, against=self.against)
-
-
-def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, seed: int = 0) -> Calibration:
-    """Find temperature and weight of least negative log-likelihood on products whose category is known.
-
-    ``products`` are (n, d) float32 rows of ``catalogue``'s products, such as those for validation; of very many some
-    are drawn.
+    ``products`` are (n, d) float32 rows of ``catalogue``'s products, whose category is known, such as those for
+    validation; of very many some are drawn. Losses are means of products in nats, ``chance`` that of a uniform guess.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -243,15 +234,16 @@ def calibrate(filler: Filler, products: np.ndarray, catalogue: Catalogue, *, see
             total += float((logsumexp(logits, axis=1) - own).sum())
         return total / len(scores)
 
-    found: list[Calibration] = []
+    found: list[tuple[float, Filler]] = []
     bounds, options = tuple(np.log(_TEMPERATURES)), {"xatol": 1e-3}
-    chance = float(-np.log(right.mean(axis=1)).mean())
     for against, weight in [("level", 0.0), *product(get_args(Against), _WEIGHTS)]:
         tried = replace(filler, weight=weight, against=against)
         least = minimize_scalar(loss, args=(tried,), bounds=bounds, method="bounded", options=options)
-        value, temperature = float(least.fun), float(np.exp(least.x))
-        found.append(Calibration(temperature, weight, against, len(known), value, chance))
-    return min(found, key=lambda one: one.loss)
+        found.append((float(least.fun), replace(tried, temperature=float(np.exp(least.x)))))
+    value, best = min(found, key=lambda one: one[0])
+    about = {name: getattr(best, name) for name in CALIBRATED}
+    chance = float(-np.log(right.mean(axis=1)).mean())
+    return best, {**about, "products": len(known), "loss": value, "chance": chance}
 
 
 def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -> dict[str, Any]:
@@ -263,32 +255,22 @@ def reliability_of(filler: Filler, products: np.ndarray, catalogue: Catalogue) -
     """
     seen: dict[str, list[tuple[float, bool]]] = {}
     overlaps, kept, rows = [], 0, np.flatnonzero(catalogue.place >= 0)
-    for filled, own in filler.fill(products[rows], catalogue.subset(rows)):
-        path = tuple(one["name"] for one in filled["levels"])
-        for depth, one in enumerate(filled["levels"][: max(map(len, own))], 1):
-            is_right = any(path[:depth] == tuple(names[:depth]) for names in own)
-            seen.setdefault(f"level {depth}", []).append((one["confidence"], is_right))
-        seen.setdefault("whole path", []).append((filled["levels"][-1]["confidence"], path in own))
-        overlaps.append(overlap_of(path, own))
-        kept += bool(filled["path"])
+    for at, path, sure, _ in filler.paths(products, rows):
+        own = catalogue.places_of(at)
+        overlaps.append(overlap_of(filler.tree, path[-1], own))
+        for depth in range(1, min(len(path), filler.tree.depth[own].max()) + 1):
+            seen.setdefault(f"level {depth}", []).append((sure[depth - 1], depth <= overlaps[-1][0]))
+        seen.setdefault("whole path", []).append((sure[-1], path[-1] in own))
+        kept += int(sure[0] >= filler.threshold)
     levels = []
-    for level in sorted(seen):
-        sure, right = np.array(seen[level]).T
-        shares = {"confidence": float(sure.mean()), "accuracy": float(right.mean())}
-        error = expected_calibration_error(sure, right)
+    for level, (confidence, right) in ((one, np.array(seen[one]).T) for one in sorted(seen)):
+        shares = {"confidence": float(confidence.mean()), "accuracy": float(right.mean())}
+        # Expected calibration error: Naeini et al., Obtaining Well Calibrated Probabilities, AAAI 2015.
+        place = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
+        error = float(np.abs(np.bincount(place, confidence - right)).sum() / len(right))
         levels.append({"level": level, "products": len(right), **shares, "error": error})
     measured = {"products": len(rows), "levels": levels, "hierarchical": hierarchical_f1(overlaps)}
     return measured | {"threshold": filler.threshold, "kept": kept}
-
-
-def expected_calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = _BINS) -> float:
-    """Return the mean over products of how far a bin's accuracy is from its mean confidence.
-
-    Source: Naeini et al., Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015.
-    """
-    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    sums = [np.bincount(place, of, bins) for of in (confidence, right)]
-    return float(np.abs(sums[0] - sums[1]).sum() / len(right))
 
 
 class FillOptions(PartOptions):
@@ -297,7 +279,6 @@ class FillOptions(PartOptions):
     out: Path | None = parameter(None, "Where to write: a .jsonl or .csv file.", "--out", "-o")
     check: bool = parameter(False, "Also products whose own category is not the one suggested.")
     threshold: float = parameter(0.5, "Confidence below which a path is cut.", ge=0, le=1)
-    alternatives: int = parameter(3, "Likeliest categories to name.", ge=0)
     candidates: Candidates = parameter("specific", "specific: leaves, and categories that hold products.")
     calibrate_on: str | None = parameter(None, "A split of the run's products.", default="validation")
 
@@ -323,29 +304,28 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
 
     def filler_of(shop: Catalogue) -> Filler:
         nodes, rows = candidate_nodes(shop, options.candidates), run.category_rows(run.texts(shop.tree))
-        return Filler(shop.tree, nodes, rows, threshold=options.threshold, alternatives=options.alternatives)
+        return Filler(shop.tree, nodes, rows, threshold=options.threshold)
 
-    filler, reliability = filler_of(own), None
     with run.embeddings(own.split(known)) as embedded:
-        calibration = calibrate(filler, embedded.rows, own.split(known))
-    filler = calibration.of(filler)
+        filler, calibration = calibrate(filler_of(own), embedded.rows, own.split(known))
+    reliability = None
     if known != "test" and "test" in own.split_sizes and ((test := own.split("test")).place >= 0).any():
         with run.embeddings(test) as embedded:
             reliability = reliability_of(filler, embedded.rows, test)
     if whole.tree.fingerprint != own.tree.fingerprint:  # the same confidence in scores
-        filler = calibration.of(filler_of(whole))
+        filler = replace(filler_of(whole), **{name: calibration[name] for name in CALIBRATED})
     part = whole if options.split in (None, "all") else whole.split(options.split)
     part = part.subset(np.flatnonzero((part.place < 0) | options.check))
     metadata: dict[str, Any] = {
         **data.use(run, options.split, part),
         "candidates": {"kind": options.candidates, "categories": len(filler.candidates)},
         "threshold": options.threshold,
-        "calibration": {**asdict(calibration), "split": known},
+        "calibration": {**calibration, "split": known},
         "reliability": reliability,
         "notes": list(whole.notes),
     }
 
-    def suggested() -> Iterator[tuple[Filled, list[Names]]]:
+    def suggested() -> Iterator[tuple[Filled, Overlap | None]]:
         present = run.maker.products(part).present
         is_known = np.logical_or.reduce([present[one] for one in run.options.modalities])
         with run.embeddings(part) as embedded:
@@ -364,22 +344,23 @@ def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
             [Cell(head), count_cell(n), percent(sure), percent(right), Cell.number(error, 3)]
             for head, n, sure, right, error in (one.values() for one in reliability["levels"])
         ]
-        f1 = reliability["hierarchical"]["f1"]
         after = f"{reliability['kept']:,} get at least one level at the threshold of {reliability['threshold']:g}; "
-        after += f"hierarchical F1 of whole paths {100 * f1:.1f} %; calibration error: mean distance of confidence "
+        after += f"hierarchical F1 of whole paths {100 * reliability['hierarchical']['f1']:.1f} %"
         caption = f"What confidence is worth on {reliability['products']:,} test products"
         heads = ("", "products", "% confidence", "% right", "calibration error")
-        shown.append(Table(caption, heads, rows, after=f"{after}from accuracy over {_BINS} bins"))
+        shown.append(Table(caption, heads, rows, after=after))
+    else:
+        shown.append("what confidence is worth was not measured: no other products have a category")
     if counts:
         verdicts = [[Cell(one), count_cell(n), Cell(VERDICTS[one], words=True)] for one, n in counts.items()]
         shown.append(Table("Suggestions", ("verdict", "products", "meaning"), verdicts))
-    shown.append(
-        f"temperature {found['temperature']:.4g}, levels of a path (against {found['against']}) with weight "
-        f"{found['weight']:g}, found on {found['products']:,} products of split {found['split']}: "
-        f"loss {found['loss']:.3f} nats, a uniform guess has {found['chance']:.3f}"
+    calibrated = (
+        "temperature {temperature:.4g}, levels of a path (against {against}) with weight {weight:g}, found "
     )
-    if reliability is None:
-        shown.append("what confidence is worth was not measured: no other products have a category")
+    calibrated += (
+        "on {products:,} products of split {split}: loss {loss:.3f} nats, of a uniform guess {chance:.3f}"
+    )
+    shown.append(calibrated.format(**found))
     if own := summary.get("hierarchical"):
         line = f"hierarchical F1 of what is suggested for {own['products']:,} products with categories of their own"
         shown.append(f"{line}: {100 * own['f1']:.1f} %")
@@ -409,7 +390,7 @@ def _row_of(one: Filled) -> list[str]:
 
 
 def write_filled(
-    filled: Iterable[tuple[Filled, Sequence[Names]]],
+    filled: Iterable[tuple[Filled, Overlap | None]],
     file: Path,
     metadata: Mapping[str, Any],
     leave_out: Sequence[str] = (),
@@ -417,24 +398,24 @@ def write_filled(
     """Write suggestions as they come, those that need a person as CSV, and a summary, which is returned."""
     counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
     how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": "replace", "newline": ""}
+    is_table = file.suffix == ".csv"
     with (
         atomic_path(file) as main,
         atomic_path(file.with_suffix(".review.csv")) as other,
         open(main, **how) as lines,
         open(other, **how) as review,
     ):
-        for table in [review, *([lines] if file.suffix == ".csv" else [])]:
-            write_rows(table, COLUMNS, ())
-        for one, own in filled:
+        write_rows(review, COLUMNS, ())
+        if is_table:
+            write_rows(lines, COLUMNS, ())
+        for one, overlap in filled:
             counts[one["verdict"]] += 1
-            overlaps += [overlap_of(one["path"], own)] if own else []
-            tables = [review] if one["verdict"] in REVIEWED else []
-            if one["verdict"] not in leave_out and file.suffix == ".csv":
-                tables.append(lines)
-            elif one["verdict"] not in leave_out:
-                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
-            for table in tables:
-                write_rows(table, _row_of(one), ())
+            overlaps += [overlap] if overlap else []
+            if one["verdict"] in REVIEWED:
+                write_rows(review, _row_of(one), ())
+            if one["verdict"] not in leave_out:
+                row = json.dumps(one, ensure_ascii=False) + "\n"
+                write_rows(lines, _row_of(one), ()) if is_table else lines.write(row)
         summary_file.unlink(missing_ok=True)  # killed from here on, no summary is of another file
     summary: dict[str, Any] = {
         "format": 2,

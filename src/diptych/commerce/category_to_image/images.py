@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue import Catalogue
 from diptych.core.context import track
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
@@ -51,32 +51,23 @@ def describe_grid(image: Image) -> np.ndarray:
     page = pillow.new("RGB", (side, side), (255, 255, 255))
     page.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
     pixels = np.asarray(page.resize((64, 64), pillow.Resampling.BILINEAR, reducing_gap=2.0))
-    parts = (_by_cell(1.0 - pixels / 255.0), _edges(pixels), _histogram(pixels))
-    row = np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts])
-    unit: np.ndarray = (row / np.linalg.norm(row)).astype(np.float32)
-    return unit
-
-
-def _by_cell(values: np.ndarray) -> np.ndarray:
-    sums: np.ndarray = values.reshape(8, 8, 8, 8, -1).sum(axis=(1, 3)).ravel()
-    return sums
-
-
-def _edges(pixels: np.ndarray) -> np.ndarray:
     down, right = np.gradient(pixels @ np.array([0.299, 0.587, 0.114]))
     turn = (np.arctan2(down, right) / np.pi) % 1.0  # an edge and its opposite are one orientation
     spread = np.zeros((64, 64, 8))
     bins = np.minimum((turn * 8).astype(np.int64), 7)
     np.put_along_axis(spread, bins[..., None], np.hypot(down, right)[..., None], axis=2)
-    edges: np.ndarray = np.sqrt(_by_cell(spread))  # roots, so that one hard edge does not outshine all others
-    return edges
-
-
-def _histogram(pixels: np.ndarray) -> np.ndarray:
     flat = pixels.reshape(-1, 3)
     inked = flat[flat.min(axis=1) < _WHITE]
     shades = (inked if len(inked) else flat).astype(np.int64) * 4 // 256
-    return np.sqrt(np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64))
+    histogram = np.bincount(shades @ np.array([16, 4, 1]), minlength=64).astype(np.float64)
+    # Roots, so that one hard edge does not outshine all others.
+    parts = _by_cell(1.0 - pixels / 255.0), np.sqrt(_by_cell(spread)), np.sqrt(histogram)
+    row = np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts])
+    return np.asarray(row / np.linalg.norm(row), dtype=np.float32)
+
+
+def _by_cell(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values.reshape(8, 8, 8, 8, -1).sum(axis=(1, 3)).ravel())
 
 
 class Grid:
@@ -126,16 +117,15 @@ class Backbone:
             problem = f"images resized to {options.resize} and cut to {options.size} pixels"
             raise UsageError(problem, "give resize of at least size")
         weights = None if options.weights is None else str(options.weights.expanduser().resolve())
-        preprocessing = Preprocessing(**options.model_dump(exclude={"weights"}))
-        config = ImageTowerConfig(
-            backbone=name, preprocessing=preprocessing, weights=weights, pretrained=weights is None
-        )
-        tower = ImageTower(config, 2)  # the width is of a head that is not used
+        seen = options.model_dump(exclude={"weights"}, mode="json")
+        look: dict[str, Any] = {"backbone": name, "preprocessing": seen, "weights": weights}
+        tower = ImageTower(ImageTowerConfig(**look, pretrained=weights is None), 2)  # its head is not used
         self._device = pick_device(None)
         self._tower = tower.eval().requires_grad_(False).to(self._device)
         self.width, self.prepared = tower.feature_width, tower.prepare
-        made, seen = weights_fingerprint(tower.backbone.state_dict()), preprocessing.model_dump(mode="json")
-        self.fingerprint = fingerprint("backbone", made, name, {}, seen)
+        self.fingerprint = fingerprint(
+            "backbone", weights_fingerprint(tower.backbone.state_dict()), name, {}, seen
+        )
         self.options = seen | ({} if weights is None else {"weights": weights})
 
     def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
@@ -168,46 +158,37 @@ def image_rows(encoder: ImageEncoder, catalogue: Catalogue, root: Path) -> tuple
     They are stored under the fingerprint of the image's bytes: another split, or a shop with new products, computes
     what is new. Zeros stand for an image that is not there or cannot be read.
     """
-    collection, n, given = catalogue.collection, len(catalogue), isinstance(encoder, GivenRows)
+    collection, n = catalogue.collection, len(catalogue)
     if encoder.takes != collection.holds:
         problem = f"the encoder takes {encoder.takes}, {catalogue.name} holds {collection.holds}"
         raise MismatchError(problem, "choose another image encoder")
-    if not n:
-        return np.empty((0, encoder.width), dtype=np.float32), np.empty(0, dtype=bool)
+    if isinstance(encoder, GivenRows) or not n:
+        given, there = np.zeros((n, encoder.width), dtype=np.float32), np.flatnonzero(catalogue.pictured)
+        if isinstance(encoder, GivenRows) and len(there):
+            part = collection.subset(catalogue.picture_rows[there])
+            given[there] = next(encoder.blocks(part, "image", [range(len(there))]))
+        return given, np.asarray(given.any(axis=1))
 
     def attempt(read: Callable[[int], Any], product: int, otherwise: Any = None) -> Any:
         try:
             row = int(catalogue.picture_rows[product])
             return otherwise if row < 0 else read(row)
         except ImageError as error:
-            logger.warning(
-                "the picture of product %r cannot be read: %s", catalogue.ids[product], error.message
-            )
+            name = catalogue.ids[product]
+            logger.warning("the picture of product %r cannot be read: %s", name, error.message)
             return otherwise
 
     def content(row: int) -> str:
-        return (
-            collection.image_ids[row]
-            if given
-            else collection.source.content(int(collection.source_rows[row]))
-        )
+        return collection.source.content(int(collection.source_rows[row]))
 
     def prepared(product: int) -> Any:
         return attempt(lambda row: encoder.prepared(collection.item(row), catalogue.ids[product]), product)
 
     def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        absent = keys[places] == text_keys([NO_PICTURE])[0]
-        yield np.flatnonzero(absent), np.zeros((int(absent.sum()), encoder.width), dtype=np.float32)
-        there = np.flatnonzero(~absent)
-        if isinstance(encoder, GivenRows):
-            part = collection.subset(catalogue.picture_rows[places[there]])
-            yield there, next(encoder.blocks(part, "image", [range(len(there))]))
-            return
-        ahead = read_ahead(prepared, places[there].tolist())
-        for batch in batched(zip(there, ahead, strict=True), _BATCH):
+        ahead = read_ahead(prepared, places.tolist())
+        for batch in batched(zip(range(len(places)), ahead, strict=True), _BATCH):
             rows = np.zeros((len(batch), encoder.width), dtype=np.float32)
-            good = {at: item for at, (_, item) in enumerate(batch) if item is not None}
-            if good:
+            if good := {at: item for at, (_, item) in enumerate(batch) if item is not None}:
                 names = [catalogue.ids[places[batch[at][0]]] for at in good]
                 rows[[*good]] = encoder.encode_prepared([*good.values()], names)
             yield np.array([number for number, _ in batch]), rows

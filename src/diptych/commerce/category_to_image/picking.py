@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
+from diptych.commerce.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.results import count_cell, percent
+from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.core.files import write_json
+from diptych.core.files import check_replaceable, write_json
+from diptych.core.options import parameter
 from diptych.core.table import Table
 from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
@@ -32,7 +34,28 @@ Distinct = Literal["content", "title"]
 """Distinguishes products, besides their image: the bytes of its file, their titles in lower case."""
 
 _FOUND = 1 << 21  # products held while duplicates are looked for
-_DEEP = 1 << 12  # from here on everything is looked at
+
+
+class PickOptions(PartOptions):
+    """Options of images for categories; written to RUN/picks by default."""
+
+    k: int = parameter(8, "Images per category.", "-k", ge=1)
+    among: Among = parameter("all", "members: only of products in it or below.")
+    beyond: bool = parameter(False, "Fill up to -k where a category has fewer products.")
+    distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
+    sheet: bool = parameter(True, "Write the tree's contact sheet.")
+    side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
+
+
+def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
+    """Pick the best images for every category of the products' tree."""
+    check_replaceable(folder, PICKS)
+    catalogue = data.of(run, options.split)
+    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
+    texts = run.texts(catalogue.tree)
+    how = options.model_dump(include={"k", "among", "beyond", "distinct"})
+    with run.embeddings(catalogue) as embedded:
+        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +80,11 @@ class Picks:
     @cached_property
     def right(self) -> np.ndarray:
         """(m,) int8: 1 for a product of the category or below, 0 for another, -1 for one without a category."""
-        n, nodes = len(self.catalogue), np.arange(len(self.start) - 1)
+        tree, places = self.catalogue.tree, self.catalogue.place_start
+        n, nodes = len(self.catalogue), np.arange(len(tree))
         known = np.repeat(nodes, self.there) * n + members_of(self.catalogue)[1]
         found = np.isin(np.repeat(nodes, np.diff(self.start)) * n + self.products, known)
-        return np.where(self.catalogue.place[self.products] < 0, -1, found).astype(np.int8)
+        return np.where(np.diff(places)[self.products] == 0, -1, found).astype(np.int8)
 
     def counts(self) -> dict[str, int]:
         sizes, right = np.diff(self.start), self.right
@@ -76,56 +100,56 @@ class Picks:
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Yield each category with its query and its products, JSON-able."""
-        shop, tree, right = self.catalogue, self.catalogue.tree, self.right.tolist()
+        shop, tree = self.catalogue, self.catalogue.tree
+
+        def entry(at: int) -> dict[str, Any]:
+            product, right = int(self.products[at]), int(self.right[at])
+            image, own = int(shop.picture_rows[product]), shop.places_of(product).tolist()
+            return {
+                "id": shop.ids[product],
+                "score": float(self.scores[at]),
+                "title": shop.titles[product],
+                "item": shop.collection.image_ids[image],
+                "file": image_path(shop.collection, image),
+                "categories": [list(tree.paths[place]) for place in own],
+                "of_the_category": None if right < 0 else bool(right),
+            }
+
         for node, path in enumerate(tree.paths):
-            products = []
-            for at in range(self.start[node], self.start[node + 1]):
-                product = int(self.products[at])
-                image, own = int(shop.picture_rows[product]), shop.places_of(product).tolist()
-                one = {
-                    "id": shop.ids[product],
-                    "score": float(self.scores[at]),
-                    "title": shop.titles[product],
-                }
-                one |= {"item": shop.collection.image_ids[image], "file": image_path(shop.collection, image)}
-                one["categories"] = [list(tree.paths[place]) for place in own]
-                products.append(one | {"of_the_category": None if right[at] < 0 else bool(right[at])})
             names = {"path": list(path), "category": tree.text(node), "code": tree.codes.get(path)}
             counts = {"query": self.texts[node], "pictured_products": int(self.there[node])}
-            yield {**names, **counts, "products": products}
+            shown = map(entry, range(self.start[node], self.start[node + 1]))
+            yield {**names, **counts, "products": list(shown)}
 
     def warnings(self) -> list[str]:
         """Return what should be known of picks before they are looked at."""
-        setting, trained = self.about.get("ranker", {}).get("options", {}).get("setting", "all"), "trained_on"
-        found = []
+        setting = self.about.get("ranker", {}).get("options", {}).get("setting", "all")
+        known, found = self.about.get("trained_on"), []
         if self.among == "all" and setting != "all":
             found.append(
                 f"the run was trained on {setting} categories only; --setting all is for every level"
             )
-        if self.among == "all" and self.about.get(trained):
-            known = f"the run was trained on {self.about[trained]:,} of these products"
-            found.append(f"{known}: its share of right ones is too high; --split test has others")
+        if self.among == "all" and known:
+            trained = f"the run was trained on {known:,} of these products"
+            found.append(f"{trained}: its share of right ones is too high; --split test has others")
         return found
 
     def tables(self) -> list[Table]:
         """Return what was picked, by level of the tree."""
-        depth, found, k, rows = self.catalogue.tree.depth, np.diff(self.start), self.k, []
+        depth, found, rows = self.catalogue.tree.depth, np.diff(self.start), []
         owner, shares = np.repeat(depth, found), ["% found"] if self.among == "all" else []
-        for level in range(1, int(depth.max(initial=0)) + 1):
+        for level in np.unique(depth).tolist():
             right, there = self.right[owner == level], self.there[depth == level]
-            could = int(np.minimum(there, k).sum())
+            could = int(np.minimum(there, self.k).sum())
             share = [percent(int((right == 1).sum()) / could if could else None) for _ in shares]
-            counts = map(count_cell, (level, len(there), len(right), (there < k).sum()))
+            counts = map(count_cell, (level, len(there), len(right), (there < self.k).sum()))
             rows.append([*counts, *share, count_cell((found[depth == level] == 0).sum())])
-        split = self.about.get("split")
-        caption = f"Images of {len(self.catalogue):,} products{f' of split {split}' if split else ''}"
         after = "Level 1 is the most general."
         if shares:  # among members everything is found that can be
-            after += (
-                f" % found: of the products sorted into a category or below it that could be among its {k}."
-            )
-        heads = ["level", "categories", "images", f"below {k} products", *shares, "without an image"]
-        return [Table(caption, heads, rows, after=after)]
+            after += f" % found: of the products sorted into a category or below it that could be among its {self.k}."
+        heads = ["level", "categories", "images", f"below {self.k} products", *shares, "without an image"]
+        split = f" of split {self.about['split']}" if self.about.get("split") else ""
+        return [Table(f"Images of {len(self.catalogue):,} products{split}", heads, rows, after=after)]
 
     def save(self, folder: Path | str) -> Path:
         shop, file = self.catalogue, Path(folder) / PICKS
@@ -162,17 +186,16 @@ def pick(
     among: Among = "all",
     beyond: bool = False,
     distinct: Sequence[Distinct] = (),
-    unmatched: Literal["ranked", "unranked"] = "ranked",
     about: dict[str, Any] | None = None,
 ) -> Picks:
     """Pick the best ``k`` pictured products of each category, and no more than it has itself.
 
     Scores are exact, of equal ones the earlier product is first. Memory is a block of scores. ``categories`` are
     (nodes, d) float32 rows, ``products`` (n, d) of the same kind, which may be memory-mapped. With ``beyond`` other
-    categories' products fill up to ``k``; so they do where no product has a category. ``unmatched`` is the ranker's.
+    categories' products fill up to ``k``; so they do where no product has a category.
     """
-    if unknown := [one for one in distinct if one not in get_args(Distinct)]:
-        raise UsageError(f"distinct by {unknown[0]!r}", f"some of {', '.join(get_args(Distinct))}")
+    if unknown := set(distinct) - {*get_args(Distinct)}:
+        raise UsageError(f"distinct by {min(unknown)!r}", f"some of {', '.join(get_args(Distinct))}")
     shapes = (categories.shape[0], products.shape[0], categories.shape[1])
     if shapes != (len(catalogue.tree), len(catalogue), products.shape[1]):
         problem = f"rows of categories {categories.shape} and of products {products.shape}"
@@ -205,22 +228,21 @@ def pick(
             for here in blocks(len(left), _FOUND // depth):
                 rows, scores = find(categories[left[here]], gallery, depth)
                 for node, mine, own in zip(left[here].tolist(), rows, scores, strict=True):
-                    matched = (mine >= 0) & (own != 0 if unmatched == "unranked" else True)
-                    ranked, kept, seen = shown[mine[matched]], list[int](), set[object]()
+                    ranked, kept, seen = shown[mine[mine >= 0]], list[int](), set[object]()
                     for place, product in enumerate(ranked.tolist()):
                         if len(kept) < most[node] and seen.isdisjoint(keys := identity(product)):
                             seen |= keys
                             kept.append(place)
-                    found[node] = ranked[kept], own[matched][kept]
+                    found[node] = ranked[kept], own[kept]
                     if len(kept) < most[node] and mine[-1] >= 0 and depth < len(shown):
                         unsatisfied.append(node)
-            left, depth = np.array(unsatisfied, dtype=np.int64), len(shown) if depth >= _DEEP else 4 * depth
+            left, depth = np.array(unsatisfied, dtype=np.int64), 4 * depth
     return Picks(
         catalogue,
         texts,
         start=starts(np.array([len(mine) for mine, _ in found])),
-        products=np.concatenate([members[:0], *(mine for mine, _ in found)]),
-        scores=np.concatenate([np.empty(0), *(scores for _, scores in found)]),
+        products=np.concatenate([mine for mine, _ in found]),
+        scores=np.concatenate([scores for _, scores in found]),
         k=k,
         among=among,
         distinct=tuple(distinct),

@@ -1,14 +1,12 @@
 """Rankers: models that order products for a category, as embeddings whose inner products are the scores.
 
 Their measures, with categories as queries for products and products as queries for their category; and Mixed, the
-trained model and the zero-shot text encoder, weighted by how often training saw a category's text.
+trained model and the zero-shot text encoder, weighted by whether training saw a category's text.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, Judged, judge, targets_of
-from diptych.commerce.catalogue.making import assign_splits
+from diptych.commerce.catalogue import Judged, assign_splits, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     ProductFeatures,
@@ -30,7 +27,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.title_words import folded_by
 from diptych.evaluation.evaluate import evaluate, rows_source
 from diptych.evaluation.result import Reranking, Result
-from diptych.metrics.ground_truth import Direction, GroundTruth
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import AnyMeasure, Measure
 from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
@@ -43,23 +40,17 @@ if TYPE_CHECKING:
 
 _K1, _B = 1.5, 0.75  # of BM25
 
-Features = ProductFeatures | CategoryFeatures
-
 
 class Ranker(ABC):
-    """A ready model, trained or not; where ``unmatched`` is ``unranked``, products that score 0 are not retrieved."""
+    """A ready model, trained or not; JSON-able ``about`` is printed with its numbers."""
 
     name: str
-    unmatched: Literal["ranked", "unranked"] = "ranked"
+    fingerprint: str  # of everything that a score depends on besides the features
+    about: Mapping[str, Any]
+    unranked = False  # whether products that score 0 are not retrieved
 
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Of everything that a score depends on besides the features."""
-
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return JSON-able metadata, printed with its numbers."""
+        return {"name": self.name, "fingerprint": self.fingerprint, **self.about}
 
     @abstractmethod
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
@@ -70,13 +61,11 @@ class Ranker(ABC):
         """Return (q, d) float32 embeddings of categories, of the same type."""
 
 
-def check_encoders(model: str, expected: Mapping[str, str], features: Features, *sides: str) -> None:
+def check_encoders(model: str, expected: Mapping[str, str], about: Mapping[str, Any]) -> None:
     """Refuse embeddings of other encoders than those that a model was made for."""
-    for side, found in encoders_of(features.about, *sides).items():
-        if found != expected.get(side):
-            problem = (
-                f"{model} was made for rows of {side} encoder {expected.get(side)}, these are of {found}"
-            )
+    for side, found in encoders_of(about, *expected).items():
+        if found != expected[side]:
+            problem = f"{model} was made for rows of {side} encoder {expected[side]}, these are of {found}"
             raise MismatchError(problem, "make the features of both with one FeatureMaker, a run's its own")
 
 
@@ -88,31 +77,23 @@ class BM25(Ranker):
     Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
 
-    name = "bm25"
-    unmatched: Literal["ranked", "unranked"] = "unranked"
+    name, unranked = "bm25", True
 
     def __init__(self, products: ProductFeatures) -> None:
         text = require("sklearn.feature_extraction.text", "commerce", "BM25")
-        words, self._titles = folded_by("plural"), products.titles
-        if not any(words(title) for title in products.titles):
-            raise DataError(f"no word in the titles of {len(products):,} products", "BM25 needs titles")
+        words, titles = folded_by("plural"), products.catalogue.titles
+        if not any(map(words, titles)):
+            raise DataError(f"no word in the titles of {len(titles):,} products", "BM25 needs titles")
         self._counter = text.CountVectorizer(analyzer=words, dtype=np.float32)
-        counts: csr_array = self._counter.fit_transform(products.titles)
+        counts: csr_array = self._counter.fit_transform(titles)
         seen = np.bincount(counts.indices, minlength=counts.shape[1])
-        self._idf = np.log1p((len(products) - seen + 0.5) / (seen + 0.5))
-        self._length = counts.sum(dtype=np.float64) / len(products)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(self.name, fingerprint(iter(self._titles)), _K1, _B)
-
-    def describe(self) -> dict[str, Any]:
-        counts = {"products": len(self._titles), "vocabulary": len(self._idf)}
-        own = {"name": self.name, "fingerprint": self.fingerprint, "k1": _K1, "b": _B}
-        return own | counts | {"idf": "lucene: ln(1 + (N - df + 0.5) / (df + 0.5))"}
+        self._idf = np.log1p((len(titles) - seen + 0.5) / (seen + 0.5))
+        self._length = counts.sum(dtype=np.float64) / len(titles)
+        self.fingerprint = fingerprint(self.name, fingerprint(iter(titles)), _K1, _B)
+        self.about = {"k1": _K1, "b": _B, "products": len(titles), "vocabulary": len(self._idf)}
 
     def product_rows(self, products: ProductFeatures) -> csr_array:
-        rows: csr_array = self._counter.transform(products.titles).astype(np.float64)
+        rows: csr_array = self._counter.transform(products.catalogue.titles).astype(np.float64)
         norm = _K1 * (1 - _B + _B * np.asarray(rows.sum(axis=1)).ravel() / self._length)
         rows.data *= self._idf[rows.indices] / (rows.data + np.repeat(norm, np.diff(rows.indptr)))
         return rows.astype(np.float32)
@@ -129,35 +110,27 @@ class ZeroShot(Ranker):
     title and a category by a text encoder; the thesis takes MPNet (Song et al., NeurIPS 2020).
     """
 
-    unmatched: Literal["ranked", "unranked"] = "unranked"
+    unranked = True
 
     def __init__(self, name: str, side: Literal["image", "text"], products: ProductFeatures) -> None:
-        self.name, self._side = name, side
-        self._encoder: Mapping[str, Any] = products.about.get(side) or {}
-        if side == "image" and self._encoder.get("kind") != "dual":
-            source = self._encoder.get("source", "none")
+        encoder = products.about.get(side) or {}
+        if side == "image" and encoder.get("kind") != "dual":
+            source = encoder.get("source", "none")
             problem = f"{name} needs a dual encoder, and pictures were encoded by {source}"
-            raise UsageError(
-                problem, f"give one as image encoder (CLIP, a run of yours), or leave {name} out"
-            )
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.name, self._encoder["fingerprint"])
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
+            raise UsageError(problem, f"give CLIP or a run of yours as image encoder, or leave {name} out")
+        self.name, self._side, self.about = name, side, {"encoder": dict(encoder)}
+        self._expected = encoders_of(products.about, side)
+        self.fingerprint = fingerprint(name, encoder["fingerprint"])
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        return self._checked(products, products.image if self._side == "image" else products.title)
+        check_encoders(self.name, self._expected, products.about)
+        rows: Any = products.image if self._side == "image" else products.title
+        return np.asarray(rows)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        return self._checked(categories, categories.dual if self._side == "image" else categories.text)
-
-    def _checked(self, features: Features, rows: Any) -> np.ndarray:
-        check_encoders(self.name, {self._side: self._encoder["fingerprint"]}, features, self._side)
-        found: np.ndarray = rows
-        return found
+        check_encoders(self.name, self._expected, categories.about)
+        rows: Any = categories.dual if self._side == "image" else categories.text
+        return np.asarray(rows)
 
 
 RANKERS: dict[str, Callable[[ProductFeatures], Ranker]] = {
@@ -183,13 +156,12 @@ _APART = -2.0  # what a row of zeros scores, below every cosine
 
 def _binary_ndcg(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     """Return (n_queries,) nDCG@k with gain 1 for a relevant item, expected over the orders of ties."""
-    assert cutoff is not None
-    gains = np.concatenate([[0.0], np.cumsum(discounts(cutoff))])
-    begin, end = np.minimum(groups.before, cutoff), np.minimum(groups.before + groups.size, cutoff)
+    k = cutoff or 10
+    gains = np.concatenate([[0.0], np.cumsum(discounts(k))])
+    begin, end = np.minimum(groups.before, k), np.minimum(groups.before + groups.size, k)
     found = (gains[end] - gains[begin]) * groups.positives / groups.size
     total = np.bincount(groups.query, weights=found, minlength=groups.n_queries)
-    values: np.ndarray = total / gains[np.minimum(np.maximum(groups.relevant, 1), cutoff)]
-    return values
+    return np.asarray(total / gains[np.clip(groups.relevant, 1, k)])
 
 
 NDCG = Measure(
@@ -209,7 +181,7 @@ class Scored:
     products: Any  # (n, d) of judged.products, dense or sparse
     categories: Any  # (q, d) of judged.nodes
     unranked: bool  # products that score 0, or whose row or query is zeros, are not retrieved
-    truth: GroundTruth
+    judged: Judged
     similarity = "dot"
     usual_ties = "expected"
     protocol: Reranking | None = None
@@ -218,19 +190,19 @@ class Scored:
     def of(
         cls, ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
     ) -> Scored:
-        rows, queries = ranker.product_rows(products)[judged.products], ranker.category_rows(categories)
-        unranked = ranker.unmatched == "unranked"
-        if unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
+        rows = ranker.product_rows(products)[judged.products]
+        queries = ranker.category_rows(categories.part(judged.nodes))
+        if ranker.unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):
             empty, none = (_APART * ~side.any(axis=1) for side in (rows, queries))
             rows = np.column_stack([rows, empty, np.ones(len(rows))]).astype(np.float32)
             queries = np.column_stack([queries, np.ones(len(queries)), none]).astype(np.float32)
-        return cls(rows, queries, unranked, judged.truth)
+        return cls(rows, queries, ranker.unranked, judged)
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return ranks among what is retrieved, of both directions; no cut-off finds other positives."""
         source, found = rows_source(self.products, self.categories, "dot"), dict[Direction, Ranks]()
-        for way, one in ranks_of(source, self.truth, every=every).items():
-            keep = self._retrieved(one.scores)
+        for way, one in ranks_of(source, self.judged.truth, every=every).items():
+            keep = _retrieved(one.scores)
             start = starts(np.bincount(one.queries[keep], minlength=one.n_queries)).astype(np.int64)
             kept = {name: getattr(one, name)[keep] for name in ("above", "tied", "later", "group", "scores")}
             found[way] = replace(one, start=start, **kept)
@@ -243,12 +215,13 @@ class Scored:
         if not isinstance(gallery, np.ndarray):
             return sparse_top_k(queries, gallery, k)
         rows, scores = top_k(queries, gallery, k)
-        lost = self.unranked & ~self._retrieved(scores)
+        lost = self.unranked & ~_retrieved(scores)
         return np.where(lost, -1, rows), np.where(lost, 0.0, scores)
 
-    def _retrieved(self, scores: np.ndarray) -> np.ndarray:
-        found: np.ndarray = (scores != 0) & (scores > _APART)
-        return found
+
+def _retrieved(scores: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (scores != 0) & (scores > _APART)
+    return found
 
 
 def measure_ranker(
@@ -261,15 +234,14 @@ def measure_ranker(
     about: Mapping[str, Any] | None = None,
     scored: Scored | None = None,
 ) -> Result:
-    """Measure a ranker on judged products.
+    """Measure a ranker on judged products; ``categories`` are all nodes of the tree.
 
     ``t2i`` of the result is a category that is a query for products, ``i2t`` a product for its category. Where the
     ranker's score of 0 is no ranking, such pairs give no hit at any cut-off.
     """
-    data = f"judged {judged.setting} by {judged.relevance}, seed {judged.seed}"
-    metadata = {"model": ranker.name, "setting": judged.setting, "relevance": judged.relevance, "data": data}
     rows = scored or Scored.of(ranker, products, categories, judged)
-    metadata |= dict(about or {})
+    metadata = {"model": ranker.name, "setting": judged.setting, "relevance": judged.relevance}
+    metadata |= {"data": f"judged with seed {judged.seed}", **(about or {})}
     if rows.unranked:
         metadata["retrieved"] = "pairs of score 0 are not retrieved"
         return evaluate(rows, None, judged.truth, measures, about=metadata)
@@ -278,111 +250,98 @@ def measure_ranker(
 
 MIXED = "mixed"
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the trained scores
-OFTEN = 10  # training products from which on a category was seen often
 _CHOOSES = "mAP@10"
-_ENOUGH = 30  # validation categories from which on rarely seen ones have a weight of their own
 _HELD_OUT = 0.2  # share of categories, and of the other products
-
-Scale = tuple[float, float]  # mean and deviation of scores
 
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
-    """w · trained + (1 − w) · zero-shot, both standardised; w depends on the category.
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on whether training saw the category.
 
     A product without a title has an average zero-shot score; a text without an embedding has trained scores.
     """
 
     trained: Ranker
     frozen: Ranker
-    counts: Mapping[str, int]  # training products by category text
-    weights: tuple[float, ...] = (0.0, 1.0, 1.0)  # w of categories never seen, seen rarely, seen often
-    scales: tuple[Scale, Scale] = ((0, 1), (0, 1))  # of the trained and of the zero-shot scores
+    seen: frozenset[str]  # category texts that training saw
+    weights: tuple[float, float] = (0.0, 1.0)  # w of categories never seen and of others
+    scales: Sequence[tuple[float, float]] = ((0, 1), (0, 1))  # mean and deviation of trained, frozen scores
     about: Mapping[str, Any] = field(default_factory=dict)
     name = MIXED
 
-    @property
-    def fingerprint(self) -> str:
+    @cached_property
+    def fingerprint(self) -> str:  # type: ignore[override]
         parts = self.trained.fingerprint, self.frozen.fingerprint
-        return fingerprint(self.name, *parts, *self.weights, *self.scales)
+        return fingerprint(self.name, *parts, *self.weights, *map(tuple, self.scales))
 
     def describe(self) -> dict[str, Any]:
-        weights = dict(zip(("never seen", "rarely seen", "often seen"), self.weights, strict=True))
+        weights = dict(zip(("never seen", "seen"), self.weights, strict=True))
         parts = {"trained": self.trained.describe(), "zero-shot": self.frozen.describe()}
         return {"name": self.name, "weights of the trained": weights, **parts, **self.about}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
         rows: list[Any] = [one.product_rows(products) for one in (self.trained, self.frozen)]
-        return np.column_stack([*rows, np.ones(len(products)), products.present["title"]]).astype(np.float32)
+        return np.column_stack([*rows, np.ones(len(rows[0])), products.present["title"]]).astype(np.float32)
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
         trained, frozen = (np.asarray(one.category_rows(categories)) for one in (self.trained, self.frozen))
-        share = np.array(self.weights)[_groups(self.counts, categories)]
+        share = np.array(self.weights)[self.is_seen(categories)]
         share[~frozen.any(axis=1)] = 1.0
         (mean, sd), (zero_mean, zero_sd) = self.scales
         mine, theirs = share / sd, (1 - share) / zero_sd
         parts = mine[:, None] * trained, theirs[:, None] * frozen, -mean * mine, -zero_mean * theirs
         return np.column_stack(parts).astype(np.float32)
 
-
-def _groups(counts: Mapping[str, int], categories: CategoryFeatures) -> np.ndarray:
-    """Return (q,) 0 for a category that training never saw, 1 for one that it saw rarely, 2 for often."""
-    seen = np.array([counts.get(text, 0) for text in categories.texts])
-    return (seen > 0) + (seen >= OFTEN).astype(np.int64)
-
-
-def _counts(catalogue: Catalogue, categories: CategoryFeatures, options: TrainOptions) -> dict[str, int]:
-    epochs = range(options.epochs) if options.resample else (None,)
-    drawn = np.concatenate([targets_of(catalogue, options.setting, options.seed, epoch) for epoch in epochs])
-    counts = Counter(categories.texts[node] for node in drawn[drawn >= 0].tolist())
-    return {text: math.ceil(count / len(epochs)) for text, count in counts.items()}
+    def is_seen(self, categories: CategoryFeatures) -> np.ndarray:
+        """Return (q,) 1 for a category whose text training saw, 0 for another."""
+        return np.array([text in self.seen for text in categories.texts], dtype=np.int64)
 
 
 def learn_mixed(
-    train: Catalogue,
-    features: ProductFeatures,
+    products: ProductFeatures,
     categories: CategoryFeatures,  # of all nodes of the tree
     options: TrainOptions,
     *,
-    validation: tuple[Catalogue, ProductFeatures] | None = None,
+    validation: ProductFeatures | None = None,
 ) -> Mixed:
     """Train the model, and learn on held-out categories how to mix it with the zero-shot text encoder."""
     from diptych.commerce.category_to_image.training import train as fit
 
-    def learned_from(part: Catalogue, rows: ProductFeatures, frozen: Ranker) -> Mixed:
-        model = fit(part, rows, categories, options, validation=validation)
-        return Mixed(model, frozen, _counts(part, categories, options))
+    def learned_from(part: ProductFeatures, frozen: Ranker) -> Mixed:
+        model = fit(part, categories, options, validation=validation)
+        nodes = np.flatnonzero(
+            seen_nodes(part.catalogue, options.setting, options.seed, epochs=options.drawn_epochs)
+        )
+        return Mixed(model, frozen, frozenset(categories.texts[node] for node in nodes.tolist()))
 
-    final = learned_from(train, features, RANKERS["sentence"](features))
+    final = learned_from(products, RANKERS["sentence"](products))
     try:
         shares, seed = {"train": 1 - _HELD_OUT, "test": _HELD_OUT}, options.seed
-        parted = assign_splits(train, "product", shares=shares, seed=seed)
+        parted = assign_splits(products.catalogue, "product", shares=shares, seed=seed)
         held_out = {"setting": options.setting, "held_out": _HELD_OUT}
         is_learned = np.array(assign_splits(parted, "category", seed=seed, **held_out).splits) == "train"
-        rest, left = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
-        trial = learned_from(train.subset(rest), features.part(rest), final.frozen)
-        judged = judge(train.subset(left), options.setting, "label", seed)
+        rest, given = (products.part(np.flatnonzero(rows)) for rows in (is_learned, ~is_learned))
+        trial = learned_from(rest, final.frozen)
+        judged = judge(given.catalogue, options.setting, "label", seed)
     except DataError as error:
         return replace(final, about={"rule": f"not learned: {error.message}"})
-    given, queries = features.part(left), categories.part(judged.nodes)
+    queries = categories.part(judged.nodes)
     scales = _scale(trial.trained, given, queries), _scale(trial.frozen, given, queries)
-    trial = replace(trial, scales=scales)
-    mixed = [replace(trial, weights=(w, w, w)) for w in WEIGHTS]
-    measured = [measure_ranker(one, given, queries, judged, measures=[_CHOOSES]) for one in mixed]
-    per_category = np.array([one.per_query["t2i"][_CHOOSES] for one in measured])
-    group = _groups(trial.counts, queries)
-    seen = _weight(per_category[:, group > 0], 1.0)
-    rarely, often = (_weight(per_category[:, group == one], seen, _ENOUGH) for one in (1, 2))
-    never = per_category[-1, group == 0].sum() > per_category[0, group == 0].sum()  # of few, no mixture holds
-    sizes = np.bincount(group, minlength=3).tolist()
+    mixed = [replace(trial, scales=scales, weights=(w, w)) for w in WEIGHTS]
+    measured = [measure_ranker(one, given, categories, judged, measures=[_CHOOSES]) for one in mixed]
+    values, is_seen = np.array([one.per_query["t2i"][_CHOOSES] for one in measured]), trial.is_seen(queries)
+    never = values[-1, is_seen == 0].sum() > values[0, is_seen == 0].sum()  # of few, no mixture holds
+    sizes = np.bincount(is_seen, minlength=2).tolist()
     about = {"validation categories": sizes, "chosen by": f"{_CHOOSES} of validation categories"}
-    return replace(final, weights=(float(never), rarely, often), scales=scales, about=about)
+    return replace(
+        final, weights=(float(never), _weight(values[:, is_seen == 1])), scales=scales, about=about
+    )
 
 
-def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
-    q = values.shape[1]
-    if q < least:
-        return default
+def _weight(values: np.ndarray) -> float:
+    """Return the weight with the best of (weights, q) values; one of both ends without two errors' gain."""
+    if not (q := values.shape[1]):
+        return 1.0
     means = values.mean(axis=1)
     end, best = 0 if means[0] >= means[-1] else len(WEIGHTS) - 1, int(means.argmax())
     gain = values[best] - values[end]
@@ -390,7 +349,7 @@ def _weight(values: np.ndarray, default: float, least: int = 1) -> float:
     return WEIGHTS[best if is_better else end]
 
 
-def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> Scale:
+def _scale(ranker: Ranker, products: ProductFeatures, queries: CategoryFeatures) -> tuple[float, float]:
     rows: Any = ranker.product_rows(products)
     scores = rows[rows.any(axis=1)] @ ranker.category_rows(queries).T
     return (float(scores.mean()), float(scores.std()) or 1.0) if scores.size else (0.0, 1.0)

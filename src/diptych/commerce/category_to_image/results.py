@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from diptych.core.table import Table
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
-from diptych.metrics.ground_truth import Direction
 from diptych.metrics.paired import correction_text, paired
 
-_SIBLINGS, _EXAMPLES = 10, 6  # how many are kept
-_LABELS = {"sentence": "sentence encoder", "mixed": "mixed"}  # of others their name in capitals
-_MARKS = {"better": " ▲", "worse": " ▼"}
+_SIBLINGS = 10  # pairs that are kept
+_MARKS = {"better": " ▲", "worse": " ▼", "": ""}
 _ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
 _ERRORS |= {"same_tree": "same tree", "other_tree": "other tree"}
 _KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "same tree": "else"}
@@ -80,7 +78,11 @@ def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Differ
 def setting_numbers(
     cells: Mapping[str, list[Cell]], judged: Judged, test: Catalogue, how: Bootstrap
 ) -> dict[str, Any]:
-    """Return everything that is printed of one setting, JSON-able."""
+    """Return everything that is printed of one setting, JSON-able.
+
+    ``scores`` are lines of a model and a group of categories, with the mean of every measure and its deviation over
+    seeds; a group is a ``part``, ``all``, ``levels`` or ``seen``, and in these a level, or 0 for unseen and 1 for seen.
+    """
     base, tree, relevant = baseline_of([*cells]), test.tree, judged.truth.t2i.counts
     names = dict.fromkeys((*CATEGORY_MEASURES, *LEADERBOARD))
     values = {
@@ -88,28 +90,27 @@ def setting_numbers(
         for model, of in cells.items()
     }
     differences = compare_models(values, base, how)
-    intervals = f"{100 * how.confidence:g} % intervals from {how.samples:,} resamples of categories; "
-    swaps = f"p of 10,000 random swaps per category, {correction_text('holm', len(differences))}"
-    comparison = f"differences to {base}; {intervals if how.samples else ''}{swaps}, seed {how.seed}"
-    line = f"{len(judged.nodes):,} categories ask {len(judged.products):,} products, "
-    line += f"{int(relevant.min()):,}–{int(relevant.max()):,} relevant ones each"
+    line = f"{len(judged.nodes):,} categories, {len(judged.products):,} products, "
+    line += f"{int(relevant.min()):,}–{int(relevant.max()):,} relevant to each"
     if judged.without_category:
         line += f"; {judged.without_category:,} products without a category are no candidates"
-    depth = tree.depth[judged.nodes]
-    seen = {model: [one.seen for one in of if one.seen is not None] for model, of in cells.items()}
-    known = [mask for masks in seen.values() for mask in masks]
+    depth, scores = tree.depth[judged.nodes], []
+    for model, of in cells.items():
+        seen = [one.seen for one in of if one.seen is not None]
+        scores.append({"model": model, "part": "all", "values": _whole(of, values[model], how)})
+        for part, groups in (("levels", [depth] * len(of)), ("seen", seen)):
+            scores += [{"model": model, "part": part, **one} for one in _groups(values[model], groups)]
+    known = [one.seen for of in cells.values() for one in of if one.seen is not None]
     unseen = np.flatnonzero(~np.any(known, axis=0)).tolist() if known else []  # by no training of any seed
     means = {model: np.mean(of["mAP@10"], axis=0) for model, of in values.items()}
     return {
         "line": line,
         "categories": len(judged.nodes),
         "products": len(judged.products),
-        "table": [_row(model, of, values[model], how) for model, of in cells.items()],
-        "baseline": base if differences else None,
-        "comparison": comparison if differences else None,
+        "scores": scores,
+        "baseline": base,
         "differences": [{**asdict(one), "verdict": one.verdict} for one in differences],
-        "levels": {model: _groups(values[model], [depth] * len(of)) for model, of in cells.items()},
-        "seen": {model: _groups(values[model], masks) for model, masks in seen.items()},
+        "tests": f"10,000 random swaps per category, {correction_text('holm', len(differences))}",
         "errors": {model: _errors(tree, of) for model, of in cells.items()},
         "siblings": {
             model: confused_siblings(
@@ -129,47 +130,36 @@ def setting_numbers(
     }
 
 
-def _row(
-    model: str, cells: Sequence[Cell], values: Mapping[str, Sequence[np.ndarray]], how: Bootstrap
-) -> dict[str, Any]:
+def _whole(cells: Sequence[Cell], values: Mapping[str, Any], how: Bootstrap) -> dict[str, Any]:
+    """Return values of all categories, with every seed's, their interval and chance."""
     table = np.stack([np.mean(of, axis=0) for of in values.values()], axis=1)
     ends = dict(zip(values, (resampled_sums(table, how) / len(table)).T, strict=True))
-
-    def numbers(name: str, way: Direction = "t2i") -> dict[str, Any]:
-        scores = [one.result.score(name, way) for one in cells]
+    found = {}
+    for name in (*values, *PRODUCT_MEASURES):
+        scores = [one.result.score(name, "t2i" if name in values else "i2t") for one in cells]
         spread = Spread(tuple(one.value for one in scores))
-        low, high = (interval(ends[name], how.confidence) if way == "t2i" else None) or (None, None)
-        entry = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
-        return entry | {"chance": scores[0].chance, "low": low, "high": high}
-
-    each = {name: numbers(name) for name in values} | {
-        name: numbers(name, "i2t") for name in PRODUCT_MEASURES
-    }
-    return {"model": model, "label": _LABELS.get(model, model.upper()), "values": each}
+        low, high = interval(ends.get(name, ()), how.confidence) or (None, None)
+        found[name] = {"mean": spread.mean, "sd": spread.sd, "values": list(spread.values)}
+        found[name] |= {"chance": scores[0].chance, "low": low, "high": high}
+    return found
 
 
-def _groups(values: Mapping[str, Sequence[np.ndarray]], groups: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-    """Return the measures of each group of categories; ``groups`` are (q,) per seed."""
-    found = []
+def _groups(values: Mapping[str, Any], groups: Sequence[np.ndarray]) -> Iterator[dict[str, Any]]:
+    """Yield the measures of each group of categories; ``groups`` are (q,) per seed."""
     for group in np.unique(groups).tolist() if groups else ():
-        masks = [one == group for one in groups]
-        measures = {}
+        masks, measures = [one == group for one in groups], {}
         for name in CATEGORY_MEASURES:
             parts = [of[mask] for of, mask in zip(values[name], masks, strict=True) if mask.any()]
             spread = Spread(tuple(float(part.mean()) for part in parts))
             measures[name] = {"mean": spread.mean, "sd": spread.sd}
-        sizes = float(np.mean([mask.sum() for mask in masks]))
-        found.append({"group": int(group), "categories": sizes, "values": measures})
-    return found
-
-
-Kinship = Literal["same", "ancestor", "descendant", "sibling", "same tree", "other tree"]
-KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)
-"""Relations of the category that was found to the query; ``same tree`` is any further kin. Roots are no siblings."""
+        yield {"group": int(group), "categories": float(np.sum(masks) / len(masks)), "values": measures}
 
 
 def kinship(tree: CategoryTree, queries: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return (n,) int64 numbers of :data:`KINSHIPS`: the relation of ``found`` to ``queries``, both (n,) nodes."""
+    """Return (n,) texts: the relation of ``found`` to ``queries``, both (n,) nodes; roots are no siblings.
+
+    ``same``, ``ancestor``, ``descendant``, ``sibling``, ``same tree`` for any further kin, ``other tree``.
+    """
     shared = tree.common(queries, found)
     conditions = {
         "same": queries == found,
@@ -178,8 +168,7 @@ def kinship(tree: CategoryTree, queries: np.ndarray, found: np.ndarray) -> np.nd
         "descendant": shared == tree.depth[queries],
         "sibling": (tree.parent[queries] == tree.parent[found]) & (tree.parent[queries] >= 0),
     }
-    numbers = [KINSHIPS.index(name) for name in conditions]
-    return np.select([*conditions.values()], numbers, KINSHIPS.index("same tree")).astype(np.int64)
+    return np.select([*conditions.values()], [*conditions], "same tree")
 
 
 def count_errors(
@@ -194,11 +183,9 @@ def count_errors(
     is_right = queries == found if right is None else right
     wrong = ~is_right & (found >= 0)
     c, c_p = queries[wrong], found[wrong]
-    same = tree.root[c] == tree.root[c_p]
-    depths, distances, kinds = (
-        dict(sorted(Counter(values.tolist()).items()))
-        for values in ((tree.depth[c_p] - tree.depth[c])[same], tree.distance(c, c_p), kinship(tree, c, c_p))
-    )
+    same, kinds = tree.root[c] == tree.root[c_p], kinship(tree, c, c_p)
+    depths = (tree.depth[c_p] - tree.depth[c])[same]
+    counted = {"depths": depths, "distances": tree.distance(c, c_p), "kinds": kinds}
     return {
         "asked": len(queries),
         "right": int(is_right.sum()),
@@ -207,9 +194,7 @@ def count_errors(
         "same_tree": int(same.sum()),
         "other_tree": int((~same).sum()),
         "same_tree_share": float(same.mean()) if len(c) else None,
-        "depths": depths,
-        "distances": distances,
-        "kinds": {KINSHIPS[kind]: count for kind, count in kinds.items()},
+        **{name: dict(sorted(Counter(values.tolist()).items())) for name, values in counted.items()},
     }
 
 
@@ -218,12 +203,14 @@ def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
-    errors: dict[str, Any] = {"runs": len(cells), "all": count_errors(tree, nodes, found, right)}
-    for name, is_seen in (("seen", True), ("unseen", False)):
-        masks = [one.seen == is_seen for one in cells if one.seen is not None]
-        of = np.concatenate(masks) if masks else None
-        errors[name] = None if of is None else count_errors(tree, nodes[of], found[of], right[of])
-    return errors
+    masks = [one.seen for one in cells if one.seen is not None]
+    seen = np.concatenate(masks) if masks else None
+    parts = {"all": slice(None), "seen": seen, "unseen": None if seen is None else ~seen}
+    counts = {
+        name: None if of is None else count_errors(tree, nodes[of], found[of], right[of])
+        for name, of in parts.items()
+    }
+    return {"runs": len(cells), **counts}
 
 
 def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
@@ -231,10 +218,10 @@ def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) 
 
     ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
     """
-    size, parent = np.bincount(truth, minlength=len(tree)), tree.parent
-    kin = (guess >= 0) & (truth != guess) & (parent[truth] == parent[guess]) & (parent[truth] >= 0)
+    kin = (guess >= 0) & (kinship(tree, truth, guess) == "sibling")
     counts = Counter(zip(truth[kin].tolist(), guess[kin].tolist(), strict=True))
-    found: list[dict[str, Any]] = []
+    size = np.bincount(truth, minlength=len(tree))
+    found = []
     for left, right in sorted({(min(pair), max(pair)) for pair in counts}):
         there, back = counts[left, right], counts[right, left]
         one: dict[str, Any] = {"left": list(tree.paths[left]), "right": list(tree.paths[right])}
@@ -245,33 +232,25 @@ def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) 
 
 def choose_examples(
     tree: CategoryTree, queries: np.ndarray, found: np.ndarray, right: np.ndarray, score: np.ndarray
-) -> dict[bool, np.ndarray]:
-    """Return queries whose first product is right, and is not; the surest first, nothing random.
-
-    Right ones come one per tree in turn, wrong ones one per kind of error, so that no rare kind is hidden; another
-    tree is the last kind of a turn.
-    """
-    chosen = {}
-    for is_right in (True, False):
-        rows = np.flatnonzero((found >= 0) & (right == is_right))
-        rows = rows[np.argsort(-score[rows], kind="stable")]
-        groups = tree.root[queries[rows]] if is_right else kinship(tree, queries[rows], found[rows])
-        turns = np.array([int((groups[:place] == group).sum()) for place, group in enumerate(groups)])
-        is_last = (groups == KINSHIPS.index("other tree")) & (not is_right)
-        chosen[is_right] = rows[np.lexsort((is_last, turns))]
-    return chosen
+) -> list[int]:
+    """Return the surest query of each tree whose first product is right, and of each kind of error."""
+    chosen: dict[str, int] = {}
+    kinds = np.where(right, tree.root[queries].astype(str), kinship(tree, queries, found))
+    for row in np.argsort(-score, kind="stable").tolist():
+        if found[row] >= 0:
+            chosen.setdefault(kinds[row], row)
+    return list(chosen.values())
 
 
 def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
-    paths, kinds = test.tree.paths, kinship(test.tree, cell.nodes, np.maximum(cell.found, 0))
-    chosen = choose_examples(test.tree, cell.nodes, cell.found, cell.right, cell.score)
-    examples = []
-    for is_right, row in ((is_right, row) for is_right, rows in chosen.items() for row in rows[:_EXAMPLES]):
-        product = int(cell.first[row])
-        one = {"right": is_right, "row": product, "product": test.ids[product], "title": test.titles[product]}
-        one |= {"category": list(paths[cell.nodes[row]]), "found": list(paths[cell.found[row]])}
-        one |= {"kind": KINSHIPS[kinds[row]], "score": float(cell.score[row]), "relevant": int(relevant[row])}
-        examples.append(one)
+    paths, examples = test.tree.paths, []
+    for row in choose_examples(test.tree, cell.nodes, cell.found, cell.right, cell.score):
+        first, category, found = int(cell.first[row]), cell.nodes[[row]], cell.found[[row]]
+        example = {"right": bool(cell.right[row]), "row": first, "product": test.ids[first]}
+        example |= {"title": test.titles[first], "relevant": int(relevant[row])}
+        example |= {"category": list(paths[category[0]]), "found": list(paths[found[0]])}
+        kind = str(kinship(test.tree, category, found)[0])
+        examples.append(example | {"kind": kind, "score": float(cell.score[row])})
     return examples
 
 
@@ -280,80 +259,82 @@ def setting_name(setting: str) -> str:
     return "All categories" if setting == "all" else f"{setting.replace('-', ' ').capitalize()} category"
 
 
+def model_name(model: str) -> str:
+    return {"sentence": "sentence encoder", "mixed": "mixed"}.get(model, model.upper())
+
+
 def short_path(path: Sequence[str]) -> str:
     """Return the most general category and the two most specific ones."""
     return " › ".join(path if len(path) <= 3 else [path[0], "…", *path[-2:]])
 
 
-def percent(share: float | None, note: str = "", shade: float = 0.0, colour: str = "blue") -> TableCell:
+def percent(share: float | None, note: str = "", **look: Any) -> TableCell:
     """Return a share as a cell, in per cent."""
-    text = "–" if share is None else f"{100 * share:.1f}"
-    return TableCell(text, note, shade, colour, value=share)
+    return TableCell("–" if share is None else f"{100 * share:.1f}", note, value=share, **look)
 
 
 def count_cell(value: float) -> TableCell:
     return TableCell.number(value, 0 if value == int(value) else 1)
 
 
+def scores_of(numbers: Numbers, part: str = "all") -> list[dict[str, Any]]:
+    """Return the lines of one part of a setting's scores."""
+    return [one for one in numbers["scores"] if one["part"] == part]
+
+
 def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
     """Return thesis Table 7.1, intervals of all its measures, and the measures of Marqo's e-commerce leaderboards."""
-    names, name = [one for one in CATEGORY_MEASURES if "hits" not in one], setting_name(setting)
-    after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
-    if numbers["comparison"]:
-        after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
-    rest = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
-    marqo = "Per cent; mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
-    caption = f"{name}: all measures with 95 % intervals over categories"
-    return [
-        _scores(
-            name, numbers, [*names, *PRODUCT_MEASURES], after=f"{after}; R@1: the right category of a product"
-        ),
-        _scores(caption, numbers, CATEGORY_MEASURES, intervals=True, after=rest, folded=True),
-        _scores(f"{name}: leaderboard measures", numbers, LEADERBOARD, after=marqo),
-    ]
-
-
-def _scores(
-    caption: str, numbers: Numbers, columns: Sequence[str], intervals: bool = False, **more: Any
-) -> Table:
-    """Return a row per model and one of chance, with spreads over seeds or intervals; the best is marked."""
+    name, lines = setting_name(setting), scores_of(numbers)
     verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
-    lines = [[TableCell(row["label"])] for row in numbers["table"]]
-    chance = [TableCell("chance")]
-    for name in columns:
-        values = [row["values"][name] for row in numbers["table"]]
-        best = max(one["mean"] for one in values)
-        chance.append(percent(values[0]["chance"]))
-        for cells, row, one in zip(lines, numbers["table"], values, strict=True):
-            strong, mark = one["mean"] == best > 0, _MARKS.get(verdicts.get((row["model"], name), ""), "")
-            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
-            if intervals:
-                note = "" if one["low"] is None else f"{100 * one['low']:.1f}–{100 * one['high']:.1f}"
-            text = f"{100 * one['mean']:.1f}{' *' if strong else ''}{mark}"
-            cells.append(TableCell(text, note, strong=strong, value=one["mean"]))
-    return Table(caption, ("Model", *columns), [*lines, chance], **more)
 
+    def table(caption: str, columns: Sequence[str], after: str, intervals: bool = False) -> Table:
+        best = {column: max(one["values"][column]["mean"] for one in lines) for column in columns}
+        rows = []
+        for line in lines:
+            rows.append([TableCell(model_name(line["model"]))])
+            for column in columns:
+                mean, sd, low, high = (line["values"][column][key] for key in ("mean", "sd", "low", "high"))
+                note = "" if sd is None else f"±{100 * sd:.1f}"
+                if intervals:
+                    note = "" if low is None else f"{100 * low:.1f}–{100 * high:.1f}"
+                strong, mark = mean == best[column] > 0, _MARKS[verdicts.get((line["model"], column), "")]
+                text = f"{100 * mean:.1f}{' *' if strong else ''}{mark}"
+                rows[-1].append(TableCell(text, note, strong=strong, value=mean))
+        chance = (percent(lines[0]["values"][column]["chance"]) for column in columns)
+        rows.append([TableCell("chance"), *chance])
+        return Table(caption, ("Model", *columns), rows, after=after, folded=intervals)
 
-def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> list[tuple[str, TableCell, Numbers]]:
-    """Return each model in each setting with the head of its row."""
-    labels = {row["model"]: row["label"] for one in settings.values() for row in one["table"]}
-    each = [(model, setting) for model in models for setting in settings]
+    after = f"{numbers['line']}; per cent, ± over seeds; * best; R@1: the right category of a product"
+    if verdicts:
+        after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['tests']}"
+    names = [one for one in CATEGORY_MEASURES if "hits" not in one]
+    rest = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
+    marqo = "mAP over the whole gallery, MRR of the first relevant product, as Marqo's leaderboards print."
     return [
-        (model, TableCell(labels[model], setting_name(setting)), settings[setting]) for model, setting in each
+        table(name, [*names, *PRODUCT_MEASURES], after),
+        table(f"{name}: 95 % intervals over categories", CATEGORY_MEASURES, rest, intervals=True),
+        table(f"{name}: leaderboard measures", LEADERBOARD, marqo),
     ]
+
+
+def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> Iterator[tuple[str, str, Numbers]]:
+    """Yield every model in every setting: model, the setting's name, its numbers."""
+    for model in models:
+        for setting, numbers in settings.items():
+            yield model, setting_name(setting), numbers
 
 
 def group_table(
-    part: str, caption: str, settings: Mapping[str, Numbers], models: Sequence[str], folded: bool
+    caption: str, part: str, settings: Mapping[str, Numbers], models: Iterable[str], folded: bool
 ) -> Table:
     """Return the measures by level of the tree, or of categories that training saw and others (Table 7.3)."""
     rows = []
-    for model, head, numbers in _each(settings, models):
-        for one in numbers[part][model]:
+    for model, setting, numbers in _each(settings, models):
+        for one in (line for line in scores_of(numbers, part) if line["model"] == model):
+            group = f"level {one['group']}" if part == "levels" else ("unseen", "seen")[one["group"]]
             values = (percent(one["values"][name]["mean"]) for name in CATEGORY_MEASURES)
-            name = f"level {one['group']}" if part == "levels" else ("unseen", "seen")[one["group"]]
-            text = f"{head.text}, {name}"
-            rows.append([TableCell(text, head.note), count_cell(round(one["categories"])), *values])
+            head = TableCell(f"{model_name(model)}, {group}", setting)
+            rows.append([head, count_cell(round(one["categories"])), *values])
     heads = ("Model", "categories", *CATEGORY_MEASURES)
     return Table(caption, heads, rows, after="Per cent; means over seeds of training.", folded=folded)
 
@@ -362,21 +343,20 @@ def unseen_table(setting: str, numbers: Numbers) -> Table:
     """Return the query categories that training never saw."""
     rows = []
     for one in numbers["unseen"]:
-        values = map(percent, one["mAP@10"].values())
         head = TableCell(short_path(one["category"]), words=True)
-        rows.append([head, count_cell(one["relevant"]), *values])
-    heads = ("category", "products", *(row["label"] for row in numbers["table"]))
+        rows.append([head, count_cell(one["relevant"]), *map(percent, one["mAP@10"].values())])
+    heads = ("category", "products", *(model_name(line["model"]) for line in scores_of(numbers)))
     after = "mAP@10 in per cent, the mean over seeds; no training of any seed saw these categories."
     return Table(f"Unseen categories: {setting_name(setting).lower()}", heads, rows, after=after, folded=True)
 
 
-def error_table(settings: Mapping[str, Numbers], models: Sequence[str], folded: bool = False) -> Table:
+def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table:
     """Return thesis Table 7.2, with the relation of the first product's category to the query."""
     rows = []
-    for model, head, numbers in _each(settings, models):
+    for model, setting, numbers in _each(settings, models):
         counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
         values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-        rows.append([head, *(count_cell(value / runs) for value in values)])
+        rows.append([TableCell(model_name(model), setting), *(count_cell(value / runs) for value in values)])
     heads = ("Model", *_ERRORS.values(), *_KINDS.values())
     groups = (("", 4), ("wrong", 2), ("in the same tree: found is", 4))
     after = "Query categories by their first product; means over seeds of training."
@@ -391,9 +371,9 @@ def sibling_table(setting: str, numbers: Numbers, model: str) -> Table:
         share = one["confused"] / one["products"]
         counts = (count_cell(one[name] / runs) for name in ("left_as_right", "right_as_left", "products"))
         head = TableCell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
-        rows.append([head, *counts, percent(share, "", share, "orange")])
+        rows.append([head, *counts, percent(share, shade=share, colour="orange")])
     heads = ("A / B", "A taken for B", "B taken for A", "products", "% confused")
-    after = "Each test product is a query for its category among the query categories; means over seeds of training."
+    after = "Each test product is a query for its category; means over seeds of training."
     caption = f"Siblings taken for each other by {model}: {setting_name(setting).lower()}"
     return Table(caption, heads, rows, after=after)
 
@@ -417,15 +397,15 @@ def evaluation_sections(
     """Return tables and charts by what they answer; tables of all models but the baseline are folded."""
     each, rest = settings.items(), [model for model in models if model != base]
     parts = [([base], False), *([(rest, True)] if rest else [])]
-    groups = {
-        part: [table for of in parts if (table := group_table(part, caption, settings, *of)).rows]
-        for part, caption in {"levels": "Levels of the tree", "seen": "Categories that training saw"}.items()
-    }
+    levels, seen = (
+        [table for of in parts if (table := group_table(caption, part, settings, *of)).rows]
+        for part, caption in (("levels", "Levels of the tree"), ("seen", "Categories that training saw"))
+    )
     charts = [chart for name in _OFFSETS if (chart := error_chart(settings, base, name)).series]
     return {
         "Which model finds products": [table for one in each for table in measure_tables(*one)],
-        "Levels of the tree": [*groups["levels"]],
-        "Seen and unseen categories": [*groups["seen"]],
+        "Levels of the tree": [*levels],
+        "Seen and unseen categories": [*seen],
         "Unseen categories": [unseen_table(*one) for one in each if one[1]["unseen"]],
         "Errors of the first product": [*(error_table(settings, *of) for of in parts), *charts],
         "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue, category_texts
+from diptych.commerce.catalogue import Catalogue, category_texts
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import check_replaceable
@@ -48,11 +48,10 @@ def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, fol
         other = data.model_dump(mode="json")
         built.about[OF_PRODUCTS] = {"run": str(run.folder.resolve()), "other": other, "split": split}
         built.save(folder)
-    line = f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"
-    if not (recall := built.about.get("recall")):
-        return [line]
-    exact = f"recall@{recall['k']} against exact on {recall['queries']} categories"
-    return [line, f"{exact}: {recall['value']:.3f}"]
+    lines = [f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"]
+    if recall := built.about.get("recall"):
+        lines.append("recall@{k} against exact on {queries} categories: {value:.3f}".format(**recall))
+    return lines
 
 
 def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
@@ -92,14 +91,15 @@ class ProductSearcher(Searcher):
             raise UsageError(problem, "give a category's name")
         [found] = super().find(query, k, **options)
         tree, meant, hits = self.catalogue.tree, self.catalogue.tree.meant(query), found.hits
+        if not meant:
+            return [replace(found, notes=[f"{query!r} is no category of the tree: no hit is right or wrong"])]
         named = " or ".join(map(tree.text, meant[:_NAMED]))
         more = f" and {len(meant) - _NAMED:,} more" if len(meant) > _NAMED else ""
         notes = [f"✓ sorted into {named}{more}, or below it; ✗ elsewhere; no mark: without a category"]
-        if not meant:
-            notes = [f"{query!r} is no category of the tree: nothing found is right or wrong"]
-        elif seen := sum(self.run.splits.get(hit.name) == "train" for hit in hits):
-            known = f"the run was trained on {seen:,} of these {len(hits):,}"
-            notes.append(f"{known}: their share of ✓ is too high")
+        if seen := sum(self.run.splits.get(hit.name) == "train" for hit in hits):
+            notes.append(
+                f"the run was trained on {seen:,} of these {len(hits):,}: their share of ✓ is too high"
+            )
         return [replace(found, notes=notes)]
 
     def _words(self, query: str) -> str:
@@ -123,9 +123,11 @@ class ProductSearcher(Searcher):
             row = self.rows[name]
             places, image = shop.places_of(row), int(shop.picture_rows[row])
             right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-            read = partial(shop.collection.image, image) if image >= 0 else None
-            file = image_path(shop.collection, image) if image >= 0 else ""
-            hits.append(Hit(name, score, shop.titles[row], file, read, right))
+            hit = Hit(name, score, shop.titles[row], right=right)
+            if image >= 0:
+                read = partial(shop.collection.image, image)
+                hit = replace(hit, path=image_path(shop.collection, image), image=read)
+            hits.append(hit)
         return hits
 
     def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diptych.commerce.catalogue.catalogue import Catalogue, judge, nodes_on_paths, targets_of
+from diptych.commerce.catalogue import Catalogue, judge, nodes_on_paths, targets_of
 from diptych.commerce.category_to_image.features import (
     CategoryFeatures,
     Modality,
@@ -31,7 +31,7 @@ from diptych.commerce.category_to_image.model import (
 )
 from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, MismatchError, NumericalError
+from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
@@ -44,7 +44,6 @@ CHOOSES = "mAP@10"
 _ORDER, _HIDDEN = (int(number) for number in keys_of(["order of products", "hidden modality"]))
 _BLOCK = 2048
 
-Validation = tuple[Catalogue, ProductFeatures] | None
 ProductBatch = tuple[dict[Modality, Tensor | Bags], dict[Modality, Tensor]]
 """What the model takes of some products: rows, and (n,) booleans of the modalities that some of them lack."""
 
@@ -105,17 +104,17 @@ class TrainedModel(Ranker):
         return self.options.model
 
     @cached_property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
         weights = weights_fingerprint(self.model.state_dict())
         return fingerprint(weights, self.options.normalise, dict(self.encoders), *share)
 
     def describe(self) -> dict[str, Any]:
-        own = {"name": self.name, "fingerprint": self.fingerprint, "encoders": dict(self.encoders)}
-        return {**own, "options": self.options.model_dump(mode="json"), **self.about}
+        options = self.options.model_dump(mode="json")
+        return {**super().describe(), "encoders": dict(self.encoders), "options": options}
 
     def product_rows(self, products: ProductFeatures) -> np.ndarray:
-        check_encoders(self.name, self.encoders, products, *self.options.sides)
+        check_encoders(self.name, self.encoders, products.about)
 
         def encode(rows: np.ndarray) -> Tensor:
             return self.model.products(*product_batch(products, self.options, rows))
@@ -123,28 +122,25 @@ class TrainedModel(Ranker):
         return self._rows(encode, products.title, products.present["title"])
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        check_encoders(self.name, self.encoders, categories, "text")
+        check_encoders(self.name, {"text": self.encoders["text"]}, categories.about)
         text = categories.text
-        there = np.ones(len(text), dtype=bool)
-        return self._rows(lambda rows: self.model.categories(_tensor_of(text[rows])), text, there)
+        return self._rows(lambda rows: self.model.categories(_tensor_of(text[rows])), text, True)
 
     def _rows(
-        self, encode: Callable[[np.ndarray], Tensor], frozen: np.ndarray, there: np.ndarray
+        self, encode: Callable[[np.ndarray], Tensor], frozen: np.ndarray, there: np.ndarray | bool
     ) -> np.ndarray:
-        n, share = len(there), self.options.share_of_zero_shot
-        made = np.empty((n, self.model.width), dtype=np.float32)
+        """Return rows block by block; those that are ``there`` have their share of the ``frozen`` ones."""
+        share = self.options.share_of_zero_shot
         self.model.eval()
         with torch.inference_mode():
-            for begin in range(0, n, _BLOCK):
-                rows = np.arange(begin, min(begin + _BLOCK, n))
-                made[rows] = encode(rows).numpy()
-        if not np.isfinite(made.sum()):
-            fix = "make the features again; if it stays, train it again"
-            raise NumericalError(f"{self.name} ({self.fingerprint}) gives rows that are not finite", fix)
+            parts = [
+                encode(rows) for rows in np.split(np.arange(len(frozen)), range(_BLOCK, len(frozen), _BLOCK))
+            ]
+            made: np.ndarray = torch.cat(parts).numpy()
         if not share:
             return made
         left = np.where(there, np.sqrt(1 - share), 1).astype(np.float32)
-        return np.concatenate([left[:, None] * made, np.float32(np.sqrt(share)) * frozen], axis=1)
+        return np.concatenate([left.reshape(-1, 1) * made, np.float32(np.sqrt(share)) * frozen], axis=1)
 
 
 def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> np.ndarray:
@@ -154,7 +150,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
     if len(products) < 2:
         problem = f"{len(products)} of {len(catalogue):,} products have a category"
         raise DataError(problem, "give at least two that have one")
-    words = {texts[node] for node in np.unique(labels[products]).tolist()}
+    words = {texts[node] for node in labels[products].tolist()}
     if len(words) < 2 and not options.resample:
         problem = f"all {len(products):,} products ask with the words {words.pop()!r}"
         fix = "a contrastive loss needs two categories: choose another setting, or query=path"
@@ -188,22 +184,22 @@ class ProductTask(TrainingTask):
         self,
         folder: TrainingFolder,
         begun: TrainedModel,
-        catalogue: Catalogue,
-        features: ProductFeatures,
+        products: ProductFeatures,
         categories: CategoryFeatures,
-        validation: Validation,
+        validation: ProductFeatures | None,
     ) -> None:
         options = begun.options
         self.folder, self.begun, self.options, self.validation = folder, begun, options, validation
-        self.catalogue, self.features, self.categories = catalogue, features, categories
+        self.features, self.categories, self.catalogue = products, categories, products.catalogue
         if validation is not None:  # judged once, measured after every epoch
-            self._judged = judge(validation[0], options.setting, "label", options.seed)
-        self.products = trained_products(catalogue, categories.texts, options)
+            self._judged = judge(validation.catalogue, options.setting, "label", options.seed)
+        self.products = trained_products(self.catalogue, categories.texts, options)
         # Categories of the same words have the same embedding: to the model they are one.
         known: dict[str, int] = {}
         self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
-        nodes = nodes_on_paths(catalogue)[1] if options.resample else self.labels(0)
-        self._greatest = greatest_distance(catalogue.tree, nodes)
+        targets = targets_of(self.catalogue, options.setting, options.seed)[self.products]
+        nodes = nodes_on_paths(self.catalogue)[1] if options.resample else targets
+        self._greatest = greatest_distance(self.catalogue.tree, nodes)
         self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
@@ -211,17 +207,12 @@ class ProductTask(TrainingTask):
         self.steps_per_epoch = len(self.batches(0))
         self._sum, self._best = 0.0, dict[str, Tensor]()
 
-    def labels(self, epoch: int) -> np.ndarray:
-        """(products,) int64: the category of each pair in this epoch."""
+    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return products and the category that each is paired with, batch by batch."""
         drawn = epoch if self.options.resample else None
         labels = targets_of(self.catalogue, self.options.setting, self.options.seed, drawn)
-        chosen: np.ndarray = labels[self.products]
-        return chosen
-
-    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        labels = self.labels(epoch)
-        order = batches_of(len(labels), self.options.batch_size, self.options.seed, epoch)
-        return [(self.products[chosen], labels[chosen]) for chosen in order]
+        order = batches_of(len(self.products), self.options.batch_size, self.options.seed, epoch)
+        return [(rows, labels[rows]) for rows in (self.products[chosen] for chosen in order)]
 
     def load(self, batch: tuple[np.ndarray, np.ndarray], epoch: int) -> PairBatch:
         """Return their embeddings; a modality that is hidden in this epoch is missing."""
@@ -263,8 +254,7 @@ class ProductTask(TrainingTask):
         self._sum = 0.0
         if self.validation is not None:
             judged, measures = self._judged, (CHOOSES, "P@10")
-            queries = self.categories.part(judged.nodes)
-            found = measure_ranker(self.begun, self.validation[1], queries, judged, measures=measures)
+            found = measure_ranker(self.begun, self.validation, self.categories, judged, measures=measures)
             values |= {name: found.value(name, "t2i") for name in measures}
             if place.judge(values[CHOOSES], self.options.patience):
                 state = self.begun.model.state_dict()
@@ -296,40 +286,32 @@ class ProductTask(TrainingTask):
 
 
 def train(
-    catalogue: Catalogue,
-    features: ProductFeatures,
+    products: ProductFeatures,
     categories: CategoryFeatures,
     options: TrainOptions,
     out: Path | str | None = None,
     *,
-    validation: Validation = None,
+    validation: ProductFeatures | None = None,
 ) -> TrainedModel:
     """Train the heads of one model on stored embeddings.
 
-    The same catalogue, embeddings, options and versions give the same bits on one thread of a CPU, stopped and resumed
-    or not. Products without a category are left out; ``about`` of the result counts them. ``features`` are of the
-    catalogue's products, ``categories`` of all nodes of its tree; with ``validation`` the best epoch by mAP@10 is kept,
-    else the last. With a folder ``out`` the same call resumes, and :meth:`CategoryRun.finish` makes a run of it.
+    The same products, options and versions give the same bits on one thread of a CPU, stopped and resumed or not.
+    Products without a category are left out; ``about`` of the result counts them. ``categories`` are all nodes of the
+    products' tree; with ``validation`` the best epoch by mAP@10 is kept, else the last. With a folder ``out`` the same
+    call resumes, and :meth:`CategoryRun.finish` makes a run of it.
     """
-    parts = [(catalogue, features), *([] if validation is None else [validation])]
-    for products, rows in parts:
-        if list(rows.ids) != list(products.ids):
-            problem = f"features of {len(rows):,} products, {len(products):,} in the catalogue"
-            raise MismatchError(f"{problem}, or in another order", "make the features of this very catalogue")
-        if len(categories.texts) != len(products.tree):
-            problem = f"rows of {len(categories.texts):,} categories, the tree has {len(products.tree):,}"
-            raise MismatchError(problem, "split one catalogue, and give the rows of all nodes, in node order")
+    parts = [products, *([] if validation is None else [validation])]
     for one in options.modalities:
-        if not features.present[one].any():
+        if not products.present[one].any():
             raise DataError(f"no product has a row of {one}", f"train a model without {one}")
-    encoders = encoders_of(features.about, *options.sides)
-    check_encoders(options.model, encoders, categories, "text")
+    encoders = encoders_of(products.about, *options.sides)
+    check_encoders(options.model, {"text": encoders["text"]}, categories.about)
     request: dict[str, Any] = {
         **options.model_dump(mode="json"),
         "encoders": encoders,
-        "products": [products.fingerprint for products, _ in parts],
+        "products": [part.catalogue.fingerprint for part in parts],
         "query texts": fingerprint_lists(categories.texts),
-        "pictures": pictured(*(rows.pictured for _, rows in parts)) if "image" in options.sides else "",
+        "pictures": pictured(*(part.pictured for part in parts)) if "image" in options.sides else "",
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:
         folder = TrainingFolder(place)
@@ -340,9 +322,9 @@ def train(
 
                 return CategoryRun.open(place).model
             folder.begin(request)
-            image = 0 if features.image is None else features.image.shape[1]
+            image = 0 if products.image is None else products.image.shape[1]
             begun = TrainedModel.untrained(options, image, categories.text.shape[1], encoders)
-            task = ProductTask(folder, begun, catalogue, features, categories, validation)
+            task = ProductTask(folder, begun, products, categories, validation)
             resume = None if out is None else "the same call resumes"
             saving, fabric = Saving(epochs=out is not None), single_device(torch.device("cpu"))
             return task.trained(Trainer(task, folder, fabric, saving, resume).train())

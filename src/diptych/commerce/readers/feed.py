@@ -222,7 +222,7 @@ def read_feed(
     if categories is None:
         has_types = any("product_type" in values for _, values in islice(rows(Counter()), _FIRST))
         categories = "product_type" if has_types else "google"
-    codes = {} if taxonomy is None else read_taxonomy(taxonomy).tree.codes
+    codes = {} if taxonomy is None else read_taxonomy(taxonomy).codes
     if taxonomy is not None and not codes:
         raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
     path_of = {code: names for names, code in codes.items()}

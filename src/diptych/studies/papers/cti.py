@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-from diptych.commerce.category_to_image.results import percent, setting_name
+from diptych.commerce.category_to_image.results import model_name, percent, setting_name
 from diptych.core.chart import Chart
 from diptych.core.errors import StorageError
 from diptych.core.table import Cell, Table
@@ -76,10 +76,9 @@ def _tables(evidence: Evidence, parts: Sequence[str]) -> list[Table]:
         return []  # begun anew, or moved: numbers are kept with the rows
     rows = []
     for setting, numbers in evaluation.numbers["settings"].items():
-        for row in numbers["table"]:
-            errors = numbers["errors"][row["model"]]
+        for model, errors in numbers["errors"].items():
             wrong = Cell.number(errors["all"]["wrong"] / errors["runs"])
-            head = Cell(row["label"], setting_name(setting))
+            head = Cell(model_name(model), setting_name(setting))
             rows.append([head, wrong, percent(errors["all"]["same_tree_share"])])
     after = (
         "First products of another category, the mean over seeds, and the share of them in the query's tree."

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import field_validator
 
-from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
-from diptych.commerce.catalogue.making import AttributeForm, UnknownPath, assign_splits, catalogue_of
+from diptych.commerce.catalogue import (
+    AttributeForm,
+    Catalogue,
+    UnknownPath,
+    assign_splits,
+    catalogue_of,
+    nodes_on_paths,
+)
 from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_format, shape_of
 from diptych.core.errors import UsageError
 from diptych.core.options import parameter, parse_values
@@ -46,7 +52,7 @@ class SortedData(DataSource):
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:
-        return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format).tree
+        return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format)
 
     def catalogue(self) -> Catalogue:
         """Read the products with their tree, in the splits that they came with."""
@@ -77,31 +83,6 @@ class ProductData(SortedData):
         return assign_splits(found, kind, **nested)
 
 
-VALIDATION = ("val", "validation", "valid", "dev")
-"""Names of the split to validate on; the first that there is is taken."""
-
-
-def validation_split(catalogue: Catalogue) -> str | None:
-    """Return the name of the products to validate on; None without any."""
-    return next((name for name in VALIDATION if name in catalogue.split_sizes), None)
-
-
-def validation_part(catalogue: Catalogue) -> Catalogue | None:
-    """Return the products to choose epochs by; None where there are none, or none of them has a category."""
-    name = validation_split(catalogue)
-    part = None if name is None else catalogue.split(name)
-    return part if part is not None and bool((part.place >= 0).any()) else None
-
-
-def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
-    """Return the products of the split ``train`` and of the splits ``more``, which all must be there."""
-    sizes = catalogue.split_sizes
-    if missing := [name for name in ("train", *more) if name not in sizes]:
-        message = f"{catalogue.name} has no split called {missing[0]}, only {', '.join(sizes)}"
-        raise UsageError(message, "make one with --split-by product")
-    return [catalogue.split(name) for name in ("train", *more)]
-
-
 class TreeOptions(SortedData, OutOption):
     """Options of the tree that is described; --out writes it as JSON."""
 
@@ -126,48 +107,46 @@ _SHOWN = 10
 
 def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
     """Return what is shown of a tree, and its JSON, which the format ``written`` reads."""
-    shown: list[Table | str] = []
     counts: dict[str, np.ndarray] = {}
     found: Any
     if options.is_file:
         found = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
-        tree = found.tree
+        tree = found
         content: dict[str, Any] = {"name": found.name, "version": found.version, "language": found.language}
     else:
         found = options.catalogue()
         tree, content = found.tree, {"name": found.name, "products": len(found)}
-        itself = np.bincount(found.places, minlength=len(tree))
         below = np.bincount(nodes_on_paths(found)[1], minlength=len(tree))
+        itself = np.bincount(found.places, minlength=len(tree))
         counts = {"products": itself, "products_with_those_below": below}
+    shape = shape_of(tree)
+    levels = [[f"{value:,.1f}".removesuffix(".0") for value in one.values()] for one in shape["levels"]]
+    columns = ("level", "categories", "without children", "children of one, at most", "on average")
+    after = "on average: of the categories that have children"
+    shown: list[Table | str] = [found.describe(), Table.of("levels", after, columns, levels)]
+    if shared := shape["shared"]:
+        caption = f"names that stand in several places ({len(shared):,})"
+        after = "a category is known by its whole path, which is its query where its name is not unique"
+        names = [(name, f"{count:,}") for name, count in [*shared.items()][:_SHOWN]]
+        shown.append(Table.of(caption, after, ("name", "categories"), names))
+    if single := shape["only_children"]:
+        shown.append(f"{single:,} categories have no siblings: their level sorts nothing")
+    shown += [f"note: {note}" for note in found.notes]
+    if counts:
         largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN].tolist() if itself[node]]
         rows = [(tree.text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
-        shown.append(
-            Table.of("the largest categories", "", ("category", "products", "with those below"), rows)
-        )
+        heads = ("category", "products", "with those below")
+        shown.append(Table.of("the largest categories", "", heads, rows))
         if empty := int((below == 0).sum()):
             shown.append(f"{empty:,} of {len(tree):,} categories have no products, in them or below")
         share = itself.max() / max(1, (found.place >= 0).sum())
         if len(tree) > 1 and share >= 0.5:
             what = f"{tree.text(largest[0])!r} holds {share:.0%} of the products"
             shown.append(f"note: {what}; measures are means over categories")
-    shape = shape_of(tree)
-    content |= {"notes": list(found.notes), "fingerprint": tree.fingerprint, "shape": shape, "categories": []}
-    for node, path in enumerate(tree.paths):
-        code = {"id": tree.codes[path]} if path in tree.codes else {}
-        numbers = {name: int(of[node]) for name, of in counts.items()}
-        content["categories"].append({"path": list(path), **code, **numbers})
-    levels = [
-        [f"{value:,.1f}" if key == "mean_children" else f"{value:,}" for key, value in one.items()]
-        for one in shape["levels"]
+    categories = [
+        {"path": list(path), **({"id": tree.codes[path]} if path in tree.codes else {})}
+        | {name: int(of[node]) for name, of in counts.items()}
+        for node, path in enumerate(tree.paths)
     ]
-    columns = ("level", "categories", "without children", "children of one, at most", "on average")
-    first = [Table.of("levels", "on average: of the categories that have children", columns, levels)]
-    if shared := shape["shared"]:
-        caption = f"names that stand in several places ({len(shared):,})"
-        after = "a category is known by its whole path, which is its query where its name is not unique"
-        names = [(name, f"{count:,}") for name, count in [*shared.items()][:_SHOWN]]
-        first.append(Table.of(caption, after, ("name", "categories"), names))
-    lines = [f"note: {note}" for note in found.notes]
-    if single := shape["only_children"]:
-        lines.insert(0, f"{single:,} categories have no siblings: their level sorts nothing")
-    return [found.describe(), *first, *lines, *shown], content
+    content |= {"notes": list(found.notes), "fingerprint": tree.fingerprint, "shape": shape}
+    return shown, content | {"categories": categories}
