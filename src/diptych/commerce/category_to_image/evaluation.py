@@ -79,7 +79,7 @@ def why_not(model: str, maker: FeatureMaker, *parts: Catalogue) -> str:
 
 @dataclass(frozen=True)
 class EvaluationProtocol(
-    Artifact, kind="category_evaluation", version=3, recreate="diptych categories evaluate DATA"
+    Artifact, kind="category_evaluation", version=4, recreate="diptych categories evaluate DATA"
 ):
     """Everything that numbers depend on besides models, settings and seeds, by which an evaluation may grow."""
 

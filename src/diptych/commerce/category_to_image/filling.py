@@ -41,7 +41,6 @@ _TEMPERATURES = (1e-4, 1e2)
 _WEIGHTS = (0.25, 0.5, 1.0)
 _BINS = 15
 _NAMED = 3  # likeliest categories
-_NAMED = 3  # likeliest categories
 CALIBRATED = ("temperature", "weight", "against")
 
 VERDICTS = {
