@@ -167,7 +167,7 @@ def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tm
     found = LeakAudit.open(tmp_path / "audit")
     assert {(one.check, one.where) for one in found.alarms} == {
         ("known-columns", "PageValues"),
-        ("single-column", "all, whole sessions, PageValues"),
+        ("single-column", "all, step whole, PageValues"),
     }
     done = diptych(f"intent audit {features}", *fast)
     assert done.out.count("ALARM") == 2

@@ -27,7 +27,7 @@ from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, FoldResult, Protocol
-from diptych.commerce.purchase_intent.evaluation.measures import Platt
+from diptych.commerce.purchase_intent.evaluation.fitting import Calibration
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,
@@ -38,7 +38,7 @@ from diptych.commerce.purchase_intent.features.fitting import (
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
-from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, Training
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.artifact import Artifact, encode
@@ -77,7 +77,7 @@ def step_model() -> StepModel:
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
     learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate({"pc": 0.3}, 0.2), OneHot(("a",)))
     features = FittedFeatures(chosen, learned)
-    calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
+    calibration = Calibration(1.0, 0.0, ((0.0, 1.0), (0.1, 0.9)))
     return StepModel(
         "anonymous",
         2,

@@ -161,8 +161,7 @@ def scorer_page(scorer: Scorer) -> Page:
     if not scorer.is_whole:
         session = read_json(scorer.folder / scored.EXAMPLE)
         found = scorer.score(session, reasons=8)
-        blocks = [scored.example_chart(scorer, session)]
-        blocks += [scored.reasons_table(found.reasons)] if found.reasons else []
+        blocks = [scored.reasons_table(found.reasons)] if found.reasons else []
         notes = [f"{found.line()}.", *_sentences(found.notes)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among, text = TEXTS["scorer"][about["kind"]].format(least=least), TEXTS["scorer"]["example"]

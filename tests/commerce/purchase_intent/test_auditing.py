@@ -74,11 +74,9 @@ def test_an_honest_table_raises_no_alarm(table: FeatureTable) -> None:
     singles = of(found, "single-column")
     assert [one.where for one in singles] == [f"{s}, step {k}" for s in table.settings for k in table.steps]
     permuted = of(found, "permuted-labels")
-    for column in ("", ", page-sequence-score", ", device-rate"):
-        places = {f"{setting}, step {step}{column}" for setting in table.settings for step in (1, 10)}
-        assert places <= {one.where for one in permuted}
+    places = [f"{setting}, step {step}" for setting in table.settings for step in (1, 10)]
+    assert [one.where for one in permuted] == places
     assert all(one.low < 0.55 for one in permuted)
-    assert not any("orders" in one.where for one in permuted)  # no label has a part in it
 
 
 def test_a_feature_that_looks_up_the_label_is_found(table: FeatureTable) -> None:
@@ -90,9 +88,8 @@ def test_a_feature_that_looks_up_the_label_is_found(table: FeatureTable) -> None
     checks, options = ["permuted-labels", "single-column"], OPTIONS.model_copy(update={"repeats": 7})
     found = audit(with_feature(table, sometimes), options=options, checks=checks)
     assert {one.check for one in found.alarms} == {"permuted-labels"}
-    whole = [one for one in found.alarms if one.where.count(",") == 1]
-    assert len(whole) == 4  # both settings, both steps
-    for one in whole:
+    assert len(found.alarms) == 4  # both settings, both steps
+    for one in found.alarms:
         assert 0.55 < one.low < one.value < one.high <= 1
 
 
@@ -109,10 +106,8 @@ def test_drift_is_noted_and_no_alarm(table: FeatureTable) -> None:
     found = audit(rising, options=OPTIONS, checks=["drift"])
     assert found.alarms == []
     assert found.findings[-1].value > 0.9
-    assert "most by suspect (1.000 by itself)" in found.findings[-1].text
-    assert "can be told apart" in found.findings[-1].text
-    still = audit(table, options=OPTIONS, checks=["drift"])
-    assert all("look alike" in one.text for one in still.findings)
+    assert "most by suspect" in found.findings[-1].text
+    assert all(one.value < 0.7 for one in audit(table, options=OPTIONS, checks=["drift"]).findings)
 
 
 def test_known_columns(table: FeatureTable) -> None:
@@ -158,7 +153,7 @@ def test_copies_of_earlier_sessions_are_found(table: FeatureTable) -> None:
 
 def test_what_later_events_change(shop_log: Log, table_shift: FeatureTable) -> None:
     (only,) = audit(table_shift, shop_log, options=AuditOptions(seed=3), checks=["shift"]).findings
-    assert (only.alarm, only.value, "none changed" in only.text) == (False, 0.0, True)
+    assert (only.alarm, only.value) == (False, 0.0)
     # As if orders had been counted over the whole log.
     columns = table_shift.view.columns | {"orders": table_shift.view.columns["orders"] + 1}
     looks_ahead = replace(table_shift, view=replace(table_shift.view, columns=columns))

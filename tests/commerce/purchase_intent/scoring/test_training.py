@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.measures import log_odds, measure
+from diptych.commerce.purchase_intent.evaluation.fitting import log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model

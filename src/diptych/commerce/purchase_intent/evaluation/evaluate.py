@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures, shown
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
@@ -313,11 +313,11 @@ def _calibrated(
         number = min(_INNER_FOLDS, split.default_folds)
         inner = split.folds(SplitInput.of(place.table, train), number, how.seed)[0]
         held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
-        platt = measures.fit_platt(x, labels[held])
+        platt = fit_platt(x, labels[held])
     except DataError as error:
         return np.nan, np.nan, f"inside the training part: {error.message}"
     threshold = measures.best_threshold(platt.probabilities(x), labels[held])
-    return platt.probabilities(measures.log_odds(raw, model.model)), threshold, ""
+    return platt.probabilities(log_odds(raw, model.model)), threshold, ""
 
 
 def importance_of(

@@ -24,7 +24,7 @@ from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
     PURPOSE,
     SessionsView,
-    empty_column,
+    column,
     encode_pages,
     text_array,
 )
@@ -189,7 +189,7 @@ class FeatureTable(
         if self.is_whole:
             return taken
         unknown, columns = ~self.identified(step)[rows], taken.columns
-        nothing = {name: empty_column(self.about["columns"][name], len(rows)) for name in HISTORY_COLUMNS}
+        nothing = {name: column(self.about["columns"][name], len(rows)) for name in HISTORY_COLUMNS}
         known = {name: np.where(unknown, one, columns[name]) for name, one in nothing.items()}
         return replace(taken, columns={**columns, **known}).until(step)
 

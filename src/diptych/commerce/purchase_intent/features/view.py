@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,9 +94,11 @@ def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], s
     return codes
 
 
-def empty_column(kind: str, n: int) -> np.ndarray:
-    """Return (n,) values of a column of that kind without a value: NaN, or :data:`NOTHING`."""
-    return np.full(n, np.nan) if kind == "number" else text_array([NOTHING] * n)
+def column(kind: str, n: int, values: Iterable[Any] | None = None) -> np.ndarray:
+    """Return (n,) values of a column of that kind; without values NaN, or :data:`NOTHING`."""
+    if kind == "number":
+        return np.full(n, np.nan) if values is None else np.fromiter(values, np.float64)
+    return text_array([NOTHING] * n if values is None else values)
 
 
 def text_array(values: Iterable[str]) -> np.ndarray:

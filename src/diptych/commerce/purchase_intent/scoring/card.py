@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation.shown import MEASURES, Grid, step_text
 from diptych.commerce.purchase_intent.features.fitting import Feature
+from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import Column, Row, signed, table_of
-from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring.scorer import Reason, Scorer
+    from diptych.commerce.purchase_intent.scoring.scorer import Reason
 
 CARD, EXAMPLE = "model_card.md", "example.json"
 _SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
@@ -43,27 +43,20 @@ _MEASURES = (
 _COSTS = tuple(
     Column(*one, 3) for one in (("by cost", "cost_threshold"), ("cost", "cost"), ("without", "cost_without"))
 )
-_AT_START = {
-    "uci-shoppers": {
-        *("SpecialDay", "Month", "OperatingSystems", "Browser"),
-        *("Region", "TrafficType", "VisitorType", "Weekend"),
-    }
-}
-"""Columns of tables of whole sessions that are known when a session begins; others when it is over."""
-
+_AFTER = (
+    "F1 at the threshold, chosen for the best F1; always buy: F1 of doing that; cost: of a session, acting from the "
+    "threshold by cost on; without: acting always or never"
+)
 _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
 
 
 def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
     """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
-    columns, after = _MEASURES, "F1 at the threshold, chosen for the best F1; always buy: F1 of doing that"
-    if any(cell["cost_threshold"] is not None for cell in cells):
-        columns += _COSTS
-        after += "; cost: of a session, acting from the threshold by cost on; without: acting always or never"
+    columns = _MEASURES + _COSTS * any(cell["cost_threshold"] is not None for cell in cells)
     names = [[Cell(cell["setting"]), Cell(step_text(cell["step"]))] for cell in cells]
     thresholds = ("threshold", "cost_threshold")
     found = [(cell[measures] or {}) | {name: cell[name] for name in thresholds} for cell in cells]
-    return table_of(caption, ("setting", "step"), columns, names, found, after=after)
+    return table_of(caption, ("setting", "step"), columns, names, found, after=_AFTER)
 
 
 def scorer_table(about: Row) -> Table:
@@ -89,16 +82,6 @@ def reasons_table(reasons: Sequence[Reason]) -> Table:
     return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
 
 
-def example_chart(scorer: Scorer, session: dict[str, Any]) -> Chart:
-    """Return the probability of a session after each of its pages, and the base rates of the models."""
-    steps = [*range(max(1, min(step for _, step in scorer.places)), len(session["events"]) + 1)]
-    pages = ({**session, "events": session["events"][:step]} for step in steps)
-    scores = [scorer.score(one, reasons=0) for one in pages]
-    lines = {"this session": [one.p for one in scores], "base rate": [one.base_rate for one in scores]}
-    drawn = [Series(name, values, steps) for name, values in lines.items()]
-    return Chart("Probability, page by page", drawn, "pages open", "probability of a purchase")
-
-
 def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
     view, pages = features.view, cycle(features.view.vocabulary[:3] or [UNKNOWN])
@@ -117,11 +100,10 @@ def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -
 
 def described_features(table: FeatureTable, features: Iterable[Iterable[Feature]]) -> list[dict[str, str]]:
     """Return what each feature is, and when it is known."""
-    rows, at_start = {}, _AT_START.get(table.about["name"], ())
+    rows, of = {}, SESSION_TABLES[table.about["name"]].at_start if table.is_whole else ()
     for one in chain.from_iterable(features):
         known = "once the visitor is known" if one.group == "history" else "at its start"
-        if table.is_whole and one.name not in at_start:
-            known = "when it is over"
+        known = "when it is over" if table.is_whole and one.name not in of else known
         known = "with every page" if one.dynamic else known
         rows[one.name] = {"label": one.label, "known": known, "description": one.description}
     return list(rows.values())

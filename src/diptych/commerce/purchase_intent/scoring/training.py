@@ -15,20 +15,19 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
+from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, Fitting, fit_isotonic, fit_platt
 from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring import card
-from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel, in_words, unit_key
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, UsageError
-from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table
@@ -68,29 +67,22 @@ def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions
 
 def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> str:
     """Return why there can be no model of ``rows`` that is cross-fitted; nothing where there can."""
-    try:
-        outside = [features.labels[fold.train] for fold in person_folds(features, rows, options)]
-    except DataError as error:
-        return f"before the last part: {error.message}"
-    least = min(min(one.sum(), (~one).sum()) for one in outside)
-    few = f"outside of a fold {least:,} sessions of a class, at least {FEWEST} are needed"
-    return f"before the last part: {few}" if least < FEWEST else ""
+    bought = features.labels[rows]
+    least, needed = int(min(bought.sum(), (~bought).sum())), 2 * max(FEWEST, options.folds)
+    few = f"before the last part: {least:,} sessions of a class, at least {needed} are needed"
+    return few if least < needed else ""
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
     """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes."""
-    platt, steps = measures.fit_platt(x, labels), None
-    notes = [] if platt.slope > 0 else ["the order of cross-fitted predictions is none, or the wrong one"]
     fewest = int(min(labels.sum(), (~labels).sum()))
-    if method == "isotonic" and fewest < FEWEST_FOR_STEPS:
-        few = f"steps need {FEWEST_FOR_STEPS:,} sessions of either class and there are {fewest:,}"
-        notes.append(f"calibrated by the sigmoid, for {few}")
-    elif method == "isotonic":
-        nearest = 1 / (len(labels) + 2)  # nothing that was seen is certain
-        isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
-        fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
-        steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
-    return Calibration(platt, steps), notes
+    too_few = method == "isotonic" and fewest < FEWEST_FOR_STEPS
+    found = fit_isotonic(x, labels) if method == "isotonic" and not too_few else fit_platt(x, labels)
+    notes = {
+        "the order of cross-fitted predictions is none, or the wrong one": found.slope <= 0,
+        f"calibrated by the sigmoid, for steps need {FEWEST_FOR_STEPS:,} sessions of either class": too_few,
+    }
+    return found, [note for note, is_so in notes.items() if is_so]
 
 
 def fit_rows(
@@ -107,7 +99,6 @@ def fit_rows(
     drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
     owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
     matrix, names = fitted.matrix(sample), np.array(fitted.names)
-    typical = {one: in_words(names[owners == one], matrix[:, owners == one]) for one in fitted.owners}
     return StepModel(
         setting=setting,
         step=step,
@@ -118,7 +109,7 @@ def fit_rows(
         cost_threshold=options.costs and measures.least_cost_threshold(p, labels, *options.costs),
         base_rate=float(labels.mean()),
         background=fitted.matrix(features.at(drawn, step)),
-        typical=typical,
+        typical={one: in_words(names[owners == one], matrix[:, owners == one]) for one in fitted.owners},
         about={"notes": [*notes, *filter(None, [model.reason]), *model.warnings]},
     )
 
@@ -143,9 +134,9 @@ def measure(
     found = measures.measure(p, labels, model.threshold) | measures.of_probabilities(p, labels)
     found |= {"mean_p": float(p.mean()), "threshold": model.threshold, "cost_threshold": model.cost_threshold}
     if options.costs and model.cost_threshold is not None:
-        (false_alarm, missed), acted = options.costs, p >= model.cost_threshold
-        found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
-        found["cost_without"] = float(min(false_alarm * (~labels).mean(), missed * labels.mean()))
+        found["cost"] = measures.costs(p >= model.cost_threshold, labels, *options.costs)
+        blindly = (np.full(len(labels), acts) for acts in (True, False))
+        found["cost_without"] = min(measures.costs(one, labels, *options.costs) for one in blindly)
     how = Bootstrap(options.samples, options.confidence, options.seed)
     drawn, predicted = measures.Persons(features.persons[rows], how), {"f1": (p >= model.threshold, labels)}
     samples = drawn.of_scores(np.arange(len(labels)), p, labels, predicted)
@@ -175,18 +166,17 @@ def train(
     """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
     places, (before, last, note) = _places(features, options, settings, steps), _slices(features, options)
-    fitting, refused, audited = {}, [], None if audit is None else encode(audit, {})
-    for setting, step in places:
-        rows = features.population(setting, step)
-        if reason := why_not(features, rows[before[rows]], options):
-            refused.append({"setting": setting, "step": step, "reason": reason})
-        else:
-            fitting[unit_key(setting, step)] = (setting, step)
-    if not fitting:
+    audited = None if audit is None else encode(audit, {})
+    reasons = {
+        of: why_not(features, (rows := features.population(*of))[before[rows]], options) for of in places
+    }
+    refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
+    if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
     plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audited))
     job = Job(folder, plan, StepModel, "models", "")
+    fitting = {unit_key(*of): of for of, why in reasons.items() if not why}
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
@@ -194,26 +184,18 @@ def train(
     notes = [
         f"{one['setting']}, step {step_text(one['step'])}: {note}" for one in cells for note in one["notes"]
     ]
-    notes += left_out_lines(refused, "not trained")
-    notes += [
-        f"left out: the column {one['column']}: {one['why']}" for one in features.about.get("left_out", ())
-    ]
-    notes += [f"it knows the outcome: the column {name}" for name in features.about.get("kept_leaking", ())]
-    alarms = [one for one in (audited or {}).get("findings", ()) if one["alarm"]]
-    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     parts = {"all": before | True, "before": before, "last": last}
     ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
     about = {
-        **{"kept_leaking": [], "session_options": None, **features.about},
+        **{"kept_leaking": [], "left_out": [], "session_options": None, **features.about},
         "days": " to ".join(str(np.datetime64(int(one), "us"))[:10] for one in ends) or "times unknown",
         "line": features.describe(),
         "parts": {name: [int(of.sum()), int(features.labels[of].sum())] for name, of in parts.items()},
         "divided": note,
         "options": options.model_dump(),
-        "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "cells": cells,
         "not_trained": refused,
-        "notes": notes,
+        "notes": notes + left_out_lines(refused, "not trained"),
         "audit": audited,
         "features": card.described_features(features, [set(one.features.features) for one in models]),
     }
