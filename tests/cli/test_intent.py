@@ -14,7 +14,7 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.described import Description
-from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Protocol
+from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import open_features
 
 LINES = """ts;cookie;what;ua
@@ -200,8 +200,7 @@ def evaluated(folder: Path) -> Path:
     """The folder of an evaluation of one cell."""
     found = evaluation(cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"}), "shop")
     folder.mkdir()
-    found.protocol.save(folder / Protocol.marker())
-    found.save(folder / RESULTS, of=found.protocol.key)
+    found.save(folder / Evaluation.marker())
     return folder
 
 

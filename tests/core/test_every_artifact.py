@@ -26,7 +26,7 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
-from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, FoldResult, Protocol
+from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, Protocol, UnitResult
 from diptych.commerce.purchase_intent.evaluation.fitting import Calibration
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
@@ -67,7 +67,7 @@ def classifier() -> FittedModel:
 
 def feature_table() -> FeatureTable:
     pages, columns = np.zeros((4, 0), np.int64), {"device": np.array(["pc", "tv", "", "pc"], dtype=object)}
-    view = SessionsView(columns, pages, pages, (), NUMBERS > 1, np.full(4, np.inf))
+    view = SessionsView(columns, pages, pages, NUMBERS > 1, np.full(4, np.inf))
     about = {"steps": [0], "vocabulary": [], "columns": {"device": "text"}}
     return FeatureTable(about, view, *[np.arange(4)] * 4, NUMBERS)
 
@@ -118,7 +118,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     EvaluationProtocol: lambda: EvaluationProtocol(
         "a", "", "c", "d", "e", "label", "name", False, {"epochs": 2}, 0
     ),
-    FoldResult: lambda: FoldResult(np.zeros(3, PREDICTION), np.zeros((2, 4)), ("w",)),
+    UnitResult: lambda: UnitResult(np.zeros(3, PREDICTION), np.zeros((2, 2, 4)), {"w": 1}),
     LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
     Log: lambda: Log(ABOUT),
     Protocol: lambda: PROTOCOL,

@@ -68,7 +68,7 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
             columns[column.name] = np.where(known, columns[column.name], np.nan)
     kinds = {column.name: column.kind for column in COLUMNS}
     before = np.where(np.isnan(bought), np.inf, bought)
-    view = SessionsView(columns, types.astype(np.int32), times, _VOCABULARY, labels, before)
+    view = SessionsView(columns, np.array(_VOCABULARY, dtype=object)[types], times, labels, before)
     table = FeatureTable(
         {
             "kind": "steps",

@@ -12,7 +12,6 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, place_text
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
@@ -33,7 +32,7 @@ PAGE = "report.html"
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
     pages: Mapping[Any, Any] = {
-        Protocol: evaluation_page,
+        Evaluation: evaluation_page,
         Scorer: scorer_page,
         ScoredTable: scores_page,
         Drift: drift_page,
@@ -53,7 +52,7 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
             "leave them out: the page is about models and their rates",
         )
     kind = next(one for one in pages if one.marker() == found)
-    page: Page = pages[kind]((Evaluation if kind is Protocol else kind).open(folder))
+    page: Page = pages[kind](kind.open(folder))
     return page
 
 
@@ -66,7 +65,6 @@ def description_page(description: Description, log: Log | None = None) -> Page:
             "give the log that was described, or describe this one",
         )
     words: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
-    words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}
     sections = []
     for title, text in TEXTS["description"].items():
         names = [name for name in description.statistics if STATISTICS.get(name).section == title]

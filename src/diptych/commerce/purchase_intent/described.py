@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, interval, number, percent, signed
+from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, number, signed
 from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
@@ -29,12 +29,6 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import write_csv
 from diptych.core.table import Cell, Table
 
-WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_LINKS = {  # between devices: colour and meaning
-    "strong": ("blue", "likely both ways"),
-    "one-sided": ("orange", "likely there, hardly ever back"),
-    "weak": ("olive", "hardly ever, either way"),
-}
 _MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; the CSV file has all
 _LONG = 60  # characters of a name from a log
 _LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
@@ -75,8 +69,8 @@ class Description(
 
     @property
     def notes(self) -> list[str]:
-        """Return what a reader has to know, as far as it may be shown."""
-        return DisclosureControl.current().notes(self.about["notes"])
+        """Return what a reader has to know."""
+        return list(self.about["notes"])
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of one statistic as they may be shown."""
@@ -150,63 +144,19 @@ def describe(
         runs = stack.enter_context(open_engine()) if engine is None else engine
         counts = Counts(runs, tables, options, stack)
         found = {one.name: one.rows(counts) for one in track(chosen, "statistics", unit="statistics")}
-        about = {
-            "log": tables.about["log"],
-            "zone": tables.about["zone"],
-            "log_fingerprint": tables.about["log_fingerprint"],
-            "sessions_fingerprint": tables.fingerprint,
-            "session_options": tables.about["options"],
-            "options": options.model_dump(),
-            "engine": runs.name,
-            "counts": tables.about["counts"],
-            "notes": _notes(tables),
-        }
+    about = {name: tables.about[name] for name in ("log", "zone", "log_fingerprint", "counts")}
+    about |= {"sessions_fingerprint": tables.fingerprint, "session_options": tables.about["options"]}
+    about |= {"options": options.model_dump(), "engine": runs.name, "notes": tables.about.get("notes", [])}
     return Description(about, found)
 
 
-def _notes(tables: SessionTables) -> list[str]:
-    """Return what a reader has to know."""
-    counts, by = tables.about["counts"], tables.about["options"]["by"]
-    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
-    if not sessions:
-        return ["the log has no events: there is nothing to describe"]
-    notes = {
-        "no session has a purchase: its class is empty, and all conversion rates are 0": not purchases,
-        "every session has a purchase: there is nothing to compare them with": purchases == sessions,
-        "no visitor is known anywhere: nothing can be said of devices per visitor and of switches": not counts[
-            "identified"
-        ],
-        f"{several:,} sessions have several visitors; each counts for the first of them": several,
-        "sessions are by visitor: what a client did before logging in is another session": by == "visitor",
-    }
-    return [note for note, is_so in notes.items() if is_so] + list(tables.about.get("notes", ()))
-
-
 def tables_of(description: Description, name: str) -> list[Table]:
-    """Return the tables of one statistic."""
+    """Return the tables of one statistic: a line per group, and columns for either class where rows are of one."""
     rows, statistic = description.rows(name), STATISTICS.get(name)
-    if not rows:
+    if not rows or not (statistic.shown or name == "device-transitions"):
         return []
-    if name == "overview":
-        return [_overview(rows)]
     if name == "device-transitions":
         return [_transitions(rows)]
-    return [_table(statistic, rows, description.options.ddof)] if statistic.shown else []
-
-
-def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return rows of devices or channels with those of most sessions first, where that is disclosed; ALL before any."""
-    key = next((one for one in ("device", "channel") if rows and one in rows[0]), None)
-    if key is None:
-        return rows
-    sizes = Counter[str]()
-    for row in rows:
-        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
-    return sorted(rows, key=lambda row: (row[key] != ALL, -sizes[row[key]], row[key]))
-
-
-def _table(statistic: Statistic, rows: Sequence[Row], ddof: int) -> Table:
-    """Return a line per group, and columns for either class where rows are of one."""
     of_class = next((one for one in ("purchase", "purchaser") if one in rows[0]), "")
     rows = rows if of_class else _largest_first(rows)
     key = next(one for one in rows[0] if one != of_class)
@@ -224,58 +174,45 @@ def _table(statistic: Statistic, rows: Sequence[Row], ddof: int) -> Table:
         ]
         for name in names[: _MOST_ROWS + 1]
     ]
-    titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
     of = ("purchasers", "others") if of_class == "purchaser" else _NAMES.values()
     groups = [("", 1), *((one, len(columns)) for one in of)] if of_class else ()
-    heads, after = (key.capitalize(), *titles * len(classes)), _further(len(names) - len(lines), f"{key}s")
-    return Table(statistic.title, heads, lines, groups, after)
+    heads = (key.capitalize(), *[one.title for one in columns] * len(classes))
+    return [Table(statistic.title, heads, lines, groups, _further(len(names) - len(lines), f"{key}s"))]
+
+
+def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows of devices or channels with those of most sessions first, where that is disclosed; ALL before any."""
+    key = next((one for one in ("device", "channel") if rows and one in rows[0]), None)
+    if key is None:
+        return rows
+    sizes = Counter[str]()
+    for row in rows:
+        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
+    return sorted(rows, key=lambda row: (row[key] != ALL, -sizes[row[key]], row[key]))
 
 
 def _head(key: str, name: Any) -> str:
     if key == "weekend":
         return "Saturday, Sunday" if name else "Monday–Friday"
-    if key == "devices":
-        return f"{name} {'device' if name in ('1', '> 1') else 'devices'}"
     return "all devices" if name == ALL else _name(name)
 
 
-def _overview(rows: Sequence[Row]) -> Table:
-    """Thesis Table 6.1."""
-    totals, lines = {row["what"]: row["total"] for row in rows}, []
-    for what, total in totals.items():
-        of = totals.get("sessions") if what != "sessions" and "sessions" in what.split() else None
-        shares = isinstance(total, int) and isinstance(of, int) and of
-        share = percent(total / of) if shares else ""
-        lines.append([Cell(what), Column("", "total").cell({"total": total}), Cell(share)])
-    return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
-
-
 def _transitions(rows: Sequence[Row]) -> Table:
-    """Thesis Figure 6.5 as a matrix: from a line's device to a column's, the more probable the darker."""
-    parts = Counter[str]()
-    for row in rows:
-        n = row["transitions"] if isinstance(row["transitions"], int) else 0
-        parts.update(dict.fromkeys((row["from_device"], row["to_device"]), n))
-    devices = sorted(parts, key=lambda one: (-parts[one], one))[:_MOST_GROUPS]
-    found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
-    never: Row = {"share": 0.0, "link": ""}
+    """Thesis Figure 6.5 as a matrix: from a line's device to a column's."""
+    found = {(row["from_device"], row["to_device"]): row for row in rows}
+    every = sorted({device for pair in found for device in pair})
+    devices, never = every[:_MOST_GROUPS], {"share": 0.0}
+    columns = [Column(_name(one), "share", 1, 100.0, ends="") for one in devices]
     lines = [
-        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
+        [
+            Cell(_name(one)),
+            *(to.cell(found.get((one, other), never)) for other, to in zip(devices, columns, strict=True)),
+        ]
         for one in devices
     ]
-    kinds = {row["link"] for row in rows if row["share"] is not None}
-    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in _LINKS.items() if kind in kinds)
-    after = ". ".join(filter(None, (meanings, _further(len(parts) - len(devices), "devices"))))
     heads = ("From, to", *map(_name, devices))
+    after = _further(len(every) - len(devices), "devices")
     return Table("Probability of the next device, in %", heads, lines, after=after)
-
-
-def _transition(row: Row) -> Cell:
-    share, link = row["share"], row["link"] if row["link"] in _LINKS else ""
-    if share is None:
-        return Cell("–")
-    note = "; ".join(filter(None, (interval(row.get("low"), row.get("high"), 1, 100.0), link)))
-    return Cell(percent(share), note, share, _LINKS[link][0] if link else "green", value=100 * share)
 
 
 def _name(name: str) -> str:
@@ -291,21 +228,13 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
     curves: dict[str, dict[bool, dict[int, float]]] = {}
     for row in rows:
         if row["length"] >= 1:  # 0 has no place on a logarithmic axis
-            share = 100 * row["share"]
-            curve = curves.setdefault(row["device"], {}).setdefault(row["purchase"], {1: share})
-            curve[row["length"]] = share  # all are at least as long as the shortest
+            curve = curves.setdefault(row["device"], {}).setdefault(row["purchase"], {1: 100 * row["share"]})
+            curve[row["length"]] = 100 * row["share"]  # all are at least as long as the shortest
     charts = []
     for device in list(curves)[: 1 if len(curves) == 2 else _MOST_CURVES]:  # one device is all there is
         lines = [
-            Series(
-                _NAMES[buys] + (", all devices" if of != device else ""),
-                *([*curve.values()], [*curve]),
-                mark="step",
-                pale=of != device,
-                **_LOOKS[buys],
-            )
-            for of in dict.fromkeys((ALL, device))
-            for buys, curve in curves.get(of, {}).items()
+            Series(_NAMES[buys], [*curve.values()], [*curve], mark="step", **_LOOKS[buys])
+            for buys, curve in curves[device].items()
         ]
         lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
         title = "Session length" if device == ALL else f"Session length: {_name(device)}"

@@ -183,8 +183,7 @@ class Statistic:
 
     def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
         """Return the rows of what was counted: plain numbers, None where there is none."""
-        given = options.model_dump(include={"ddof", "likely", "near_zero"})
-        given["z"] = NormalDist().inv_cdf((1 + options.confidence) / 2)
+        given = {"ddof": options.ddof, "z": NormalDist().inv_cdf((1 + options.confidence) / 2)}
         with require("duckdb", "commerce", "describing a log").connect() as database:
             for name, value in given.items():
                 database.execute(f"SET VARIABLE {name} = ?", [value])

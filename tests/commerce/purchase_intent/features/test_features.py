@@ -64,8 +64,7 @@ def test_no_feature_depends_on_what_lies_behind_its_step(
         one[:step] + [(one[-1][0] + t, n) for t, n in end] for one, end in zip(sessions, ends, strict=True)
     ]
     labels = [number % 2 == 0 for number in range(len(sessions))]
-    names = ("home", "search", "product", "basket")
-    view, other = (small_view(one, labels=labels, vocabulary=names).until(step) for one in (sessions, others))
+    view, other = (small_view(one, labels=labels).until(step) for one in (sessions, others))
     features = list(FEATURES)
     np.testing.assert_array_equal(
         fit_features(features, view).matrix(view), fit_features(features, other).matrix(other)

@@ -95,7 +95,7 @@ def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scor
         (session(1, events=[*pages(1), {"t": START + 9, "action": "other", "visitor_id": "v"}]), 1, "anonymous",
          []),
         (session(1, device="fridge"), 1, "anonymous", ["not seen in training, counts as another: device 'fridge'"]),
-        (session(1, events=[{"t": START, "page_type": "moon"}]), 1, "anonymous", ["counts as another: page types ['moon']"]),
+        (session(1, events=[{"t": START, "page_type": "moon"}]), 1, "anonymous", ["page types ['moon']"]),
         (session(0, events=[*pages(3)[::-1]]), 3, "anonymous", []),
         (session(0, events=[{"t": 0, "page_type": "home"}, *pages(2)]), 2, "anonymous", ["begins a new session"]),
         (session(0, events=[{"t": START, "page_type": "home", "device": None}]), 1, "anonymous", []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -17,11 +17,10 @@ from diptych.metrics.paired import correction_text
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation.evaluate import Evaluation
 
-_DECLARED: Mapping[str, Any] = TEXTS
-MEASURES: Mapping[str, tuple[str, int]] = _DECLARED["measures"]
+MEASURES: Mapping[str, tuple[str, int]] = TEXTS["measures"]
 """What measures are called, and their decimals; of an importance also how it is scaled."""
-KINDS: Mapping[str, tuple[str, int, float]] = _DECLARED["importances"]
-REFERENCES: Mapping[str, tuple[str, str]] = _DECLARED["references"]
+KINDS: Mapping[str, tuple[str, int, float]] = TEXTS["importances"]
+REFERENCES: Mapping[str, tuple[str, str]] = TEXTS["references"]
 """What a measure is compared with: what it is called, and its column, 0 where there is none."""
 
 _COLUMNS = (
@@ -93,19 +92,6 @@ class Grid:
                 found[setting] = max(last, key=lambda row: row["average_precision"])
         return found
 
-    def lines(self, rows: Sequence[Row], column: str) -> list[Series]:
-        """Return a line over steps per model; intervals are drawn where it is the best of its setting."""
-        return [
-            Series(
-                self.labels[model],
-                [row[column] for row in mine],
-                [row["step"] for row in mine],
-                quiet=model != self.best.get(mine[0]["setting"], {}).get("model"),
-                **interval_ends(mine, f"{column}_"),
-            )
-            for (model,), mine in grouped(rows, "model").items()
-        ]
-
 
 def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
     """Return all charts and tables of an evaluation, by what they show."""
@@ -130,15 +116,12 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
 
 
 def _cell_tables(grid: Grid) -> list[Table]:
-    tables = []
+    tables, n = [], sum("brier_calibrated_gain_p" in cell for cell in grid.cells)
+    after = f"gains: less the baseline; p of sign flips of persons, {correction_text('holm', n)}" * bool(n)
     for cells in grouped(grid.cells, "setting", "set").values():
         columns = [one for one in _COLUMNS if any(cell.get(one.key) is not None for cell in cells)]
         heads = [[Cell(grid.labels[cell["model"]], pages_text(cell["step"]))] for cell in cells]
         caption = f"{place_text(cells[0]).capitalize()}: all cells"
-        n = sum("brier_calibrated_gain_p" in cell for cell in grid.cells)
-        after = f"gains: less the baseline; p of sign flips of persons, {correction_text('holm', n)}" * bool(
-            n
-        )
         tables.append(table_of(caption, ("Model",), columns, heads, cells, after=after, folded=True))
     return tables
 
@@ -147,17 +130,23 @@ def step_charts(grid: Grid, measure: str) -> list[Chart]:
     """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
     charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
     known = [cell for cell in grid.cells if cell.get(measure) is not None]
-    for cells in grouped(known, "setting", "set").values():
+    for (setting, _), cells in grouped(known, "setting", "set").items():
         caption, chance = place_text(cells[0]), {cell["step"]: cell.get(column, 0.0) for cell in cells}
         level = Series(reference, [*chance.values()][:1], mark="level")
-        if grid.by_step:
-            level = Series(reference, [*chance.values()], [*chance], colour="ink") if column else level
-            charts.append(Chart(caption, [*grid.lines(cells, measure), level], "pages open", title))
-        else:
+        if not grid.by_step:
             values, names = zip(*((cell[measure], grid.labels[cell["model"]]) for cell in cells), strict=True)
             texts, ends = [number(value, 3) for value in values], interval_ends(cells, f"{measure}_")
             points = Series(title, values, mark="point", texts=texts, **ends)
             charts.append(Chart(caption, [points, level], title, "", names, across=True))
+            continue
+        lines = []
+        for (model,), mine in grouped(cells, "model").items():
+            y, x, quiet = [row[measure] for row in mine], [row["step"] for row in mine], True
+            quiet = model != grid.best.get(setting, {}).get("model")
+            ends = interval_ends(mine, f"{measure}_")
+            lines.append(Series(grid.labels[model], y, x, quiet=quiet, **ends))
+        level = Series(reference, [*chance.values()], [*chance], colour="ink") if column else level
+        charts.append(Chart(caption, [*lines, level], "pages open", title))
     return charts
 
 
@@ -180,20 +169,19 @@ def reliability_charts(grid: Grid) -> list[Chart]:
     return charts
 
 
-def _panels(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], str, tuple[str, int, float]]]:
-    """Yield the importances of every setting, of the last feature set it has, for each kind."""
+def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
+    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
     last = {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
-    return ((setting, mine, kind, KINDS[kind]) for (setting, mine), kind in product(last.items(), KINDS))
-
-
-def mean_steps(rows: Sequence[Row]) -> list[int]:
-    """Return the steps that importances are averaged over: those with dynamic features; all where there are none."""
-    return sorted({row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows})
+    each = product(last.items(), KINDS)
+    return [(setting, mine, kind) for (setting, mine), kind in each if any(row[kind] for row in mine)]
 
 
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
-    """Return the mean importance of every feature over the same steps, the most important first; shares add up to 1."""
-    steps = mean_steps(rows)
+    """Return the mean importance of every feature, the most important first; shares add up to 1.
+
+    The mean is over the same steps: those with dynamic features; all where there are none.
+    """
+    steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
     sums: Counter[str] = Counter()
     for row in rows:
         if row["step"] in steps and row[kind] is not None:
@@ -202,54 +190,43 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 
 
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
-    """Return the mean importance of features per setting and kind, and what static features have by step."""
-    charts, shares = [], []
-    for setting, mine, kind, (title, decimals, scale) in _panels(rows):
-        steps, dynamic = mean_steps(mine), {row["feature"] for row in mine if row["dynamic"]}
-        over = f"mean over steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
+    """Return the mean importance of features per setting and kind."""
+    charts = []
+    for setting, mine, kind in _panels(rows):
+        (title, decimals, scale), dynamic = KINDS[kind], {row["feature"] for row in mine if row["dynamic"]}
         means, bars = list(mean_importance(mine, kind).items())[:_MOST_FEATURES], []
         for name, colour in (("dynamic", "blue"), ("static", "orange")):
             y = [scale * worth if (one in dynamic) is (name == "dynamic") else None for one, worth in means]
             texts = [number(one, decimals) for one in y]
             bars.append(Series(name, y, mark="bar", texts=texts, colour=colour))
-        look = {"across": True, "stacked": True, "after": over}
-        names, caption = [one for one, _ in means], f"{setting}, by {kind}"
-        charts += [Chart(caption, bars, title, "", names, **look)] * bool(means)  # type: ignore[arg-type]
-        if len(of_steps := static_shares(mine, kind)) > 1:
-            y = [100 * share for share in of_steps.values()]
-            shares.append(Series(f"{setting}, {kind}", y, list(of_steps)))
-    return [*charts, *[Chart("Static features", shares, "pages open", "% of all importance")] * bool(shares)]
+        names = [one for one, _ in means]
+        charts.append(Chart(f"{setting}, by {kind}", bars, title, "", names, across=True, stacked=True))
+    return charts
 
 
 def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
     """Return what static features have of all importance, by step; what is worse than nothing counts nothing."""
     shares = {}
     for (step,), mine in sorted(grouped(rows, "step").items()):
-        worth = {True: 0.0, False: 0.0}
-        for row in mine:
-            worth[row["dynamic"]] += max(0.0, row[kind] or 0.0)
-        if total := sum(worth.values()):
-            shares[step] = worth[False] / total
+        total = sum(max(0.0, row[kind] or 0.0) for row in mine)
+        if total:
+            shares[step] = sum(max(0.0, row[kind] or 0.0) for row in mine if not row["dynamic"]) / total
     return shares
 
 
 def importance_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return the importance of features by step, a table per setting and kind: the stronger the darker."""
+    """Return the importance of features by step, a table per setting and kind."""
     tables = []
-    for setting, mine, kind, (title, decimals, scale) in _panels(rows):
-        greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
-        steps = sorted({row["step"] for row in mine})
-        names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
-        cells = dict.fromkeys(product(names, steps), Cell("–"))
-        for row in mine:
-            if (value := row[kind]) is not None and greatest > 0:
-                spread = row["permutation_sd"] if kind == "permutation" else None
-                note = "" if spread is None else f"± {number(spread, 3)}"
-                look = (max(0.0, value / greatest), "blue" if row["dynamic"] else "orange")
-                text = number(scale * value, decimals)
-                cells[row["feature"], row["step"]] = Cell(text, note, *look, value=value)
-        lines = [[Cell(name), *(cells[name, step] for step in steps)] for name in names]
-        heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
-        caption = f"{setting.capitalize()}: {title}, by step"
-        tables.append(Table(caption, heads, lines, after="orange: static", folded=True))
+    for setting, mine, kind in _panels(rows):
+        (title, decimals, scale), steps = KINDS[kind], sorted({row["step"] for row in mine})
+        found = {(row["feature"], row["step"]): row[kind] for row in mine if row[kind] is not None}
+        lines = [
+            [
+                Cell(name),
+                *(Column("", "of", decimals, scale).cell({"of": found.get((name, one))}) for one in steps),
+            ]
+            for name in mean_importance(mine, kind)
+        ]
+        heads = ("feature", *(f"step {step_text(step)}" for step in steps))
+        tables.append(Table(f"{setting.capitalize()}: {title}, by step", heads, lines, folded=True))
     return tables

@@ -20,7 +20,6 @@ from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features.view import (
     EARLIER_DEVICES,
     HISTORY_COLUMNS,
-    NO_PAGE,
     NOTHING,
     SessionsView,
 )
@@ -186,7 +185,7 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
 
     Page i is left when page i + 1 opens, so after k pages k − 1 dwell times are known: none before the second page.
     """
-    known = view.page_types[:, 1:] != NO_PAGE
+    known = view.page_types[:, 1:] != NOTHING
     seconds = np.where(known, np.diff(view.page_times, axis=1), 0) / SECOND
     counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
     mean = seconds.sum(axis=1) / counts
@@ -218,8 +217,8 @@ _ENCODERS: Mapping[str, type[Encoder]] = {"one-hot": OneHot, "rate": SmoothedRat
 _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-mean": lambda view: _dwells(view)[0],
     "dwell-deviation": lambda view: _dwells(view)[1],
-    "page-sequence-score": SessionsView.page_names,
-    "pages": lambda view: (view.page_types != NO_PAGE).sum(axis=1),
+    "page-sequence-score": lambda view: view.page_types,
+    "pages": lambda view: (view.page_types != NOTHING).sum(axis=1),
     "week-day": _week_day,
     "days-since-purchase": _days_since,
     "device-sequence-score": _devices,

@@ -22,10 +22,10 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
 from diptych.commerce.purchase_intent.features.view import (
     HISTORY_COLUMNS,
+    OTHER_PAGE,
     PURPOSE,
     SessionsView,
     column,
-    encode_pages,
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER
@@ -83,35 +83,34 @@ class FeatureTable(
         before = self.view.pages_before_purchase
         purchase = None if before is None else np.where(np.isinf(before), np.nan, before)
         *known, identified = (getattr(self, name) for name in _ARRAYS)
-        rows = dict(zip(SESSION, (*known, self.labels, purchase, identified), strict=True))
-        rows |= self.view.columns
-        pages = zip(self.view.page_names().T, self.view.page_times.T, strict=True)
-        for place, (types, times) in enumerate(pages, 1):
-            rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
+        rows = (
+            dict(zip(SESSION, (*known, self.labels, purchase, identified), strict=True)) | self.view.columns
+        )
+        for place in range(self.view.page_types.shape[1]):
+            rows[f"page_type_{place + 1}"] = self.view.page_types[:, place]
+            rows[f"page_us_{place + 1}"] = self.view.page_times[:, place]
         parquet.write_table(arrow.table(rows), folder / SESSIONS_FILE)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the sessions, all in memory."""
+        """Read the sessions, all in memory; page types that are not in the vocabulary are one."""
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         about = content["about"]
-        steps, vocabulary = range(1, 1 + max(0, *about["steps"])), tuple(about["vocabulary"])
+        steps, known = range(1, 1 + max(0, *about["steps"])), {*about["vocabulary"]}
         try:
             with parquet.ParquetFile(folder / SESSIONS_FILE) as file:
                 found = {name: _values(file, name) for name in (*SESSION, *about["columns"])}
-                types = np.empty((len(found["session_id"]), len(steps)), dtype=np.int32)
+                types = np.empty((len(found["session_id"]), len(steps)), dtype=object)
                 times = np.empty(types.shape, dtype=np.int64)
                 for step in steps:
-                    names, places = _encoded(file, f"page_type_{step}")
-                    types[:, step - 1] = encode_pages([names], vocabulary, len(names))[0][places]
+                    types[:, step - 1] = _values(file, f"page_type_{step}", known)
                     times[:, step - 1] = _values(file, f"page_us_{step}")
         except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
             wrong = f"{folder / SESSIONS_FILE} cannot be read: {error}"
             raise StorageError(wrong, f"recreate it: {cls.RECREATE}") from None
-        *known, labels, purchase, identified = map(found.pop, SESSION)
-        before = np.where(np.isnan(purchase), np.inf, purchase)
-        view = SessionsView(found, types, times, vocabulary, labels, before)
-        return {"view": view} | dict(zip(_ARRAYS, (*known, identified), strict=True))
+        *arrays, labels, purchase, identified = map(found.pop, SESSION)
+        view = SessionsView(found, types, times, labels, np.where(np.isnan(purchase), np.inf, purchase))
+        return {"view": view} | dict(zip(_ARRAYS, (*arrays, identified), strict=True))
 
     @property
     def labels(self) -> np.ndarray:
@@ -262,15 +261,11 @@ def open_features(folder: Path | str) -> FeatureTable:
     return FeatureTable.open(folder)
 
 
-def _values(file: Any, name: str) -> Any:
-    """Return a column; equal texts are one object, and null numbers NaN."""
+def _values(file: Any, name: str, known: set[str] | None = None) -> Any:
+    """Return a column, null numbers NaN; equal texts are one object, those that are not ``known`` another one."""
     if str(file.schema_arrow.field(name).type) != "string":
         return file.read([name]).column(0).to_numpy()
-    names, places = _encoded(file, name)
-    return text_array(names)[places]
-
-
-def _encoded(file: Any, name: str) -> tuple[list[str], np.ndarray]:
-    """Return the different texts of a column, and (n,) the place of each row's in them."""
     encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    texts = encoded.dictionary.to_pylist()
+    names = texts if known is None else [one if one in known else OTHER_PAGE for one in texts]
+    return text_array(names)[encoded.indices.to_numpy()]

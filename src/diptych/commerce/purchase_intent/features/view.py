@@ -6,7 +6,7 @@ cannot differ. A view of step k is cut first: what lies behind page k is not in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ import numpy as np
 
 from diptych.commerce.logs.schema import read_columns
 
-NO_PAGE = -1  # the code of a page that was not opened, or lies behind the step
-NOTHING = ""  # the text of an earlier session that does not exist, or of a visitor who is not known
-OTHER_PAGE = "(other)"  # page types that have no code of their own
+NOTHING = (
+    ""  # the type of a page that was not opened, an earlier session that does not exist, an unknown visitor
+)
+OTHER_PAGE = "(other)"  # page types that are not among the most frequent
 PURPOSE = "a table of features"
 
 
@@ -42,10 +43,8 @@ class SessionsView:
     Attributes:
         columns: name → (n,) array of what is known at a session's start, see :data:`COLUMNS`. Texts are arrays of
             ``str`` objects, numbers float64 with NaN where there is none.
-        page_types: (n, steps) int32 codes in ``vocabulary``, its length for a type that it does not have,
-            :data:`NO_PAGE` where there is no page. Pages begin at the left.
+        page_types: (n, steps) ``str`` objects, :data:`NOTHING` where there is no page. Pages begin at the left.
         page_times: (n, steps) int64 microseconds; 0 where there is no page.
-        vocabulary: page types in the order of their codes.
         labels: (n,) bool, true where the session ends in a purchase; None where that is not known yet.
         pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
             None where that is not known. Only fitting looks at it.
@@ -54,7 +53,6 @@ class SessionsView:
     columns: Mapping[str, np.ndarray]
     page_types: np.ndarray
     page_times: np.ndarray
-    vocabulary: tuple[str, ...] = ()
     labels: np.ndarray | None = field(default=None, compare=False)
     pages_before_purchase: np.ndarray | None = field(default=None, compare=False)
 
@@ -64,8 +62,7 @@ class SessionsView:
     def take(self, rows: np.ndarray) -> SessionsView:
         """Return some of the sessions, by number or by mask."""
         names = ("page_types", "page_times", "labels", "pages_before_purchase")
-        given = {name: getattr(self, name) for name in names}
-        taken = {name: one[rows] for name, one in given.items() if one is not None}
+        taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
         return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
     def until(self, step: int) -> SessionsView:
@@ -77,21 +74,7 @@ class SessionsView:
         if self.pages_before_purchase is None:
             return self
         behind = np.arange(self.page_types.shape[1]) >= self.pages_before_purchase[:, None]
-        return replace(self, page_types=np.where(behind, NO_PAGE, self.page_types))
-
-    def page_names(self) -> np.ndarray:
-        """Return (n, steps) names of page types, :data:`NOTHING` where there is no page."""
-        names = text_array([*self.vocabulary, OTHER_PAGE, NOTHING])  # NO_PAGE is -1: the last
-        return np.take(names, self.page_types)
-
-
-def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], steps: int) -> np.ndarray:
-    """Return (sessions, steps) int32 codes of page types by name, as :attr:`SessionsView.page_types`."""
-    code_of = {name: code for code, name in enumerate(vocabulary)}
-    codes = np.full((len(sessions), steps), NO_PAGE, dtype=np.int32)
-    for row, types in enumerate(sessions):
-        codes[row, : len(types)] = [code_of.get(name, len(vocabulary)) for name in types[:steps]]
-    return codes
+        return replace(self, page_types=np.where(behind, NOTHING, self.page_types))
 
 
 def column(kind: str, n: int, values: Iterable[Any] | None = None) -> np.ndarray:

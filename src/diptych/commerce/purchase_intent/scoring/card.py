@@ -84,7 +84,7 @@ def reasons_table(reasons: Sequence[Reason]) -> Table:
 
 def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
-    view, pages = features.view, cycle(features.view.vocabulary[:3] or [UNKNOWN])
+    view, pages = features.view, cycle(features.about["vocabulary"][:3] or [UNKNOWN])
     first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
     seconds = _SECONDS[: max(6, min(step for _, step in places))]
     events = [

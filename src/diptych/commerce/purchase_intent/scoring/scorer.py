@@ -282,7 +282,7 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
 
     def _view(self, session: SessionSoFar, known: request.Columns, pages: int) -> SessionsView:
         """Return (1,) the session with everything that is known of it."""
-        zone, vocabulary = self.about["zone"], self.about["vocabulary"]
+        zone = self.about["zone"]
         try:
             local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
         except (ZoneInfoNotFoundError, ValueError):
@@ -292,11 +292,13 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
             one.name: views.column(one.kind, 1, [known[one.name]] if one.name in known else None)
             for one in views.COLUMNS
         }
-        times = np.zeros((1, pages), dtype=np.int64)
-        opened = session.page_times[:pages]
-        times[0, : len(opened)] = opened
-        types = views.encode_pages([session.page_types], vocabulary, pages)
-        return SessionsView(columns, types, times, tuple(vocabulary))
+        known_types = {*self.about["vocabulary"]}
+        named = [one if one in known_types else views.OTHER_PAGE for one in session.page_types[:pages]]
+        missing = pages - len(named)
+        types = views.text_array([*named, *[views.NOTHING] * missing])[None]
+        return SessionsView(
+            columns, types, np.array([[*session.page_times[:pages], *[0] * missing]], np.int64)
+        )
 
     def score_table(
         self,
