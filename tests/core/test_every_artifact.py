@@ -33,9 +33,9 @@ from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,
     MarkovRatio,
     OneHot,
+    SessionsView,
     SmoothedRate,
 )
-from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel

@@ -29,17 +29,17 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.shown import (
+from diptych.commerce.purchase_intent.options import DescribeOptions
+from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
+from diptych.commerce.purchase_intent.shown import (
     evaluation_blocks,
     evaluation_tables,
     importance_charts,
     importance_tables,
     mean_importance,
+    number,
     static_shares,
 )
-from diptych.commerce.purchase_intent.options import DescribeOptions
-from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.shown import number
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
 from diptych.report.document import Page

@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features import FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import (
+from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     EARLIER_DEVICES,
     NOTHING,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.features.view import (
+from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     NOTHING,
     SessionsView,

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent import shown as evaluated
 from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, place_text
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import card as scored
+from diptych.commerce.purchase_intent.scoring import training as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
-from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
+from diptych.commerce.purchase_intent.shown import TEXTS, Grid, number, pages_text, percent, place_text
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line

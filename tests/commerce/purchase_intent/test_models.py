@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from diptych.commerce.purchase_intent.models import (
     FILE,
     MODELS,
+    SPLITS,
     TRUSTED,
     FittedModel,
+    SplitInput,
     _threads,
     fit_model,
     one_thread,
 )
-from diptych.commerce.purchase_intent.splits import SPLITS, SplitInput
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,15 +23,20 @@ from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
-from diptych.commerce.purchase_intent.evaluation.shown import step_text
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.fitting import (
+    NOTHING,
+    OTHER_PAGE,
+    FittedFeatures,
+    SessionsView,
+    fit_features,
+)
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, one_thread
 from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.training import slices_of
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
+from diptych.commerce.purchase_intent.shown import step_text
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
@@ -152,11 +157,10 @@ def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 # The shift test: for a session and a step there is a world of its own: everything that happened up to the page of the
-# step, to the session and to its visitor on all clients; and after that nothing but another end of the session, of
-# other page types, times, device and visitor. What decides whether one may predict on the session stays: it goes on
-# for long enough, and something is bought or not, as it was, behind the last page. Clients, visitors and events have
-# names of their own in every world, so that all worlds together are one log, which goes through the same sessions and
-# the same features as the log itself. A value that differs was looked up in the future.
+# step, to the session and to its visitor on all clients; and after that nothing but another end of the session. What
+# decides whether one may predict on it stays: it goes on for long enough, and something is bought or not, as it was,
+# behind the last page. Clients, visitors and events have names of their own in every world: all worlds together are one
+# log, which goes through the same sessions and features as the log itself. What differs was looked up in the future.
 
 
 def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: int) -> Findings:
@@ -168,7 +172,7 @@ def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: 
     text = f"values that moved with later events, of {n:,} sessions at a step"
     yield Finding(text, "", bool(changed), float(len(changed)))
     for one in changed[:_SHOWN]:
-        where = "{setting}, step {step}, {column}".format(**one)
+        where = "step {step}, {column}".format(**one)
         yield Finding("session {session}: {before} became {after}".format(**one), where, True)
 
 
@@ -204,7 +208,10 @@ def shift_test(
         again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
         options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
         other = make_features(again, options=options, folder=scratch / "again", engine=engine)
-        return len(points), [*_changes(features, other, rows, at)]
+        types = other.view.page_types
+        is_other = ~np.isin(types, [*features.about["vocabulary"], NOTHING])
+        view = replace(other.view, page_types=np.where(is_other, OTHER_PAGE, types))
+        return len(points), [*_changes(features, replace(other, view=view), rows, at)]
 
 
 def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folder: Path, seed: int) -> None:
@@ -228,31 +235,29 @@ def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folde
 def _changes(
     table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Yield what differs of (m,) rows at their steps in the table of all worlds."""
+    """Yield what differs of (m,) rows, as known at their steps, in the table of all worlds."""
     ids = table.session_ids[rows] + _APART * np.arange(1, len(rows) + 1)
     places = np.searchsorted(other.session_ids[:-1], ids)
     lost = other.session_ids[places] != ids
-    for step, setting in product(np.unique(steps).tolist(), table.settings):
-        identified = table.identified(step)[rows]
-        mine = (steps == step) & (identified == (setting == "identified"))
-        moved = ~lost & (other.identified(step)[places] != identified)
-        change = {"setting": setting, "step": step, "before": None, "after": None}
-        for name, those in (("(population)", lost), ("(setting)", moved)):
-            for session in table.session_ids[rows[mine & those]].tolist():
-                yield {**change, "session": session, "column": name}
-        mine &= ~lost & ~moved
-        if len(population := table.population(setting, step)) and mine.any():
-            features = table.features(setting, table.sets[-1], step)
-            fitted = fit_features(features, table.at(population, step))
-            before, after = (
-                fitted.matrix(one.at(of[mine], step)) for one, of in ((table, rows), (other, places))
-            )
-            # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
-            same = np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True)
-            for row, column in np.argwhere(~same).tolist():
-                values = {"before": float(before[row, column]), "after": float(after[row, column])}
-                session = int(table.session_ids[rows[mine][row]])
-                yield {**change, **values, "session": session, "column": fitted.names[column]}
+    for step in np.unique(steps).tolist():
+        mine = (steps == step) & ~lost
+        moved = mine & (other.identified(step)[places] != table.identified(step)[rows])
+        mine &= ~moved
+        for name, those in (("(population)", (steps == step) & lost), ("(setting)", moved)):
+            for session in table.session_ids[rows[those]].tolist():
+                yield {"session": session, "step": step, "column": name, "before": "", "after": ""}
+        before, after = (_known(one.at(of[mine], step)) for one, of in ((table, rows), (other, places)))
+        for name, values in before.items():
+            for at in np.flatnonzero(values != after[name]).tolist():
+                change = {"session": int(table.session_ids[rows[mine][at]]), "step": step, "column": name}
+                yield change | {"before": values[at], "after": after[name][at]}
+
+
+def _known(view: SessionsView) -> dict[str, np.ndarray]:
+    """Return all that a view knows, as texts."""
+    pages = {f"page_type_{one}": types for one, types in enumerate(view.page_types.T, 1)}
+    pages |= {f"page_us_{one}": times for one, times in enumerate(view.page_times.T, 1)}
+    return {name: values.astype(str) for name, values in (view.columns | pages).items()}
 
 
 CHECKS: dict[str, Callable[..., Findings]] = {
@@ -285,11 +290,11 @@ class LeakAudit(Artifact, kind="leak_audit", version=3, recreate="diptych intent
 
     def table(self, every: bool = True) -> Table:
         """Return all findings; or alarms, and of every check without one what comes nearest."""
-        shown: list[Finding] = []
-        for _, group in groupby(self.findings, lambda one: one.check):
-            mine = list(group)
-            alarms = [one for one in mine if one.alarm]
-            shown += mine if every else alarms or [max(mine, key=lambda one: one.value or -1.0)]
+        shown: Sequence[Finding] = self.findings
+        if not every:
+            ordered = sorted(shown, key=lambda one: (-one.alarm, -(one.value or 0.0)))
+            first = {one.check: one for one in reversed(ordered)}
+            shown = [one for one in shown if one.alarm or one is first[one.check]]
         rows = []
         for one in shown:
             value, alarm = Cell.number(one.value, 3, one.low, one.high), Cell("ALARM" if one.alarm else "")

@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, number, signed
+from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, number
 from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
@@ -201,13 +201,9 @@ def _transitions(rows: Sequence[Row]) -> Table:
     """Thesis Figure 6.5 as a matrix: from a line's device to a column's."""
     found = {(row["from_device"], row["to_device"]): row for row in rows}
     every = sorted({device for pair in found for device in pair})
-    devices, never = every[:_MOST_GROUPS], {"share": 0.0}
-    columns = [Column(_name(one), "share", 1, 100.0, ends="") for one in devices]
+    devices, share = every[:_MOST_GROUPS], Column("", "share", 1, 100.0, ends="")
     lines = [
-        [
-            Cell(_name(one)),
-            *(to.cell(found.get((one, other), never)) for other, to in zip(devices, columns, strict=True)),
-        ]
+        [Cell(_name(one)), *(share.cell(found.get((one, other), {"share": 0.0})) for other in devices)]
         for one in devices
     ]
     heads = ("From, to", *map(_name, devices))
@@ -255,8 +251,7 @@ def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) 
         y, *bounds = (_scaled(mine, key, scale) for key in (one["key"], *ends))
         more: dict[str, Any] = {"colour": one.get("colour", ""), "mark": given["mark"]}
         if across:
-            write = signed if "sign" in one else number
-            more["texts"] = [write(value, one.get("decimals", 1)) for value in y]
+            more["texts"] = [number(value, one.get("decimals", 1), one.get("sign", "")) for value in y]
         elif "categories" not in given:
             more["x"] = range(len(y))
         if any(bounds and bounds[0]):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from diptych.commerce.logs.database import duckdb_errors, literal, mebibytes
-from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.extras import require
 
 if TYPE_CHECKING:
@@ -134,19 +134,28 @@ class SparkEngine(Engine):
 
     def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
         limit = None if memory_limit is None else mebibytes(memory_limit)
-        require("pyspark", "spark", "the engine spark")
+        sql = require("pyspark.sql", "spark", "the engine spark").SparkSession
         ibis = require("ibis", "commerce", "reading a log")
         super().__init__(spill)
-        with warnings.catch_warnings(action="ignore"):
-            from pyspark.sql import SparkSession
-
-            self._session: Any = SparkSession.getActiveSession()
-            self._is_own = self._session is None
-            self._session = self._session or _start(threads, limit, self._spill)
+        self._is_own, self._views = sql.getActiveSession() is None, 0
+        settings = {
+            "spark.app.name": "diptych",
+            "spark.master": f"local[{threads or '*'}]",
+            "spark.sql.shuffle.partitions": 4 * (threads or os.cpu_count() or 1),  # 200 are for clusters
+            "spark.ui.enabled": False,
+            "spark.log.level": "ERROR",
+            "spark.local.dir": str(self._spill),
+            "spark.driver.memory": f"{limit or 1024}m",
+        }
+        with (
+            warnings.catch_warnings(action="ignore"),
+            _spark_errors("it needs Java 17 or newer; see JAVA_HOME"),
+        ):
+            builder = sql.builder.config(map=settings if self._is_own else {})
+            self._session: Any = builder.getOrCreate()
             self._connection = ibis.pyspark.connect(self._session)
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
-        self._views = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
         names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)  # no patterns
@@ -197,35 +206,8 @@ class SparkEngine(Engine):
         return self._connection.table(name)
 
 
-def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    settings = _SETTINGS | {
-        "spark.app.name": "diptych",
-        "spark.master": f"local[{threads or '*'}]",
-        "spark.sql.shuffle.partitions": str(4 * (threads or os.cpu_count() or 1)),  # 200 are for clusters
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-        "spark.local.dir": str(spill),
-    }
-    settings |= {} if limit is None else {"spark.driver.memory": f"{limit}m"}
-    conf = SparkConf().setAll(list(settings.items()))
-    start = spill / "start.log"
-    try:
-        with start.open("w") as output:  # Java's messages matter only where it does not start
-            gateway = SparkContext._gateway or launch_gateway(conf, popen_kwargs={"stderr": output})
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
-    except (PySparkRuntimeError, OSError) as error:
-        last = (start.read_text().strip().splitlines() or [str(error)])[-1]
-        fix = "it needs Java 17 or newer; see JAVA_HOME"
-        raise StorageError(f"Spark does not start: {last}", fix) from None
-
-
 @contextmanager
-def _spark_errors() -> Iterator[None]:
+def _spark_errors(fix: str = "a file may be corrupt or gone, or memory not suffice") -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -233,10 +215,7 @@ def _spark_errors() -> Iterator[None]:
         with warnings.catch_warnings(action="ignore"):  # of pandas 3, which is not used here
             yield
     except (Py4JJavaError, PySparkException) as error:
-        line, fix = (
-            str(error).strip().split("\n", 1)[0],
-            "a file may be corrupt or gone, or memory not suffice",
-        )
+        line = str(error).strip().split("\n", 1)[0]
         raise DataError(f"Spark failed: {line}", fix) from None
 
 

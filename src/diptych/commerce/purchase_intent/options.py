@@ -123,7 +123,7 @@ class EvaluateOptions(Options):
     settings: Names = parameter(None, "anonymous, identified. Repeatable.", "--setting")
     steps: list[int] | None = parameter(None, "Pages that are open. Repeatable.", "--step")
     split: str = parameter(
-        "random", "random; grouped: by person; time: test after.", names=f"{_ROOM}.splits:SPLITS"
+        "random", "random; grouped: by person; time: test after.", names=f"{_ROOM}.models:SPLITS"
     )
     folds: int | None = parameter(None, "The preset's, or 1 of a split by time.", ge=1, metavar="N")
     balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import MarkovRatio, features_of
-from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
+from diptych.commerce.purchase_intent.features.fitting import NOTHING, MarkovRatio, SessionsView, features_of
 from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.core.errors import UnknownNameError
 

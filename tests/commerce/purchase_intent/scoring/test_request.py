@@ -12,7 +12,7 @@ from feature_oracle import sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
+from diptych.commerce.purchase_intent.features.fitting import EARLIER_DEVICES, HISTORY_COLUMNS
 from diptych.commerce.purchase_intent.scoring.request import (
     DAY_US,
     Event,

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures, shown
+from diptych.commerce.purchase_intent import shown
+from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import MODELS, FittedModel
+from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold, SplitInput
 from diptych.commerce.purchase_intent.options import EvaluateOptions
-from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import check_stop, track

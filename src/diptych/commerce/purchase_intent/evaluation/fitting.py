@@ -9,8 +9,7 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.models import FittedModel, IntentModel, fit_model
-from diptych.commerce.purchase_intent.splits import Fold
+from diptych.commerce.purchase_intent.models import FittedModel, Fold, IntentModel, fit_model
 from diptych.core.context import check_stop
 from diptych.core.errors import DataError
 from diptych.core.extras import require

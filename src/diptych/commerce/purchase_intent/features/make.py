@@ -18,20 +18,20 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.features.fitting import FEATURES
+from diptych.commerce.purchase_intent.features.fitting import (
+    COLUMNS,
+    FEATURES,
+    NOTHING,
+    PURPOSE,
+    SessionsView,
+    text_array,
+)
 from diptych.commerce.purchase_intent.features.table import (
     SESSION,
     SESSIONS_FILE,
     WHOLE_SESSION,
     FeatureTable,
     open_features,
-)
-from diptych.commerce.purchase_intent.features.view import (
-    COLUMNS,
-    NOTHING,
-    PURPOSE,
-    SessionsView,
-    text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track

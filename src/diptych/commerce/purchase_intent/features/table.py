@@ -19,13 +19,15 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
-from diptych.commerce.purchase_intent.features.view import (
+from diptych.commerce.purchase_intent.features.fitting import (
     HISTORY_COLUMNS,
     OTHER_PAGE,
     PURPOSE,
+    Feature,
     SessionsView,
     column,
+    column_feature,
+    features_of,
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER

@@ -29,14 +29,12 @@ from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, log_odds
-from diptych.commerce.purchase_intent.evaluation.shown import pages_text, step_text
-from diptych.commerce.purchase_intent.features import view as views
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
-from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.features import fitting as views
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring import request
 from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
-from diptych.commerce.purchase_intent.shown import number
+from diptych.commerce.purchase_intent.shown import number, pages_text, step_text
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import Options

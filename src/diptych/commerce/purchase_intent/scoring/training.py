@@ -5,24 +5,36 @@ Every finished model is kept in the folder; ``scorer.json`` names them when all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from datetime import UTC, datetime, timedelta
+from itertools import chain, cycle, product
 from pathlib import Path
-from typing import Any
+from statistics import mode
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
 from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, Fitting, fit_isotonic, fit_platt
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
+from diptych.commerce.purchase_intent.features.fitting import Feature
+from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold, SplitInput
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
-from diptych.commerce.purchase_intent.scoring import card
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
-from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
+from diptych.commerce.purchase_intent.sessions import BUFFER
+from diptych.commerce.purchase_intent.shown import (
+    Grid,
+    Row,
+    left_out_lines,
+    number,
+    step_text,
+    table_of,
+)
 from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
@@ -32,6 +44,104 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.scoring.scorer import Reason
+
+
+CARD, EXAMPLE = "model_card.md", "example.json"
+_SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
+_THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
+_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
+
+
+def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
+    """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
+    names = [(cell["setting"], step_text(cell["step"])) for cell in cells]
+    found = [{**(cell[measures] or {}), **cell} for cell in cells]
+    return table_of("measured", caption, names, found, ("setting", "step"))
+
+
+def scorer_table(about: Row) -> Table:
+    """Return what was measured when it was trained."""
+    caption = "Measured on the last part, by models that were fitted without it"
+    return measured_table(caption, about["cells"], "holdout")
+
+
+def measured_grid(about: Row, measures: str = "measures") -> Grid:
+    """Return measured cells as those of an evaluation."""
+    options = about["options"]
+    fixed = {"set": "all" if about["kind"] == "whole" else options["feature_set"], "model": options["model"]}
+    found = [{**fixed, **cell, **cell[measures]} for cell in about["cells"] if cell[measures] is not None]
+    return Grid([{**one, "reliability": None, "reliability_calibrated": one["reliability"]} for one in found])
+
+
+def reasons_table(reasons: Sequence[Reason]) -> Table:
+    """Return what each feature does to the odds of a purchase."""
+    rows = [
+        (
+            one.label,
+            one.value,
+            one.typical,
+            number(one.effect, 2, "+"),
+            f"× {math.exp(min(one.effect, 50.0)):.2g}",
+        )
+        for one in reasons
+    ]
+    after = "effect: log-odds less their mean with the feature's values of training sessions"
+    return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
+
+
+def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
+    view, pages = features.view, cycle(features.about["vocabulary"][:3] or [UNKNOWN])
+    first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
+    seconds = _SECONDS[: max(6, min(step for _, step in places))]
+    events = [
+        {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
+        for seconds, kind in zip(seconds, pages, strict=False)
+    ]
+    session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
+    if "identified" in dict(places):
+        history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
+        session |= {"visitor_id": "example-visitor", "history": history}
+    return session
+
+
+def described_features(table: FeatureTable, features: Iterable[Iterable[Feature]]) -> list[dict[str, str]]:
+    """Return what each feature is, and when it is known."""
+    rows, of = {}, SESSION_TABLES[table.about["name"]].at_start if table.is_whole else ()
+    for one in chain.from_iterable(features):
+        known = "once the visitor is known" if one.group == "history" else "at its start"
+        known = "when it is over" if table.is_whole and one.name not in of else known
+        known = "with every page" if one.dynamic else known
+        rows[one.name] = {"label": one.label, "known": known, "description": one.description}
+    return list(rows.values())
+
+
+def model_card(about: Row) -> str:
+    """Return the card as Markdown; texts from elsewhere are escaped."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def plain(value: object) -> object:
+        return value if isinstance(value, Markup) else " ".join(str(value).split()).translate(_PLAIN)
+
+    options = TrainOptions(**about["options"])
+    source = Path(__file__).with_name("model_card.md.j2").read_text("utf-8")
+    environment = Environment(undefined=StrictUndefined, finalize=plain, trim_blocks=True, lstrip_blocks=True)
+    text: str = environment.from_string(source).render(
+        about=about,
+        costs=options.costs,
+        options=options,
+        model=MODELS.get(options.model),
+        measured=Markup(scorer_table(about).markdown()),
+        least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
+        buffer=BUFFER,
+        step_text=step_text,
+    )
+    return text
+
 
 FEWEST_FOR_STEPS = 1000
 """Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
@@ -197,12 +307,12 @@ def train(
         "not_trained": refused,
         "notes": notes + left_out_lines(refused, "not trained"),
         "audit": audited,
-        "features": card.described_features(features, [set(one.features.features) for one in models]),
+        "features": described_features(features, [set(one.features.features) for one in models]),
     }
     scorer = Scorer(about)
-    files.write_text(folder / card.CARD, card.model_card(about))
+    files.write_text(folder / CARD, model_card(about))
     if not features.is_whole:
-        files.write_json(folder / card.EXAMPLE, card.example_session(features, scorer.places))
+        files.write_json(folder / EXAMPLE, example_session(features, scorer.places))
     scorer.save(folder / Scorer.marker())
     return Scorer.open(folder)
 
@@ -250,7 +360,7 @@ class ScoredTable(
         """Return the measures."""
         scores = sum(cell["scored"] for cell in self.about["cells"])
         caption = f"{scores:,} scores, measured on {self.about['measured']}"
-        return [card.measured_table(caption, self.about["cells"])]
+        return [measured_table(caption, self.about["cells"])]
 
 
 def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:
