@@ -149,7 +149,7 @@ def test_from_a_log_to_features(diptych: Command, shop_log: Path, tmp_path: Path
     table = open_features(out)
     counts = table.about["counts"]
     done.shows(f"shop: {len(table)} sessions, 11 steps, {table.labels.mean():.1%} with a purchase")
-    done.shows(f"of {counts['sessions']} sessions {counts['too_short']} are too short (fewer than 12 pages)")
+    done.shows(f"{counts['too_short']} of {counts['sessions']} sessions are too short")
     done.shows(f"; {len(table)} are left")
     rows = [line.split() for line in done.out.splitlines() if line.split()[:1] == ["10"]]
     few, some = (len(table.population(setting, 10)) for setting in table.settings)
@@ -189,7 +189,7 @@ def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
     assert done.err == ""
     rate = open_features(tmp_path / "out").labels.mean()
     done.shows(f"uci-shoppers: 10 sessions, whole sessions, {rate:.1%} with a purchase")
-    done.shows("the column PageValues is left out: it is the value of transactions")
+    done.shows("left out: the column PageValues: it is the value of transactions")
     done.shows("note: rows are whole sessions")
     done = diptych(f"intent features {file} --out {tmp_path}/out --keep-leaking")
     assert "warning: PageValues is kept" in done.out

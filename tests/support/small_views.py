@@ -12,7 +12,7 @@ from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     NOTHING,
     SessionsView,
-    text_array,
+    column,
 )
 
 
@@ -31,12 +31,8 @@ def small_view(
         times[row, : len(one)] = [round(seconds * SECOND) for seconds, _ in one]
         types[row, : len(one)] = [name for _, name in one]
     filled: dict[str, np.ndarray] = {}
-    for column in COLUMNS:
-        given = (columns or {}).get(column.name)
-        if column.kind == "text":
-            filled[column.name] = text_array([NOTHING] * n if given is None else given)
-        else:
-            filled[column.name] = np.full(n, np.nan) if given is None else np.array(given, dtype=np.float64)
+    for name, kind in COLUMNS.items():
+        filled[name] = column(kind, n, (columns or {}).get(name))
     return SessionsView(
         filled,
         types,

@@ -196,7 +196,7 @@ class ChecksOptions(OutOption):
     log: Path | None = parameter(None, "The log that they were made of; the shift test needs it.")
     check: list[str] = parameter(
         [],
-        "shift, known-columns, duplicates, single-column, permuted-labels, drift; all by default. Repeatable.",
+        "shift, known-columns, duplicates, single-column, permuted-labels; all by default. Repeatable.",
         names=f"{_ROOM}.auditing:CHECKS",
     )
     all: bool = parameter(False, "Show every finding, not the foremost.")

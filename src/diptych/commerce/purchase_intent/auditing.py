@@ -32,7 +32,7 @@ from diptych.commerce.purchase_intent.features.fitting import (
 )
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, one_thread
+from diptych.commerce.purchase_intent.models import FEWEST, fit_model
 from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.training import slices_of
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
@@ -77,7 +77,6 @@ class Parts(NamedTuple):
 
     options: AuditOptions
     step: int
-    persons: list[np.ndarray]  # (n,) and (m,)
     labels: list[np.ndarray]
     views: list[SessionsView]
     fitted: FittedFeatures  # on the earlier part
@@ -127,23 +126,6 @@ def _permuted_labels(parts: Parts) -> Findings:
     half = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(aucs) - 1) * stats.sem(aucs))
     alarm, ends = mean - half > 0.5 + options.margin, (max(0.0, mean - half), min(1.0, mean + half))
     yield Finding("mean ROC AUC of models of permuted labels", "", alarm, mean, *ends)
-
-
-def _drift(parts: Parts) -> Findings:
-    """Tell later from earlier sessions by a classifier; shows what drifts, and is no alarm."""
-    selection = require("sklearn.model_selection", "commerce", "an audit")
-    if min(len(np.unique(one)) for one in parts.persons) < 2:
-        yield Finding("too few persons to say anything")
-        return
-    matrix, is_later = np.concatenate(parts.matrices), np.repeat([False, True], [*map(len, parts.persons)])
-    seed, persons = parts.options.seed, np.concatenate(parts.persons)
-    halves = selection.StratifiedGroupKFold(2, shuffle=True, random_state=seed)
-    pipeline = MODELS.get(parts.options.model).pipeline(True, seed)
-    how = {"groups": persons, "cv": halves, "scoring": "roc_auc"}
-    with one_thread():
-        auc = float(selection.cross_val_score(pipeline, matrix, is_later, **how).mean())
-    best = parts.fitted.names[column_aucs(matrix, is_later).argmax()]
-    yield Finding(f"ROC AUC of earlier or later; most by {best}", "", False, auc)
 
 
 def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -266,7 +248,6 @@ CHECKS: dict[str, Callable[..., Findings]] = {
     "duplicates": _duplicates,
     "single-column": _single_column,
     "permuted-labels": _permuted_labels,
-    "drift": _drift,
 }
 """All checks, in the order of a report; the first two are of a table, others of parts of it."""
 
@@ -321,8 +302,11 @@ def audit(
     chosen, fitted = chosen_of("check", checks, list(CHECKS)), chosen_of("step", options.steps, steps)
     if options.steps is None:
         fitted = [step for step in steps if step in _STEPS] or [*steps[-1:]]
-    at: dict[str, Sequence[int]] = {"duplicates": steps[-1:], "single-column": steps}
-    at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
+    at: dict[str, Sequence[int]] = {
+        "duplicates": steps[-1:],
+        "single-column": steps,
+        "permuted-labels": fitted,
+    }
     *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
     found: list[Finding] = []
     for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
@@ -348,7 +332,7 @@ def _parts(
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
     order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
     rows = [np.sort(order[part[order]][: options.most]) for part in slices]
-    labels, persons = [table.labels[one] for one in rows], [table.persons[one] for one in rows]
+    labels = [table.labels[one] for one in rows]
     for name, one, least in zip(("earlier", "later"), labels, (FEWEST, options.fewest), strict=True):
         bought = int(one.sum())
         if min(bought, len(one) - bought) < least:
@@ -359,4 +343,4 @@ def _parts(
     views = [table.at(one, step) for one in rows]
     fitted = fit_features(features, views[0])
     matrices = [fitted.matrix(view) for view in views]
-    return Parts(options, step, persons, labels, views, fitted, matrices)
+    return Parts(options, step, labels, views, fitted, matrices)

@@ -12,9 +12,8 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Engine(ABC):
-    """Run expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
+class _Engine:
+    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
@@ -40,22 +39,6 @@ class Engine(ABC):
             spill.mkdir(parents=True, exist_ok=True)
         self._spill = Path(tempfile.mkdtemp(prefix="diptych-spill-", dir=spill))
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
-
-    @abstractmethod
-    def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
-        """Return the rows of Parquet files, one file after another; a table read by this name before is replaced."""
-
-    @abstractmethod
-    def to_arrow(self, expression: ir.Table) -> pa.Table:
-        """Run an expression whose result is small."""
-
-    @abstractmethod
-    def write(self, expression: ir.Table, file: Path) -> None:
-        """Run an expression and write its rows, in its order, to one Parquet file."""
-
-    @abstractmethod
-    def held(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Run an expression once and keep its rows, in its order, inside the block."""
 
     def close(self) -> None:
         """Release memory, processes and spilled files."""
@@ -68,7 +51,7 @@ class Engine(ABC):
         self.close()
 
 
-class DuckDBEngine(Engine):
+class DuckDBEngine(_Engine):
     """DuckDB inside this process: the default. Beyond a limit of memory it spills to a folder."""
 
     name = "duckdb"
@@ -91,19 +74,23 @@ class DuckDBEngine(Engine):
         self._held = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
+        """Return the rows of Parquet files, one file after another; a table read by this name before is replaced."""
         paths = [str(file) for file in files]
         with duckdb_errors():
             return self._connection.read_parquet(paths, table_name=name, hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
+        """Run an expression whose result is small."""
         with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 
     def write(self, expression: ir.Table, file: Path) -> None:
+        """Run an expression and write its rows, in its order, to one Parquet file."""
         self._run(f"COPY ({self._compiled(expression)}) TO {literal(str(file))} (FORMAT parquet)")  # snappy
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Run an expression once and keep its rows, in its order, inside the block."""
         name = f"held_{self._held}"
         self._run(f"CREATE TEMP TABLE {name} AS {self._compiled(expression)}")
         self._held += 1
@@ -127,7 +114,7 @@ class DuckDBEngine(Engine):
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 
-class SparkEngine(Engine):
+class SparkEngine(_Engine):
     """A Spark session, for logs too large for one process: the running one, which is left open, or its own."""
 
     name = "spark"
@@ -219,7 +206,8 @@ def _spark_errors(fix: str = "a file may be corrupt or gone, or memory not suffi
         raise DataError(f"Spark failed: {line}", fix) from None
 
 
-ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}
+Engine = DuckDBEngine | SparkEngine
+ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDBEngine, "spark": SparkEngine}
 
 
 def open_engine(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -29,16 +29,8 @@ OTHER_PAGE = "(other)"  # page types that are not among the most frequent
 PURPOSE = "a table of features"
 
 
-class ViewColumn(NamedTuple):
-    """A column of a view, as ``columns.toml`` declares it."""
-
-    name: str
-    kind: str  # text or number
-    group: str  # session, or the visitor's history
-
-
 _COLUMNS = read_columns(Path(__file__).with_name("columns.toml"))
-COLUMNS = tuple(ViewColumn(name, kind, group) for group, of in _COLUMNS.items() for name, kind in of.items())
+COLUMNS = _COLUMNS["session"] | _COLUMNS["history"]  # name → text or number
 HISTORY_COLUMNS = tuple(_COLUMNS["history"])
 EARLIER_DEVICES = tuple(name for name in HISTORY_COLUMNS if name.startswith("device_before_"))
 

@@ -85,7 +85,7 @@ def make_features(
             "options": given,
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
-            "columns": {column.name: column.kind for column in COLUMNS},
+            "columns": dict(COLUMNS),
             "vocabulary": _vocabulary(runs, pages, options.types),
             "counts": {"sessions": n, "too_short": n - long, "population": long},
             "fingerprint": fingerprint("features", FeatureTable.FORMAT, tables.fingerprint, given),
@@ -110,7 +110,7 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     them without an encoder. Scores of chains and conversion rates are not there: they belong to a training part.
     """
     pa, pq, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
-    texts = {"setting", "page_type", *(one.name for one in COLUMNS if one.kind == "text")}
+    texts = {"setting", "page_type", *(name for name, kind in COLUMNS.items() if kind == "text")}
     n, writer = 0, None
     with ExitStack() as opened:
         written = opened.enter_context(atomic_path(file))
@@ -145,7 +145,7 @@ def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
     opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
     types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
-    types |= {one.name: "float64" if one.kind == "number" else "string" for one in COLUMNS}
+    types |= {name: "float64" if kind == "number" else "string" for name, kind in COLUMNS.items()}
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
         for step, name, column, _ in opened

@@ -226,16 +226,12 @@ class FeatureTable(
 
     def lines(self) -> list[str]:
         """Return what was made, and what of it a reader has to know."""
-        about, counts = self.about, self.about["counts"]
+        about, counts, lines = self.about, self.about["counts"], [self.describe()]
         if not self.is_whole:
-            least = f"fewer than {about['session_options']['pages'] + BUFFER} pages"
-            short = f"of {counts['sessions']:,} sessions {counts['too_short']:,} are too short ({least}); "
-            return [self.describe(), f"{short}{counts['population']:,} are left"]
-        left_out = "the column {column} is left out: {why} (--keep-leaking keeps it)"
-        warning = "warning: {} is kept, which is computed from the outcome; no number with it says anything"
-        lines = [self.describe(), *(left_out.format(**one) for one in about["left_out"])]
-        lines += map(warning.format, about["kept_leaking"])
-        return lines + [f"note: {note}" for note in about["notes"]]
+            return [*lines, f"{counts['too_short']:,} of {counts['sessions']:,} sessions are too short"]
+        lines += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
+        lines += [f"warning: {one} is computed from the outcome" for one in about["kept_leaking"]]
+        return [*lines, *about["notes"]]
 
     def tables(self) -> list[Table]:
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""

@@ -287,8 +287,8 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
             raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
         known = {**known, "start_hour": float(local.hour), "start_dow": float(local.weekday())}
         columns = {
-            one.name: views.column(one.kind, 1, [known[one.name]] if one.name in known else None)
-            for one in views.COLUMNS
+            name: views.column(kind, 1, [known[name]] if name in known else None)
+            for name, kind in views.COLUMNS.items()
         }
         known_types = {*self.about["vocabulary"]}
         named = [one if one in known_types else views.OTHER_PAGE for one in session.page_types[:pages]]
