@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
 from diptych.core.registry import Registry
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
-
 
 Weighting = Literal["class_weight", "sample_weight", "none"]
 
@@ -205,11 +201,6 @@ class SplitInput(NamedTuple):
     start_us: np.ndarray  # start_us, end_us: times
     end_us: np.ndarray
 
-    @classmethod
-    def of(cls, features: FeatureTable, rows: np.ndarray | slice = slice(None)) -> SplitInput:
-        """Return some of a table's sessions."""
-        return cls(*(getattr(features, name)[rows] for name in cls._fields))
-
 
 class Fold(NamedTuple):
     """Rows to train on and rows to test on, int64, rising, disjoint."""
@@ -228,16 +219,18 @@ class Split:
     default_folds: int = 10
     fewest: int = 2  # folds
 
-    def folds(self, given: SplitInput, folds: int, seed: int) -> list[Fold]:
-        """Return the folds, of sessions of which enough have a purchase and enough have none."""
+    def folds(self, table: Any, folds: int, seed: int, rows: np.ndarray | None = None) -> list[Fold]:
+        """Return the folds of some rows of what has the columns of :class:`SplitInput`."""
+        rows = np.arange(len(table.labels)) if rows is None else rows
+        given = SplitInput(*(getattr(table, name)[rows] for name in SplitInput._fields))
         if folds < self.fewest:
             fix = "for one division of the data: --split time"
             raise UsageError(f"{folds} folds: at least {self.fewest} are needed", fix)
-        bought, n = int(given.labels.sum()), len(given.labels)
+        bought, n = int(given.labels.sum()), len(rows)
         if min(bought, n - bought) < max(2, folds):
             wrong = f"{bought:,} of {n:,} sessions have a purchase: too few with or without for {folds} folds"
             raise DataError(wrong, "fewer folds, or import more of the log")
-        return self.parts(given, folds, seed)
+        return [Fold(rows[one.train], rows[one.test]) for one in self.parts(given, folds, seed)]
 
 
 def _random_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.fitting import log_odds
+from diptych.commerce.purchase_intent.evaluation.fitting import fit_calibration, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.features.make import make_whole_features
@@ -23,7 +23,6 @@ from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
-    fit_calibration,
     fit_rows,
     person_folds,
     score_table,

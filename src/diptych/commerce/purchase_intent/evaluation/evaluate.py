@@ -25,7 +25,7 @@ from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_pla
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold, SplitInput
+from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
@@ -226,7 +226,7 @@ def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     """Return the folds of all sessions of a table; every population's are made of them."""
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
-    return SPLITS.get(how.split).folds(SplitInput.of(features), how.folds or 1, how.seed)
+    return SPLITS.get(how.split).folds(features, how.folds or 1, how.seed)
 
 
 def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
@@ -293,8 +293,7 @@ def _calibrated(
         return share, share, ""  # of all constants, F1 likes best to buy always
     try:
         number = min(_INNER_FOLDS, split.default_folds)
-        inner = split.folds(SplitInput.of(place.table, train), number, how.seed)[0]
-        held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
+        held, x = place.cross_fit(split.folds(place.table, number, how.seed, train)[:1])
         platt = fit_platt(x, labels[held])
     except DataError as error:
         return np.nan, np.nan, f"inside the training part: {error.message}"

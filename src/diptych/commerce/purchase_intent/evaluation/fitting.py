@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from diptych.core.context import check_stop
 from diptych.core.errors import DataError
 from diptych.core.extras import require
 
+FEWEST_FOR_STEPS = 1000  # sessions of either class that the steps of an isotonic calibration are fitted on
 _NEAREST = 1e-3  # probabilities count as no nearer to 0 or 1: a forest says 0 for fewer than 1 tree in 100
 
 
@@ -101,11 +102,19 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Calibration:
     return Calibration(slope, float(logistic.intercept_[0]) - slope * middle)
 
 
-def fit_isotonic(x: np.ndarray, labels: np.ndarray) -> Calibration:
-    """Fit steps; nothing that was seen is certain."""
-    nearest = 1 / (len(labels) + 2)
-    isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
-    fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
-    steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
-    platt = fit_platt(x, labels)
-    return Calibration(platt.slope, platt.intercept, steps)
+def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
+    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes.
+
+    Of steps nothing that was seen is certain.
+    """
+    found = fit_platt(x, labels)
+    notes = ["the order of cross-fitted predictions is none, or the wrong one"] * (found.slope <= 0)
+    if method == "isotonic" and min(labels.sum(), (~labels).sum()) < FEWEST_FOR_STEPS:
+        notes.append(f"calibrated by the sigmoid: steps need {FEWEST_FOR_STEPS:,} sessions of either class")
+    elif method == "isotonic":
+        nearest = 1 / (len(labels) + 2)
+        isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
+        fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
+        steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
+        found = replace(found, steps=steps)
+    return found, notes

@@ -19,11 +19,11 @@ import numpy as np
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
-from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, Fitting, fit_isotonic, fit_platt
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_calibration
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold, SplitInput
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
@@ -143,9 +143,6 @@ def model_card(about: Row) -> str:
     return text
 
 
-FEWEST_FOR_STEPS = 1000
-"""Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
-
 _TYPICAL = 20_000  # sessions that typical values are taken of, at most
 SCORES = "scores.csv"
 
@@ -171,8 +168,7 @@ def slices_of(
 
 def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> list[Fold]:
     """Return the folds of ``rows`` that a calibration is cross-fitted on: all sessions of a person are in one."""
-    folds = SPLITS.get("grouped").folds(SplitInput.of(features, rows), options.folds, options.seed)
-    return [Fold(rows[fold.train], rows[fold.test]) for fold in folds]
+    return SPLITS.get("grouped").folds(features, options.folds, options.seed, rows)
 
 
 def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> str:
@@ -181,18 +177,6 @@ def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> 
     least, needed = int(min(bought.sum(), (~bought).sum())), 2 * max(FEWEST, options.folds)
     few = f"before the last part: {least:,} sessions of a class, at least {needed} are needed"
     return few if least < needed else ""
-
-
-def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
-    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes."""
-    fewest = int(min(labels.sum(), (~labels).sum()))
-    too_few = method == "isotonic" and fewest < FEWEST_FOR_STEPS
-    found = fit_isotonic(x, labels) if method == "isotonic" and not too_few else fit_platt(x, labels)
-    notes = {
-        "the order of cross-fitted predictions is none, or the wrong one": found.slope <= 0,
-        f"calibrated by the sigmoid, for steps need {FEWEST_FOR_STEPS:,} sessions of either class": too_few,
-    }
-    return found, [note for note, is_so in notes.items() if is_so]
 
 
 def fit_rows(
@@ -294,6 +278,8 @@ def train(
     notes = [
         f"{one['setting']}, step {step_text(one['step'])}: {note}" for one in cells for note in one["notes"]
     ]
+    alarms = [one for one in (audited or {}).get("findings", ()) if one["alarm"]]
+    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     parts = {"all": before | True, "before": before, "last": last}
     ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
     about = {
