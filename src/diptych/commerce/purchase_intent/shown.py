@@ -60,24 +60,28 @@ class Column:
 
 
 def table_of(
-    name: str,
+    declared: str | Sequence[Mapping[str, Any]],
     caption: str,
     names: Sequence[Sequence[str]],
     rows: Sequence[Row],
     heads: Sequence[str],
     **look: Any,
 ) -> Table:
-    """Return a table whose rows are ``names``, below ``heads``, and what ``pages.toml`` declares of ``rows``.
+    """Return a table whose rows are ``names``, below ``heads``, and the ``declared`` columns of ``rows``.
 
-    Columns that no row has a value of are left out.
+    Columns are those of a table of ``pages.toml`` where it is named; one that no row has a value of is left out.
     """
-    declared = TEXTS["tables"][name]
-    every = [Column(**one) for one in declared["columns"]]
-    columns = [one for one in every if any(row.get(one.key) is not None for row in rows)]
+    if isinstance(declared, str):
+        declared, look = (
+            TEXTS["tables"][declared]["columns"],
+            {"after": TEXTS["tables"][declared]["after"]} | look,
+        )
+    columns = [
+        one for one in (Column(**of) for of in declared) if any(row.get(one.key) is not None for row in rows)
+    ]
     cells = [
         [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
     ]
-    look = {"after": declared.get("after", "")} | look
     return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
 
 

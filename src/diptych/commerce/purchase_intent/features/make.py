@@ -323,7 +323,7 @@ def is_table(path: Path) -> bool:
 @contextmanager
 def opened_table(path: Path, keep_leaking: bool = False) -> Iterator[FeatureTable]:
     """Open a folder of features; or make those of a log or a table of whole sessions, and remove them afterwards."""
-    if FeatureTable.is_at(path):
+    if path.is_dir() and not Log.is_at(path):
         yield open_features(path)
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -27,14 +27,7 @@ from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import (
-    Grid,
-    Row,
-    left_out_lines,
-    number,
-    step_text,
-    table_of,
-)
+from diptych.commerce.purchase_intent.shown import Grid, Row, left_out_lines, number, step_text, table_of
 from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
