@@ -22,7 +22,7 @@ from diptych.commerce.purchase_intent.features import (
 from diptych.commerce.purchase_intent.features.fitting import SessionsView
 from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.core.errors import MismatchError, UnknownNameError
+from diptych.core.errors import MismatchError
 
 OPTIONS = AuditOptions(model="logistic-regression", steps=(1, 10), repeats=4, seed=1)
 
@@ -106,16 +106,6 @@ def test_known_columns(table: FeatureTable) -> None:
         found = audit(replace(table, about=table.about | about), options=OPTIONS, checks=["known-columns"])
         assert [(one.where, one.alarm) for one in found.findings] == [("PageValues", alarm)]
     assert found.findings[0].text == "left out: it is the value"
-
-
-def test_what_is_refused(table: FeatureTable) -> None:
-    for asked, match in (
-        ({"checks": ["drfit"]}, "unknown check 'drfit'"),
-        ({"options": AuditOptions(steps=(11,))}, "unknown step '11'"),
-        ({"options": AuditOptions(feature_set="all")}, "unknown feature set"),
-    ):
-        with pytest.raises(UnknownNameError, match=match):
-            audit(table, **asked)
 
 
 def test_single_columns_either_way_and_by_what_is_missing() -> None:

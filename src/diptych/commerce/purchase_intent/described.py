@@ -37,7 +37,7 @@ _NAMES = {True: "purchase", False: "no purchase"}
 
 @dataclass(frozen=True)
 class Description(
-    Artifact, kind="description", version=2, recreate="diptych intent describe LOG --out FOLDER"
+    Artifact, kind="description", version=3, recreate="diptych intent describe LOG --out FOLDER"
 ):
     """The statistics of a log.
 

@@ -11,7 +11,7 @@ from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import measured_grid, measured_table, score_table
-from diptych.commerce.purchase_intent.shown import pages_text, reliability_charts, table_of
+from diptych.commerce.purchase_intent.shown import TEXTS, pages_text, reliability_charts, table_of
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.errors import MismatchError
@@ -48,7 +48,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         names = [(row["setting"], row["what"]) for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
         heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
-        tables = [table_of("drift", "New sessions and old", names, self.rows, heads, after=after)]
+        tables = [
+            table_of(TEXTS["tables"]["drift"], "New sessions and old", names, self.rows, heads, after=after)
+        ]
         if self.cells:
             tables.append(measured_table(then, self.cells, "holdout"))
             tables.append(measured_table("The scorer on the new sessions", self.cells))

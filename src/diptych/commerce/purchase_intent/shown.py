@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -60,29 +60,25 @@ class Column:
 
 
 def table_of(
-    declared: str | Sequence[Mapping[str, Any]],
+    declared: Sequence[Row],
     caption: str,
     names: Sequence[Sequence[str]],
     rows: Sequence[Row],
     heads: Sequence[str],
     **look: Any,
 ) -> Table:
-    """Return a table whose rows are ``names``, below ``heads``, and the ``declared`` columns of ``rows``.
-
-    Columns are those of a table of ``pages.toml`` where it is named; one that no row has a value of is left out.
-    """
-    if isinstance(declared, str):
-        declared, look = (
-            TEXTS["tables"][declared]["columns"],
-            {"after": TEXTS["tables"][declared]["after"]} | look,
-        )
-    columns = [
-        one for one in (Column(**of) for of in declared) if any(row.get(one.key) is not None for row in rows)
-    ]
+    """Return a table whose rows are ``names``, below ``heads``, and those ``declared`` columns that ``rows`` have."""
+    known = {key for row in rows for key in row}
+    columns = [Column(**one) for one in declared if one["key"] in known]
     cells = [
         [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
     ]
     return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
+
+
+def without_none(rows: Iterable[Row]) -> list[Row]:
+    """Return rows without what has no value."""
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
 def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:
@@ -190,7 +186,8 @@ def _cell_tables(grid: Grid) -> list[Table]:
     for cells in grouped(grid.cells, "setting", "set").values():
         names = [(f"{grid.labels[cell['model']]} {pages_text(cell['step'])}",) for cell in cells]
         caption = f"{place_text(cells[0]).capitalize()}: all cells"
-        tables.append(table_of("cells", caption, names, cells, ("Model",), after=after, folded=True))
+        found, look = without_none(cells), {"after": after, "folded": True}
+        tables.append(table_of(TEXTS["tables"]["cells"], caption, names, found, ("Model",), **look))
     return tables
 
 

@@ -28,7 +28,6 @@ from diptych.commerce.purchase_intent.features.table import FeatureTable, open_f
 from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.core.artifact import Artifact
-from diptych.core.chart import Chart
 from diptych.core.context import check_stop, track
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
@@ -124,10 +123,6 @@ class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
     def tables(self) -> list[Table]:
         """Return all that was measured; what belongs to a page is folded."""
         return shown.evaluation_tables(self)
-
-    def charts(self) -> list[Chart]:
-        """Return measures by step, what features add and are worth, and reliability."""
-        return [one for of in shown.evaluation_blocks(self).values() for one in of if isinstance(one, Chart)]
 
     def lines(self) -> list[str]:
         """Return what could not be evaluated, what a reader should know, and the protocol."""

@@ -177,7 +177,7 @@ def in_words(names: Sequence[str], columns: np.ndarray) -> str:
 
 
 @dataclass(frozen=True)
-class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
+class Scorer(Artifact, kind="scorer", version=5, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
     about: dict[str, Any]  # of what it was made and how, its models, what was measured

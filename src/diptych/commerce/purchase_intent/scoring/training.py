@@ -27,7 +27,16 @@ from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import Grid, Row, left_out_lines, number, step_text, table_of
+from diptych.commerce.purchase_intent.shown import (
+    TEXTS,
+    Grid,
+    Row,
+    left_out_lines,
+    number,
+    step_text,
+    table_of,
+    without_none,
+)
 from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
@@ -51,8 +60,10 @@ _PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
 def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
     """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
     names = [(cell["setting"], step_text(cell["step"])) for cell in cells]
-    found = [{**(cell[measures] or {}), **cell} for cell in cells]
-    return table_of("measured", caption, names, found, ("setting", "step"))
+    thresholds = ({name: cell[name] for name in ("threshold", "cost_threshold")} for cell in cells)
+    found = without_none({**(cell[measures] or {}), **of} for cell, of in zip(cells, thresholds, strict=True))
+    after = TEXTS["parts"]["measured"]
+    return table_of(TEXTS["tables"]["measured"], caption, names, found, ("setting", "step"), after=after)
 
 
 def scorer_table(about: Row) -> Table:
@@ -71,16 +82,10 @@ def measured_grid(about: Row, measures: str = "measures") -> Grid:
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
-    rows = [
-        (
-            one.label,
-            one.value,
-            one.typical,
-            number(one.effect, 2, "+"),
-            f"× {math.exp(min(one.effect, 50.0)):.2g}",
-        )
-        for one in reasons
-    ]
+    rows = []
+    for one in reasons:
+        odds = f"× {math.exp(min(one.effect, 50.0)):.2g}"
+        rows.append((one.label, one.value, one.typical, number(one.effect, 2, "+"), odds))
     after = "effect: log-odds less their mean with the feature's values of training sessions"
     return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
 
