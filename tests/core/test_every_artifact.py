@@ -26,7 +26,12 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
-from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, Protocol, UnitResult
+from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+    PREDICTION,
+    Evaluation,
+    Protocol,
+    UnitResult,
+)
 from diptych.commerce.purchase_intent.evaluation.fitting import Calibration
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (

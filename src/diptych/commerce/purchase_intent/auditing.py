@@ -22,7 +22,7 @@ from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import open_engine
-from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
+from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import (
     NOTHING,
     OTHER_PAGE,
@@ -239,7 +239,7 @@ def _known(view: SessionsView) -> dict[str, np.ndarray]:
     """Return all that a view knows, as texts."""
     pages = {f"page_type_{one}": types for one, types in enumerate(view.page_types.T, 1)}
     pages |= {f"page_us_{one}": times for one, times in enumerate(view.page_times.T, 1)}
-    return {name: values.astype(str) for name, values in (view.columns | pages).items()}
+    return {name: values.astype(str) for name, values in {**view.columns, **pages}.items()}
 
 
 CHECKS: dict[str, Callable[..., Findings]] = {
@@ -319,7 +319,7 @@ def audit(
             for one in [Finding(parts)] if isinstance(parts, str) else CHECKS[name](parts):
                 where = ", ".join(filter(None, (setting, f"step {step_text(step)}", one.where)))
                 found.append(one._replace(check=name, where=where))
-    about = {"line": features.describe(), "log": log and log.name, "parts": note}
+    about: dict[str, Any] = {"line": features.describe(), "log": log and log.name, "parts": note}
     about |= {"options": options.model_dump(mode="json")}
     return LeakAudit(about, tuple(chosen), tuple(sorted(found, key=lambda one: chosen.index(one.check))))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,8 +137,7 @@ def describe(
 ) -> Description:
     """Count on the engine, and compute shares, intervals and rates from the counts."""
     options, chosen = options or DescribeOptions(), choose_statistics(names)
-    with ExitStack() as stack:
-        runs = stack.enter_context(open_engine()) if engine is None else engine
+    with open_engine() if engine is None else nullcontext(engine) as runs, ExitStack() as stack:
         counts = Counts(runs, tables, options, stack)
         found = {one.name: one.rows(counts) for one in track(chosen, "statistics", unit="statistics")}
     about = {name: tables.about[name] for name in ("log", "zone", "log_fingerprint", "counts")}

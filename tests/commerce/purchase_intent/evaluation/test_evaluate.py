@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import (
+from diptych.commerce.purchase_intent.evaluation.cross_validation import (
     REPEATS,
     Unit,
     _begin,

@@ -74,10 +74,8 @@ class Calibration:
 
     def probabilities(self, x: np.ndarray) -> np.ndarray:
         """Return (n,) in (0, 1) of (n,) log-odds or decisions."""
-        if self.steps is not None:
-            return np.interp(x, *self.steps)
         found: np.ndarray = 0.5 * (1 + np.tanh((self.slope * x + self.intercept) / 2))  # never overflows
-        return found
+        return found if self.steps is None else np.asarray(np.interp(x, *self.steps))
 
 
 def fit_platt(x: np.ndarray, labels: np.ndarray) -> Calibration:

@@ -258,7 +258,7 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
         **dict.fromkeys(("client_id", "person"), ids),
         **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
         "session_id": numbers,
-        "visitor_id": np.where(known, ids, None),
+        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
         "n_visitors": known.astype(np.int64),
         "purchase": table.labels,
         "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],

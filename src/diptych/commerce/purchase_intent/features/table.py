@@ -84,10 +84,9 @@ class FeatureTable(
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         before = self.view.pages_before_purchase
         purchase = None if before is None else np.where(np.isinf(before), np.nan, before)
-        *known, identified = (getattr(self, name) for name in _ARRAYS)
-        rows = (
-            dict(zip(SESSION, (*known, self.labels, purchase, identified), strict=True)) | self.view.columns
-        )
+        *first, identified = (getattr(self, name) for name in _ARRAYS)
+        own = zip(SESSION, (*first, self.labels, purchase, identified), strict=True)
+        rows = {**dict(own), **self.view.columns}
         for place in range(self.view.page_types.shape[1]):
             rows[f"page_type_{place + 1}"] = self.view.page_types[:, place]
             rows[f"page_us_{place + 1}"] = self.view.page_times[:, place]

@@ -18,7 +18,7 @@ import numpy as np
 
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
+from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_calibration
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.make import SESSION_TABLES

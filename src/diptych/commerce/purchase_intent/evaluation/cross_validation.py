@@ -397,9 +397,9 @@ def _importance_rows(unit: Unit, result: UnitResult, table: FeatureTable) -> lis
     """Return one row per feature, the most important by permutation first: means over folds."""
     if not len(result.importance):
         return []
-    worth = np.ma.masked_invalid(result.importance)
-    drops = worth[..., 1:].mean(axis=(0, 2)), worth[..., 1:].std(axis=(0, 2), ddof=1)
-    columns = [one.tolist() for one in (worth[..., 0].mean(axis=0), *drops)]
+    worth = np.ma.masked_invalid(np.stack([*result.importance], axis=1))
+    drops = worth[..., 1:].mean(axis=(1, 2)), worth[..., 1:].std(axis=(1, 2), ddof=1)
+    columns = [one.tolist() for one in (worth[..., 0].mean(axis=1), *drops)]
     names, rows = ("impurity", "permutation", "permutation_sd"), []
     for feature, *of in zip(table.features(*unit[:3]), *columns, strict=False):
         named = {"feature": feature.name, "dynamic": feature.dynamic}
