@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent import shown
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
@@ -27,6 +26,7 @@ from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions
+from diptych.commerce.purchase_intent.shown import evaluation_tables, left_out_lines, step_text
 from diptych.core.artifact import Artifact
 from diptych.core.context import check_stop, track
 from diptych.core.errors import DataError, UnknownNameError, UsageError
@@ -68,7 +68,7 @@ class Unit(NamedTuple):
 
     @property
     def key(self) -> str:
-        return f"{self.setting}-{self.set}-{shown.step_text(self.step)}-{self.model}"
+        return f"{self.setting}-{self.set}-{step_text(self.step)}-{self.model}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +122,11 @@ class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
 
     def tables(self) -> list[Table]:
         """Return all that was measured; what belongs to a page is folded."""
-        return shown.evaluation_tables(self)
+        return evaluation_tables(self)
 
     def lines(self) -> list[str]:
         """Return what could not be evaluated, what a reader should know, and the protocol."""
-        return [*shown.left_out_lines(self.left_out), *self.notes, self.line()]
+        return [*left_out_lines(self.left_out), *self.notes, self.line()]
 
     def line(self) -> str:
         """Return the protocol in one line, to be printed with every number."""
