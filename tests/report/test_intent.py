@@ -149,7 +149,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert devices["tv"] == ["< 5", "< 5", *["–"] * 4]
     assert devices["tablet"] == ["96", "< 5", *["–"] * 4]  # the share of the 93 others would give the 3 away
     assert devices["fridge"] == ["50", "–", *["–"] * 4]
-    assert shown("devices-per-visitor")["purchasers > 1"] == []
+    assert shown("devices-per-visitor")["purchasers > 1"] == ["–"]
     moves = shown("device-transitions")
     assert moves["pc pad one-sided"] == ["60", "60.0 (50.2 to 69.1)"]
     assert [moves[f"pc {one}"] for one in ("pc self", "tv one-sided")] == [["–", "–"], ["< 5", "–"]]
@@ -202,8 +202,8 @@ def test_a_curve_is_the_share_that_is_at_least_so_long() -> None:
     others = line(chart, "no purchase")
     assert (others.x, others.y) == ([1], [60.0])  # no place for 0 on a logarithmic axis
     assert table.texts[:2] == [
-        ("all", "purchase", "10", "4.0", "2", "–"),
-        ("all", "no purchase", "100", "0.6", "1", "1"),
+        ("all", "purchase", "10", "4.0", "2", "–", "–"),
+        ("all", "no purchase", "100", "0.6", "1", "1", "–"),
     ]
 
 
