@@ -246,7 +246,6 @@ intent describe {log} --out {out} --journey trip => 'trip' is not one of 'pair',
 intent describe {log} --out {out} --ddof 3 => '--ddof': Input should be less than or equal to 1
 intent describe {log} --out {out} --gap 0 => gap_minutes: Input should be greater than 0
 intent describe {log} --out {out} --statistic chanels => did you mean 'channels'?
-intent describe {log} --out {out} --likely 0.001 => near zero 0.01
 intent describe {log} --out {out} --memory-limit lots => memory limit is 'lots'
 intent describe {log} --out {out} --by given => brings no sessions of its own
 intent features {here} --out {out} =1> holds no log

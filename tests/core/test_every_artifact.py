@@ -26,19 +26,24 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
-from diptych.commerce.purchase_intent.evaluation.evaluate import PREDICTION, Evaluation, FoldResult, Protocol
-from diptych.commerce.purchase_intent.evaluation.measures import Platt
+from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+    PREDICTION,
+    Evaluation,
+    Protocol,
+    UnitResult,
+)
+from diptych.commerce.purchase_intent.evaluation.fitting import Calibration
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,
     MarkovRatio,
     OneHot,
+    SessionsView,
     SmoothedRate,
 )
-from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
-from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, Training
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.artifact import Artifact, encode
@@ -67,7 +72,7 @@ def classifier() -> FittedModel:
 
 def feature_table() -> FeatureTable:
     pages, columns = np.zeros((4, 0), np.int64), {"device": np.array(["pc", "tv", "", "pc"], dtype=object)}
-    view = SessionsView(columns, pages, pages, (), NUMBERS > 1, np.full(4, np.inf))
+    view = SessionsView(columns, pages, pages, NUMBERS > 1, np.full(4, np.inf))
     about = {"steps": [0], "vocabulary": [], "columns": {"device": "text"}}
     return FeatureTable(about, view, *[np.arange(4)] * 4, NUMBERS)
 
@@ -77,7 +82,7 @@ def step_model() -> StepModel:
     chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
     learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate({"pc": 0.3}, 0.2), OneHot(("a",)))
     features = FittedFeatures(chosen, learned)
-    calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
+    calibration = Calibration(1.0, 0.0, ((0.0, 1.0), (0.1, 0.9)))
     return StepModel(
         "anonymous",
         2,
@@ -118,7 +123,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     EvaluationProtocol: lambda: EvaluationProtocol(
         "a", "", "c", "d", "e", "label", "name", False, {"epochs": 2}, 0
     ),
-    FoldResult: lambda: FoldResult(np.zeros(3, PREDICTION), np.zeros((2, 4)), ("w",)),
+    UnitResult: lambda: UnitResult(np.zeros(3, PREDICTION), np.zeros((2, 2, 4)), {"w": 1}),
     LeakAudit: lambda: LeakAudit(ABOUT, ("drift",), (Finding("text", "a", value=0.5, check="drift"),)),
     Log: lambda: Log(ABOUT),
     Protocol: lambda: PROTOCOL,

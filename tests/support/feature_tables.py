@@ -8,9 +8,10 @@ import numpy as np
 
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features import FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import (
+from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     EARLIER_DEVICES,
+    HISTORY_COLUMNS,
     NOTHING,
     SessionsView,
     text_array,
@@ -58,17 +59,14 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
     }
     for number, name in enumerate(EARLIER_DEVICES, start=1):
         columns[name] = np.where(sessions >= number, random.choice(devices, n), NOTHING)
-    for column in COLUMNS:
-        if column.kind == "text":
-            values = columns[column.name]
-            if column.group == "history":
-                values = np.where(known, values, NOTHING)
-            columns[column.name] = text_array(values.tolist())
-        elif column.group == "history":
-            columns[column.name] = np.where(known, columns[column.name], np.nan)
-    kinds = {column.name: column.kind for column in COLUMNS}
+    for name, kind in COLUMNS.items():
+        if name in HISTORY_COLUMNS:
+            columns[name] = np.where(known, columns[name], NOTHING if kind == "text" else np.nan)
+        if kind == "text":
+            columns[name] = text_array(columns[name].tolist())
+    kinds = dict(COLUMNS)
     before = np.where(np.isnan(bought), np.inf, bought)
-    view = SessionsView(columns, types.astype(np.int32), times, _VOCABULARY, labels, before)
+    view = SessionsView(columns, np.array(_VOCABULARY, dtype=object)[types], times, labels, before)
     table = FeatureTable(
         {
             "kind": "steps",

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
+from diptych.commerce.purchase_intent.evaluation.cross_validation import Protocol
 from diptych.commerce.purchase_intent.options import DescribeOptions, EvaluateOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 

@@ -16,7 +16,7 @@ CLASSES = (True, False)
 
 def statistics_of(sessions: Sequence[Row], queries: Sequence[Row], **options: Any) -> dict[str, list[Row]]:
     """Every statistic of these rows; ``options`` as a description takes them."""
-    given = {"ddof": 0, "journey": "pair", "confidence": 0.95, "likely": 0.01, "near_zero": 0.01} | options
+    given = {"ddof": 0, "journey": "pair", "confidence": 0.95} | options
     return {name: make(sessions, queries, given) for name, make in ORACLE.items()}
 
 
@@ -204,11 +204,11 @@ def _transitions(sessions: Sequence[Row], queries: Sequence[Row], options: Row) 
             kind = "self"
         elif back is None:
             kind = "none"
-        elif min(there, back) >= options["likely"]:
+        elif min(there, back) >= 0.01:
             kind = "strong"
-        elif max(there, back) < options["near_zero"]:
+        elif max(there, back) < 0.01:
             kind = "weak"
-        elif max(there, back) >= options["likely"] and min(there, back) < options["near_zero"]:
+        elif max(there, back) >= 0.01 and min(there, back) < 0.01:
             kind = "one-sided"
         else:
             kind = "none"

@@ -21,8 +21,15 @@ from diptych.commerce.purchase_intent.described import Description, choose_stati
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
-from diptych.commerce.purchase_intent.scoring.card import CARD, EXAMPLE, reasons_table, scorer_table
-from diptych.commerce.purchase_intent.scoring.training import SCORES, ScoredTable, score_table
+from diptych.commerce.purchase_intent.scoring.training import (
+    CARD,
+    EXAMPLE,
+    SCORES,
+    ScoredTable,
+    reasons_table,
+    score_table,
+    scorer_table,
+)
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
@@ -189,7 +196,7 @@ class ChecksOptions(OutOption):
     log: Path | None = parameter(None, "The log that they were made of; the shift test needs it.")
     check: list[str] = parameter(
         [],
-        "shift, known-columns, duplicates, single-column, permuted-labels, drift; all by default. Repeatable.",
+        "shift, known-columns, duplicates, single-column, permuted-labels; all by default. Repeatable.",
         names=f"{_ROOM}.auditing:CHECKS",
     )
     all: bool = parameter(False, "Show every finding, not the foremost.")
@@ -329,7 +336,7 @@ def drift(old: Old, new: New, out: Out, options: DriftOptions) -> None:
         diptych intent drift log later-log --step 5 --out drift
     """
     scorer = None if options.scorer is None else intent.Scorer.open(options.scorer)
-    with drifting.opened(old) as before, drifting.opened(new) as after:
+    with opened_table(old) as before, opened_table(new) as after:
         found = drifting.drift(before, after, scorer, options.step)
     found.save(out, also=lambda inside: drift_page(found).save(inside / PAGE))
     show(*found.tables(), *found.lines(), f"the page is {out / PAGE}")

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
+from diptych.commerce.purchase_intent import shown as evaluated
 from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation import shown as evaluated
-from diptych.commerce.purchase_intent.evaluation.evaluate import Protocol
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, place_text
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring import card as scored
+from diptych.commerce.purchase_intent.scoring import training as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
-from diptych.commerce.purchase_intent.shown import TEXTS, number, percent
+from diptych.commerce.purchase_intent.shown import TEXTS, Grid, number, pages_text, percent, place_text
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
@@ -33,7 +31,7 @@ PAGE = "report.html"
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
     pages: Mapping[Any, Any] = {
-        Protocol: evaluation_page,
+        Evaluation: evaluation_page,
         Scorer: scorer_page,
         ScoredTable: scores_page,
         Drift: drift_page,
@@ -53,7 +51,7 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
             "leave them out: the page is about models and their rates",
         )
     kind = next(one for one in pages if one.marker() == found)
-    page: Page = pages[kind]((Evaluation if kind is Protocol else kind).open(folder))
+    page: Page = pages[kind](kind.open(folder))
     return page
 
 
@@ -66,7 +64,6 @@ def description_page(description: Description, log: Log | None = None) -> Page:
             "give the log that was described, or describe this one",
         )
     words: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
-    words |= {"likely": 100 * options.likely, "never": 100 * options.near_zero}
     sections = []
     for title, text in TEXTS["description"].items():
         names = [name for name in description.statistics if STATISTICS.get(name).section == title]
@@ -161,8 +158,7 @@ def scorer_page(scorer: Scorer) -> Page:
     if not scorer.is_whole:
         session = read_json(scorer.folder / scored.EXAMPLE)
         found = scorer.score(session, reasons=8)
-        blocks = [scored.example_chart(scorer, session)]
-        blocks += [scored.reasons_table(found.reasons)] if found.reasons else []
+        blocks = [scored.reasons_table(found.reasons)] if found.reasons else []
         notes = [f"{found.line()}.", *_sentences(found.notes)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among, text = TEXTS["scorer"][about["kind"]].format(least=least), TEXTS["scorer"]["example"]

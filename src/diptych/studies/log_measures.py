@@ -11,16 +11,16 @@ from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.shown import (
+from diptych.commerce.purchase_intent.features import FEATURES
+from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
+from diptych.commerce.purchase_intent.options import SessionOptions
+from diptych.commerce.purchase_intent.shown import (
     Grid,
     importance_charts,
     mean_importance,
     static_shares,
     step_charts,
 )
-from diptych.commerce.purchase_intent.features import FEATURES
-from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
-from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
 from diptych.core.chart import Chart
 from diptych.core.extras import require

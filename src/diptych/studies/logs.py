@@ -23,7 +23,7 @@ from diptych.commerce.purchase_intent import describe, evaluate, make_features, 
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.evaluation.evaluate import RESULTS, Evaluation
+from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import (
     SESSION_TABLES,
@@ -170,7 +170,7 @@ class ShopLog:
             how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
             folder = self._folder(model, sample.fingerprint, how)
             if folder not in self._evaluations:
-                if not (folder / RESULTS).is_file():
+                if not Evaluation.is_at(folder):
                     logger.info(f"{sample.describe()}: {model}")
                 with taking_turns(folder):
                     self._evaluations[folder] = evaluate(sample, folder, **dict(self.evaluating(model)))

@@ -19,10 +19,10 @@ from diptych.commerce.purchase_intent.features import (
     FeatureTable,
     make_features,
 )
-from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.features.fitting import SessionsView
 from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.core.errors import MismatchError, UnknownNameError
+from diptych.core.errors import MismatchError
 
 OPTIONS = AuditOptions(model="logistic-regression", steps=(1, 10), repeats=4, seed=1)
 
@@ -68,17 +68,14 @@ def test_an_honest_table_raises_no_alarm(table: FeatureTable) -> None:
         "duplicates",
         "single-column",
         "permuted-labels",
-        "drift",
     ]
     assert of(found, "shift")[0].text == "not looked at: it needs the log that the features were made of"
     singles = of(found, "single-column")
     assert [one.where for one in singles] == [f"{s}, step {k}" for s in table.settings for k in table.steps]
     permuted = of(found, "permuted-labels")
-    for column in ("", ", page-sequence-score", ", device-rate"):
-        places = {f"{setting}, step {step}{column}" for setting in table.settings for step in (1, 10)}
-        assert places <= {one.where for one in permuted}
+    places = [f"{setting}, step {step}" for setting in table.settings for step in (1, 10)]
+    assert [one.where for one in permuted] == places
     assert all(one.low < 0.55 for one in permuted)
-    assert not any("orders" in one.where for one in permuted)  # no label has a part in it
 
 
 def test_a_feature_that_looks_up_the_label_is_found(table: FeatureTable) -> None:
@@ -90,9 +87,8 @@ def test_a_feature_that_looks_up_the_label_is_found(table: FeatureTable) -> None
     checks, options = ["permuted-labels", "single-column"], OPTIONS.model_copy(update={"repeats": 7})
     found = audit(with_feature(table, sometimes), options=options, checks=checks)
     assert {one.check for one in found.alarms} == {"permuted-labels"}
-    whole = [one for one in found.alarms if one.where.count(",") == 1]
-    assert len(whole) == 4  # both settings, both steps
-    for one in whole:
+    assert len(found.alarms) == 4  # both settings, both steps
+    for one in found.alarms:
         assert 0.55 < one.low < one.value < one.high <= 1
 
 
@@ -104,33 +100,12 @@ def test_a_column_too_good_to_be_true_is_found(table: FeatureTable) -> None:
     assert all(one.value is not None and one.value > 0.95 for one in alarms.values())
 
 
-def test_drift_is_noted_and_no_alarm(table: FeatureTable) -> None:
-    rising = with_feature(table, lambda view: view.page_times[:, 0].astype(float))
-    found = audit(rising, options=OPTIONS, checks=["drift"])
-    assert found.alarms == []
-    assert found.findings[-1].value > 0.9
-    assert "most by suspect (1.000 by itself)" in found.findings[-1].text
-    assert "can be told apart" in found.findings[-1].text
-    still = audit(table, options=OPTIONS, checks=["drift"])
-    assert all("look alike" in one.text for one in still.findings)
-
-
 def test_known_columns(table: FeatureTable) -> None:
     left_out = [{"column": "PageValues", "why": "it is the value"}]
     for about, alarm in (({"kept_leaking": ["PageValues"]}, True), ({"left_out": left_out}, False)):
         found = audit(replace(table, about=table.about | about), options=OPTIONS, checks=["known-columns"])
         assert [(one.where, one.alarm) for one in found.findings] == [("PageValues", alarm)]
     assert found.findings[0].text == "left out: it is the value"
-
-
-def test_what_is_refused(table: FeatureTable) -> None:
-    for asked, match in (
-        ({"checks": ["drfit"]}, "unknown check 'drfit'"),
-        ({"options": AuditOptions(steps=(11,))}, "unknown step '11'"),
-        ({"options": AuditOptions(feature_set="all")}, "unknown feature set"),
-    ):
-        with pytest.raises(UnknownNameError, match=match):
-            audit(table, **asked)
 
 
 def test_single_columns_either_way_and_by_what_is_missing() -> None:
@@ -158,13 +133,12 @@ def test_copies_of_earlier_sessions_are_found(table: FeatureTable) -> None:
 
 def test_what_later_events_change(shop_log: Log, table_shift: FeatureTable) -> None:
     (only,) = audit(table_shift, shop_log, options=AuditOptions(seed=3), checks=["shift"]).findings
-    assert (only.alarm, only.value, "none changed" in only.text) == (False, 0.0, True)
+    assert (only.alarm, only.value) == (False, 0.0)
     # As if orders had been counted over the whole log.
     columns = table_shift.view.columns | {"orders": table_shift.view.columns["orders"] + 1}
     looks_ahead = replace(table_shift, view=replace(table_shift.view, columns=columns))
     found = audit(looks_ahead, shop_log, options=AuditOptions(seed=3), checks=["shift"])
     assert 1 < len(found.alarms) <= 6
-    assert all(one.where.startswith("identified, step") for one in found.alarms[1:])
     assert any(one.where.endswith(", orders") for one in found.alarms[1:])
 
 
@@ -201,15 +175,15 @@ def test_a_stored_value_from_the_future_is_found(shop_log: Log, table_shift: Fea
     _, changed = shift_test(shop_log, leaking, sample=100, steps=(3, 4))
     found = {
         (column, step): {one["session"] for one in changed if (one["column"], one["step"]) == (column, step)}
-        for column in ("orders", "dwell-mean")
+        for column in ("orders", "page_us_4")
         for step in (3, 4)
     }
     identified = set(table_shift.session_ids[table_shift.population("identified", 3)].tolist())
     buyers = set(table_shift.session_ids[table_shift.labels].tolist())
     assert found["orders", 3] == identified & buyers
     waited = table_shift.view.page_times[:, 4] > table_shift.view.page_times[:, 3]
-    assert found["dwell-mean", 4] == set(table_shift.session_ids[waited & table_shift.undecided(4)].tolist())
-    assert found["dwell-mean", 3] == set()
+    assert found["page_us_4", 4] == set(table_shift.session_ids[waited & table_shift.undecided(4)].tolist())
+    assert found["page_us_4", 3] == set()
 
 
 def test_a_table_of_another_log(shop_log: Log, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_scorer_is_measured_as_everywhere(
     assert [cell["measures"] for cell in found.cells] == [cell["measures"] for cell in expected]
     opened = Drift.open(found.save(tmp_path / "drift"))
     assert (len(opened.tables()), opened.lines()) == (3, found.lines())
-    assert {chart.title for chart in opened.charts()} > {"anonymous", "identified"}
+    assert len(opened.charts()) == 4  # reliability at the first and the last step
 
 
 def test_the_index_by_hand() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,15 +22,21 @@ from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import open_engine
-from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
+from diptych.commerce.purchase_intent.features.fitting import (
+    NOTHING,
+    OTHER_PAGE,
+    FittedFeatures,
+    SessionsView,
+    fit_features,
+)
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, fit_model, one_thread
+from diptych.commerce.purchase_intent.models import FEWEST, fit_model
 from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
 from diptych.commerce.purchase_intent.scoring.training import slices_of
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
+from diptych.commerce.purchase_intent.shown import step_text
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
@@ -42,9 +48,8 @@ from diptych.core.table import Cell, Table
 FOLDER = "audit"  # in the folder of its features
 _STEPS = (0, 1, 5, 10)
 _LATER = 0.4  # share of sessions that models and columns are tried on
-_SHOWN = 5
+_SHOWN = 5  # changed values of a shift test
 _MANY = 0.05  # share of later sessions that are copies of earlier ones
-_MUCH = 0.7  # ROC AUC of a classifier of earlier and later sessions that look different
 _CONFIDENCE = 0.999
 _ALTERED = 200  # sessions of a shift test
 _ALL_TYPES = 1_000_000
@@ -55,10 +60,9 @@ _APART = 1 << 40  # of the event ids of two worlds; those of the other end of a 
 class Finding(NamedTuple):
     """What a check found in one place."""
 
-    text: str  # what it means, in one sentence
+    text: str  # what it means; of a number what it is
     where: str = ""  # a setting and step, or a column; empty of the whole
     alarm: bool = False
-    statistic: str = ""  # what ``value`` is; empty where there is no number
     value: float | None = None
     low: float | None = None  # low, high: ends of its interval, where it has one
     high: float | None = None
@@ -73,7 +77,6 @@ class Parts(NamedTuple):
 
     options: AuditOptions
     step: int
-    persons: list[np.ndarray]  # (n,) and (m,)
     labels: list[np.ndarray]
     views: list[SessionsView]
     fitted: FittedFeatures  # on the earlier part
@@ -83,10 +86,8 @@ class Parts(NamedTuple):
 def _known_columns(features: FeatureTable) -> Findings:
     """Look for columns that a known table has computed from the outcome; an alarm when one is kept."""
     kept, left_out = (features.about.get(name, ()) for name in ("kept_leaking", "left_out"))
-    for name in kept:
-        yield Finding("this column is known to be computed from what was bought", name, alarm=True)
-    for one in left_out:
-        yield Finding(f"left out: {one['why']}", one["column"])
+    yield from (Finding("it is known to be computed from what was bought", name, True) for name in kept)
+    yield from (Finding(f"left out: {one['why']}", one["column"]) for one in left_out)
     if not kept and not left_out:
         yield Finding("no column is known to know the outcome")
 
@@ -94,21 +95,18 @@ def _known_columns(features: FeatureTable) -> Findings:
 def _duplicates(parts: Parts) -> Findings:
     """Count later sessions with all values of an earlier one, at the last step; an alarm above 5 % of a log's."""
     earlier, later = ([row.tobytes() for row in matrix] for matrix in parts.matrices)
-    share, known = float(np.isin(later, earlier).mean()), np.isin(parts.persons[1], parts.persons[0]).mean()
-    text = f"have all values of an earlier one; {known:.1%} are of a person with an earlier one"
+    share = float(np.isin(later, earlier).mean())
     alarm = parts.step >= 0 and share > _MANY  # without times of pages sessions may well look alike
-    yield Finding(text, "", alarm, "share of later sessions", share)
+    yield Finding("share of later sessions with all values of an earlier one", "", alarm, share)
 
 
 def _single_column(parts: Parts) -> Findings:
     """Compute the ROC AUC of every column, at every setting and step; an alarm above 0.95."""
-    aucs = column_aucs(parts.matrices[1], parts.labels[1])
+    aucs, names = column_aucs(parts.matrices[1], parts.labels[1]), parts.fitted.names
     for place in np.flatnonzero(aucs > parts.options.highest):
-        text = f"{parts.fitted.names[place]} says who buys: see what it is computed from, and when"
-        yield Finding(text, parts.fitted.names[place], True, "ROC AUC", float(aucs[place]))
+        yield Finding("ROC AUC: the column says who buys", names[place], True, float(aucs[place]))
     if aucs.max() <= parts.options.highest:
-        text = f"the best column is {parts.fitted.names[np.argmax(aucs)]}"
-        yield Finding(text, "", False, "highest ROC AUC", float(aucs.max()))
+        yield Finding(f"ROC AUC of the best column, {names[aucs.argmax()]}", "", False, float(aucs.max()))
 
 
 def _permuted_labels(parts: Parts) -> Findings:
@@ -116,61 +114,22 @@ def _permuted_labels(parts: Parts) -> Findings:
     # What was learned is noise: sometimes it fits, sometimes the opposite does, and over repeats the ROC AUC is 0.5.
     # A leak, such as a feature that looks up the label of the session it is computed of, is right every time.
     roc_auc = require("sklearn.metrics", "commerce", "an audit").roc_auc_score
-    stats = require("scipy.stats", "commerce", "an audit")
+    stats, aucs = require("scipy.stats", "commerce", "an audit"), []
     options, (train, test), (labels, truth) = parts.options, parts.views, parts.labels
-
-    def auc(fitted: FittedFeatures, view: SessionsView, labels: np.ndarray) -> float:
-        model = fit_model(options.model, fitted.matrix(view), labels, seed=options.seed)
-        return float(roc_auc(truth, model.scores(fitted.matrix(test))))
-
-    aucs: dict[str, list[float]] = {"": []}
     for repeat in range(options.repeats):
         permuted = np.random.default_rng([options.seed, repeat, parts.step + 1]).permutation(labels)
         view = replace(train, labels=permuted, pages_before_purchase=None)
         fitted = fit_features(parts.fitted.features, view)
-        aucs[""].append(auc(fitted, view, permuted))
-        for feature, before, after in zip(fitted.features, parts.fitted.learned, fitted.learned, strict=True):
-            if before != after:  # labels had a part in it
-                column = np.nan_to_num(feature.matrix(test, after)[:, 0], nan=-1e300)
-                aucs.setdefault(feature.name, []).append(float(roc_auc(truth, column)))
-    model = f"the model, with its labels {auc(parts.fitted, train, labels):.3f}"
-    for name, found in aucs.items():
-        if len(found) > 1:  # of two repeats with other labels there is an interval
-            mean = float(np.mean(found))
-            half = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(found) - 1) * stats.sem(found))
-            alarm, ends = mean - half > 0.5 + options.margin, (max(0.0, mean - half), min(1.0, mean + half))
-            result = "finds what it cannot know" if alarm else "finds nothing, as it should"
-            text = f"{result}: {'the column by itself, fitted on permuted labels' if name else model}"
-            yield Finding(text, name, alarm, "mean ROC AUC after permuting", mean, *ends)
-
-
-def _drift(parts: Parts) -> Findings:
-    """Tell later from earlier sessions by a classifier; shows what drifts, and is no alarm."""
-    selection = require("sklearn.model_selection", "commerce", "an audit")
-    if min(len(np.unique(one)) for one in parts.persons) < 2:
-        yield Finding("too few persons to say anything")
-        return
-    matrix, is_later = np.concatenate(parts.matrices), np.repeat([False, True], [*map(len, parts.persons)])
-    seed, persons = parts.options.seed, np.concatenate(parts.persons)
-    halves = selection.StratifiedGroupKFold(2, shuffle=True, random_state=seed)
-    pipeline = MODELS.get(parts.options.model).pipeline(True, seed)
-    how = {"groups": persons, "cv": halves, "scoring": "roc_auc"}
-    with one_thread():
-        auc = float(selection.cross_val_score(pipeline, matrix, is_later, **how).mean())
-    columns = column_aucs(matrix, is_later)
-    best = int(np.argmax(columns))
-    different = "can be told apart: expect other numbers on later sessions" if auc > _MUCH else "look alike"
-    most = f"most by {parts.fitted.names[best]} ({columns[best]:.3f} by itself)"
-    yield Finding(f"earlier and later sessions {different}; {most}", "", False, "ROC AUC", auc)
+        model = fit_model(options.model, fitted.matrix(view), permuted, seed=options.seed)
+        aucs.append(float(roc_auc(truth, model.scores(fitted.matrix(test)))))
+    mean = float(np.mean(aucs))
+    half = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(aucs) - 1) * stats.sem(aucs))
+    alarm, ends = mean - half > 0.5 + options.margin, (max(0.0, mean - half), min(1.0, mean + half))
+    yield Finding("mean ROC AUC of models of permuted labels", "", alarm, mean, *ends)
 
 
 def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return (c,) ROC AUC of every column, in the direction in which it is better, or of its having a value.
-
-    Args:
-        matrix: (n, c) with NaN where there is no value.
-        labels: (n,) bool with both kinds.
-    """
+    """Return (c,) ROC AUC of every column of (n, c), in the better direction, or of its having a value."""
     both = np.hstack([np.nan_to_num(matrix, nan=-np.inf), np.isnan(matrix)])
     ranks, bought = require("scipy.stats", "commerce", "an audit").rankdata(both, axis=0), labels.sum()
     wins = ranks[labels].sum(axis=0) - bought * (bought + 1) / 2
@@ -180,28 +139,23 @@ def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 # The shift test: for a session and a step there is a world of its own: everything that happened up to the page of the
-# step, to the session and to its visitor on all clients; and after that nothing but another end of the session, of
-# other page types, times, device and visitor. What decides whether one may predict on the session stays: it goes on
-# for long enough, and something is bought or not, as it was, behind the last page. Clients, visitors and events have
-# names of their own in every world, so that all worlds together are one log, which goes through the same sessions and
-# the same features as the log itself. A value that differs was looked up in the future.
+# step, to the session and to its visitor on all clients; and after that nothing but another end of the session. What
+# decides whether one may predict on it stays: it goes on for long enough, and something is bought or not, as it was,
+# behind the last page. Clients, visitors and events have names of their own in every world: all worlds together are one
+# log, which goes through the same sessions and features as the log itself. What differs was looked up in the future.
 
 
 def _shift(features: FeatureTable, log: Log | None, steps: Sequence[int], seed: int) -> Findings:
     """Alter everything after a page in a sample of sessions; an alarm when a feature of that page moves."""
     if features.is_whole or log is None:
-        why = "it needs the log that the features were made of" if log is None else "sessions are whole"
-        yield Finding(f"not looked at: {why}")
+        yield Finding("not looked at: it needs the log that the features were made of")
         return
     n, changed = shift_test(log, features, steps=steps, seed=seed)
-    columns = ", ".join(sorted({one["column"] for one in changed}))
-    found = f"changed with later events: {columns}" if changed else "none changed"
-    text = f"{n:,} sessions at a step, {found}"
-    yield Finding(text, "", bool(changed), "values that moved", float(len(changed)))
+    text = f"values that moved with later events, of {n:,} sessions at a step"
+    yield Finding(text, "", bool(changed), float(len(changed)))
     for one in changed[:_SHOWN]:
-        where = "{setting}, step {step}, {column}".format(**one)
-        moved = "session {session}: {before} became {after} when only later events had changed".format(**one)
-        yield Finding(moved, where, alarm=True)
+        where = "step {step}, {column}".format(**one)
+        yield Finding("session {session}: {before} became {after}".format(**one), where, True)
 
 
 def shift_test(
@@ -236,7 +190,10 @@ def shift_test(
         again = sessionise(Log.open(scratch / "log"), given, engine=engine, folder=scratch / "sessions")
         options = FeatureOptions(**features.about["options"]).model_copy(update={"types": _ALL_TYPES})
         other = make_features(again, options=options, folder=scratch / "again", engine=engine)
-        return len(points), [*_changes(features, other, rows, at)]
+        types = other.view.page_types
+        is_other = ~np.isin(types, [*features.about["vocabulary"], NOTHING])
+        view = replace(other.view, page_types=np.where(is_other, OTHER_PAGE, types))
+        return len(points), [*_changes(features, replace(other, view=view), rows, at)]
 
 
 def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folder: Path, seed: int) -> None:
@@ -260,31 +217,29 @@ def _write_worlds(log: Log, tables: SessionTables, worlds: dict[str, Any], folde
 def _changes(
     table: FeatureTable, other: FeatureTable, rows: np.ndarray, steps: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Yield what differs of (m,) rows at their steps in the table of all worlds."""
+    """Yield what differs of (m,) rows, as known at their steps, in the table of all worlds."""
     ids = table.session_ids[rows] + _APART * np.arange(1, len(rows) + 1)
     places = np.searchsorted(other.session_ids[:-1], ids)
     lost = other.session_ids[places] != ids
-    for step, setting in product(np.unique(steps).tolist(), table.settings):
-        identified = table.identified(step)[rows]
-        mine = (steps == step) & (identified == (setting == "identified"))
-        moved = ~lost & (other.identified(step)[places] != identified)
-        change = {"setting": setting, "step": step, "before": None, "after": None}
-        for name, those in (("(population)", lost), ("(setting)", moved)):
-            for session in table.session_ids[rows[mine & those]].tolist():
-                yield {**change, "session": session, "column": name}
-        mine &= ~lost & ~moved
-        if len(population := table.population(setting, step)) and mine.any():
-            features = table.features(setting, table.sets[-1], step)
-            fitted = fit_features(features, table.at(population, step))
-            before, after = (
-                fitted.matrix(one.at(of[mine], step)) for one, of in ((table, rows), (other, places))
-            )
-            # The same numbers are computed in blocks of other sizes: sums may differ in the last bits.
-            same = np.isclose(before, after, rtol=1e-9, atol=1e-12, equal_nan=True)
-            for row, column in np.argwhere(~same).tolist():
-                values = {"before": float(before[row, column]), "after": float(after[row, column])}
-                session = int(table.session_ids[rows[mine][row]])
-                yield {**change, **values, "session": session, "column": fitted.names[column]}
+    for step in np.unique(steps).tolist():
+        mine = (steps == step) & ~lost
+        moved = mine & (other.identified(step)[places] != table.identified(step)[rows])
+        mine &= ~moved
+        for name, those in (("(population)", (steps == step) & lost), ("(setting)", moved)):
+            for session in table.session_ids[rows[those]].tolist():
+                yield {"session": session, "step": step, "column": name, "before": "", "after": ""}
+        before, after = (_known(one.at(of[mine], step)) for one, of in ((table, rows), (other, places)))
+        for name, values in before.items():
+            for at in np.flatnonzero(values != after[name]).tolist():
+                change = {"session": int(table.session_ids[rows[mine][at]]), "step": step, "column": name}
+                yield change | {"before": values[at], "after": after[name][at]}
+
+
+def _known(view: SessionsView) -> dict[str, np.ndarray]:
+    """Return all that a view knows, as texts."""
+    pages = {f"page_type_{one}": types for one, types in enumerate(view.page_types.T, 1)}
+    pages |= {f"page_us_{one}": times for one, times in enumerate(view.page_times.T, 1)}
+    return {name: values.astype(str) for name, values in {**view.columns, **pages}.items()}
 
 
 CHECKS: dict[str, Callable[..., Findings]] = {
@@ -293,13 +248,12 @@ CHECKS: dict[str, Callable[..., Findings]] = {
     "duplicates": _duplicates,
     "single-column": _single_column,
     "permuted-labels": _permuted_labels,
-    "drift": _drift,
 }
 """All checks, in the order of a report; the first two are of a table, others of parts of it."""
 
 
 @dataclass(frozen=True)
-class LeakAudit(Artifact, kind="leak_audit", version=2, recreate="diptych intent audit FEATURES"):
+class LeakAudit(Artifact, kind="leak_audit", version=3, recreate="diptych intent audit FEATURES"):
     """The findings of checks on a table of features; saved ``of`` its fingerprint."""
 
     about: dict[str, Any]  # one line about it, the parts, and the options
@@ -313,23 +267,20 @@ class LeakAudit(Artifact, kind="leak_audit", version=2, recreate="diptych intent
 
     def line(self) -> str:
         """Return one line."""
-        alarms = f"{len(self.alarms)} alarm{'s' * (len(self.alarms) != 1)}"
-        return f"{self.about['line']}: {len(self.findings)} findings of {len(self.checks)} checks, {alarms}"
+        return f"{self.about['line']}: {len(self.findings)} findings, alarms: {len(self.alarms)}"
 
     def table(self, every: bool = True) -> Table:
         """Return all findings; or alarms, and of every check without one what comes nearest."""
-        shown: list[Finding] = []
-        for _, group in groupby(self.findings, lambda one: one.check):
-            mine = list(group)
-            alarms = [one for one in mine if one.alarm]
-            shown += mine if every else alarms or [max(mine, key=lambda one: one.value or -1.0)]
+        shown: Sequence[Finding] = self.findings
+        if not every:
+            ordered = sorted(shown, key=lambda one: (-one.alarm, -(one.value or 0.0)))
+            first = {one.check: one for one in reversed(ordered)}
+            shown = [one for one in shown if one.alarm or one is first[one.check]]
         rows = []
         for one in shown:
-            text = Cell(f"{one.statistic}: {one.text}" if one.statistic else one.text, words=True)
             value, alarm = Cell.number(one.value, 3, one.low, one.high), Cell("ALARM" if one.alarm else "")
-            rows.append([Cell(one.check), Cell(one.where), value, alarm, text])
-        hidden = len(self.findings) - len(shown)
-        after = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
+            rows.append([Cell(one.check), Cell(one.where), value, alarm, Cell(one.text, words=True)])
+        after = "of checks without an alarm what comes nearest; --all shows all findings" * (not every)
         return Table("Leak audit", ("check", "where", "value", "", "what"), rows, after=after)
 
     def write_files(self, folder: Path) -> None:
@@ -351,8 +302,11 @@ def audit(
     chosen, fitted = chosen_of("check", checks, list(CHECKS)), chosen_of("step", options.steps, steps)
     if options.steps is None:
         fitted = [step for step in steps if step in _STEPS] or [*steps[-1:]]
-    at: dict[str, Sequence[int]] = {"duplicates": steps[-1:], "single-column": steps}
-    at |= {"permuted-labels": fitted, "drift": (fitted[0], fitted[-1])}
+    at: dict[str, Sequence[int]] = {
+        "duplicates": steps[-1:],
+        "single-column": steps,
+        "permuted-labels": fitted,
+    }
     *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
     found: list[Finding] = []
     for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
@@ -361,17 +315,12 @@ def audit(
     for setting, step in track([*product(features.settings, steps)], "checks", unit="settings and steps"):
         mine = [name for name in chosen if step in at.get(name, ())]
         parts = _parts(features, options, slices, setting, step) if mine else ""
-        place = f"{setting}, " + ("whole sessions" if step < 0 else f"step {step}")
         for name in mine:
             for one in [Finding(parts)] if isinstance(parts, str) else CHECKS[name](parts):
-                where = f"{place}, {one.where}" if one.where else place
+                where = ", ".join(filter(None, (setting, f"step {step_text(step)}", one.where)))
                 found.append(one._replace(check=name, where=where))
-    about = {
-        "line": features.describe(),
-        "log": None if log is None else log.name,
-        "parts": note,
-        "options": options.model_dump(mode="json"),
-    }
+    about: dict[str, Any] = {"line": features.describe(), "log": log and log.name, "parts": note}
+    about |= {"options": options.model_dump(mode="json")}
     return LeakAudit(about, tuple(chosen), tuple(sorted(found, key=lambda one: chosen.index(one.check))))
 
 
@@ -383,7 +332,7 @@ def _parts(
     keyed = Draws(options.seed, "sessions of an audit").below(1 << 31)
     order = population[np.argsort(draw_uniform(keyed, table.session_ids[population]), kind="stable")]
     rows = [np.sort(order[part[order]][: options.most]) for part in slices]
-    labels, persons = [table.labels[one] for one in rows], [table.persons[one] for one in rows]
+    labels = [table.labels[one] for one in rows]
     for name, one, least in zip(("earlier", "later"), labels, (FEWEST, options.fewest), strict=True):
         bought = int(one.sum())
         if min(bought, len(one) - bought) < least:
@@ -394,4 +343,4 @@ def _parts(
     views = [table.at(one, step) for one in rows]
     fitted = fit_features(features, views[0])
     matrices = [fitted.matrix(view) for view in views]
-    return Parts(options, step, persons, labels, views, fitted, matrices)
+    return Parts(options, step, labels, views, fitted, matrices)

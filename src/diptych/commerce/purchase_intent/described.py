@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,15 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import TEXTS, Column, Row, interval, number, percent, signed
+from diptych.commerce.purchase_intent.shown import TEXTS, Row, number, table_of
 from diptych.commerce.purchase_intent.statistics import ALL, CLASSES, ORDER, STATISTICS, Counts, Statistic
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.context import track
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import write_csv
-from diptych.core.table import Cell, Table
+from diptych.core.table import Table
 
-WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_LINKS = {  # between devices: colour and meaning
-    "strong": ("blue", "likely both ways"),
-    "one-sided": ("orange", "likely there, hardly ever back"),
-    "weak": ("olive", "hardly ever, either way"),
-}
 _MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; the CSV file has all
 _LONG = 60  # characters of a name from a log
 _LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
@@ -43,7 +37,7 @@ _NAMES = {True: "purchase", False: "no purchase"}
 
 @dataclass(frozen=True)
 class Description(
-    Artifact, kind="description", version=2, recreate="diptych intent describe LOG --out FOLDER"
+    Artifact, kind="description", version=3, recreate="diptych intent describe LOG --out FOLDER"
 ):
     """The statistics of a log.
 
@@ -75,8 +69,8 @@ class Description(
 
     @property
     def notes(self) -> list[str]:
-        """Return what a reader has to know, as far as it may be shown."""
-        return DisclosureControl.current().notes(self.about["notes"])
+        """Return what a reader has to know."""
+        return list(self.about["notes"])
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of one statistic as they may be shown."""
@@ -103,11 +97,8 @@ class Description(
 
     def charts(self, name: str) -> list[Chart]:
         """Return the charts of one statistic."""
-        rows = self.rows(name)
-        if name == "session-length":
-            return _lengths(_largest_first(rows))
-        level = self.totals().get("purchase rate")
-        return [one for given in STATISTICS.get(name).charts for one in _chart(given, rows, level)]
+        rows, level = _largest_first(self.rows(name)), self.totals().get("purchase rate")
+        return [one for given in STATISTICS.get(name).charts for one in _charts(given, rows, level)]
 
     def facts(self) -> dict[str, str]:
         """Return what the numbers depend on."""
@@ -146,52 +137,26 @@ def describe(
 ) -> Description:
     """Count on the engine, and compute shares, intervals and rates from the counts."""
     options, chosen = options or DescribeOptions(), choose_statistics(names)
-    with ExitStack() as stack:
-        runs = stack.enter_context(open_engine()) if engine is None else engine
+    with open_engine() if engine is None else nullcontext(engine) as runs, ExitStack() as stack:
         counts = Counts(runs, tables, options, stack)
         found = {one.name: one.rows(counts) for one in track(chosen, "statistics", unit="statistics")}
-        about = {
-            "log": tables.about["log"],
-            "zone": tables.about["zone"],
-            "log_fingerprint": tables.about["log_fingerprint"],
-            "sessions_fingerprint": tables.fingerprint,
-            "session_options": tables.about["options"],
-            "options": options.model_dump(),
-            "engine": runs.name,
-            "counts": tables.about["counts"],
-            "notes": _notes(tables),
-        }
+    about = {name: tables.about[name] for name in ("log", "zone", "log_fingerprint", "counts")}
+    about |= {"sessions_fingerprint": tables.fingerprint, "session_options": tables.about["options"]}
+    about |= {"options": options.model_dump(), "engine": runs.name, "notes": tables.about.get("notes", [])}
     return Description(about, found)
 
 
-def _notes(tables: SessionTables) -> list[str]:
-    """Return what a reader has to know."""
-    counts, by = tables.about["counts"], tables.about["options"]["by"]
-    sessions, purchases, several = counts["sessions"], counts["purchases"], counts["several_visitors"]
-    if not sessions:
-        return ["the log has no events: there is nothing to describe"]
-    notes = {
-        "no session has a purchase: its class is empty, and all conversion rates are 0": not purchases,
-        "every session has a purchase: there is nothing to compare them with": purchases == sessions,
-        "no visitor is known anywhere: nothing can be said of devices per visitor and of switches": not counts[
-            "identified"
-        ],
-        f"{several:,} sessions have several visitors; each counts for the first of them": several,
-        "sessions are by visitor: what a client did before logging in is another session": by == "visitor",
-    }
-    return [note for note, is_so in notes.items() if is_so] + list(tables.about.get("notes", ()))
-
-
 def tables_of(description: Description, name: str) -> list[Table]:
-    """Return the tables of one statistic."""
-    rows, statistic = description.rows(name), STATISTICS.get(name)
-    if not rows:
+    """Return the tables of one statistic: a line per group and class."""
+    rows, statistic = _largest_first(description.rows(name)), STATISTICS.get(name)
+    if not rows or not statistic.shown:
         return []
-    if name == "overview":
-        return [_overview(rows)]
-    if name == "device-transitions":
-        return [_transitions(rows)]
-    return [_table(statistic, rows, description.options.ddof)] if statistic.shown else []
+    keys = [key for key in statistic.columns.split() if key in _KEYS]
+    names = [[_KEYS[key](row[key]) for key in keys] for row in rows[:_MOST_ROWS]]
+    further = len(rows) - len(names)
+    after = f"{further:,} further lines are in the CSV file." if further > 0 else ""
+    heads = [key.replace("_", " ").capitalize() for key in keys]
+    return [table_of(statistic.shown, statistic.title, names, rows[: len(names)], heads, after=after)]
 
 
 def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
@@ -205,131 +170,48 @@ def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
     return sorted(rows, key=lambda row: (row[key] != ALL, -sizes[row[key]], row[key]))
 
 
-def _table(statistic: Statistic, rows: Sequence[Row], ddof: int) -> Table:
-    """Return a line per group, and columns for either class where rows are of one."""
-    of_class = next((one for one in ("purchase", "purchaser") if one in rows[0]), "")
-    rows = rows if of_class else _largest_first(rows)
-    key = next(one for one in rows[0] if one != of_class)
-    columns = [
-        one for one in (Column(**given) for given in statistic.shown) if any(one.key in r for r in rows)
-    ]
-    found = {(row[key], row.get(of_class)): row for row in rows}
-    names, classes = list(dict.fromkeys(row[key] for row in rows)), CLASSES if of_class else (None,)
-    if of_class and key == "device":
-        names.sort(key=lambda name: (name != ALL, name))
-    lines = [
-        [
-            Cell(_head(key, name)),
-            *(one.cell(found.get((name, of), {"sessions": 0})) for of in classes for one in columns),
-        ]
-        for name in names[: _MOST_ROWS + 1]
-    ]
-    titles = [f"{one.title}, ddof {ddof}" if one.sign else one.title for one in columns]
-    of = ("purchasers", "others") if of_class == "purchaser" else _NAMES.values()
-    groups = [("", 1), *((one, len(columns)) for one in of)] if of_class else ()
-    heads, after = (key.capitalize(), *titles * len(classes)), _further(len(names) - len(lines), f"{key}s")
-    return Table(statistic.title, heads, lines, groups, after)
-
-
-def _head(key: str, name: Any) -> str:
-    if key == "weekend":
-        return "Saturday, Sunday" if name else "Monday–Friday"
-    if key == "devices":
-        return f"{name} {'device' if name in ('1', '> 1') else 'devices'}"
-    return "all devices" if name == ALL else _name(name)
-
-
-def _overview(rows: Sequence[Row]) -> Table:
-    """Thesis Table 6.1."""
-    totals, lines = {row["what"]: row["total"] for row in rows}, []
-    for what, total in totals.items():
-        of = totals.get("sessions") if what != "sessions" and "sessions" in what.split() else None
-        shares = isinstance(total, int) and isinstance(of, int) and of
-        share = percent(total / of) if shares else ""
-        lines.append([Cell(what), Column("", "total").cell({"total": total}), Cell(share)])
-    return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
-
-
-def _transitions(rows: Sequence[Row]) -> Table:
-    """Thesis Figure 6.5 as a matrix: from a line's device to a column's, the more probable the darker."""
-    parts = Counter[str]()
-    for row in rows:
-        n = row["transitions"] if isinstance(row["transitions"], int) else 0
-        parts.update(dict.fromkeys((row["from_device"], row["to_device"]), n))
-    devices = sorted(parts, key=lambda one: (-parts[one], one))[:_MOST_GROUPS]
-    found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
-    never: Row = {"share": 0.0, "link": ""}
-    lines = [
-        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
-        for one in devices
-    ]
-    kinds = {row["link"] for row in rows if row["share"] is not None}
-    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in _LINKS.items() if kind in kinds)
-    after = ". ".join(filter(None, (meanings, _further(len(parts) - len(devices), "devices"))))
-    heads = ("From, to", *map(_name, devices))
-    return Table("Probability of the next device, in %", heads, lines, after=after)
-
-
-def _transition(row: Row) -> Cell:
-    share, link = row["share"], row["link"] if row["link"] in _LINKS else ""
-    if share is None:
-        return Cell("–")
-    note = "; ".join(filter(None, (interval(row.get("low"), row.get("high"), 1, 100.0), link)))
-    return Cell(percent(share), note, share, _LINKS[link][0] if link else "green", value=100 * share)
-
-
 def _name(name: str) -> str:
     return f"{name[:_LONG]}…" if len(name) > _LONG else name or "(empty)"
 
 
-def _further(n: int, what: str) -> str:
-    return f"{n:,} further {what} are in the CSV file." if n > 0 else ""
+_KEYS: Mapping[str, Callable[[Any], str]] = {  # columns that name a row, and how a table writes them
+    **dict.fromkeys(("what", "channel", "device", "devices", "from_device", "to_device", "link"), _name),
+    "purchase": _NAMES.__getitem__,
+    "purchaser": {True: "purchasers", False: "others"}.__getitem__,
+    "weekend": {True: "Saturday, Sunday", False: "Monday–Friday"}.__getitem__,
+}
 
 
-def _lengths(rows: Sequence[Row]) -> list[Chart]:
-    """Thesis Figure 6.2: a chart per device, those with most sessions."""
-    curves: dict[str, dict[bool, dict[int, float]]] = {}
-    for row in rows:
-        if row["length"] >= 1:  # 0 has no place on a logarithmic axis
-            share = 100 * row["share"]
-            curve = curves.setdefault(row["device"], {}).setdefault(row["purchase"], {1: share})
-            curve[row["length"]] = share  # all are at least as long as the shortest
-    charts = []
-    for device in list(curves)[: 1 if len(curves) == 2 else _MOST_CURVES]:  # one device is all there is
-        lines = [
-            Series(
-                _NAMES[buys] + (", all devices" if of != device else ""),
-                *([*curve.values()], [*curve]),
-                mark="step",
-                pale=of != device,
-                **_LOOKS[buys],
-            )
-            for of in dict.fromkeys((ALL, device))
-            for buys, curve in curves.get(of, {}).items()
-        ]
-        lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
-        title = "Session length" if device == ALL else f"Session length: {_name(device)}"
-        charts.append(Chart(title, lines, "actions", "% of sessions at least so long", log="xy"))
-    return charts
+def _charts(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Return a chart as ``statistics.toml`` declares it, one per device where it says so."""
+    if "per" not in given:
+        return _chart(given, rows, of_all)
+    devices = list(dict.fromkeys(row[given["per"]] for row in rows))
+    most = 1 if len(devices) == 2 else _MOST_CURVES  # one device is all there is
+    parts = {name: [row for row in rows if row[given["per"]] == name] for name in devices[:most]}
+    titles = {name: given["title"] if name == ALL else f"{given['title']}: {_name(name)}" for name in parts}
+    return [one for name in parts for one in _chart({**given, "title": titles[name]}, parts[name], of_all)]
 
 
 def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
-    """Return a chart as ``statistics.toml`` declares it; none where none of its values is disclosed."""
-    lines, across = [], "of_class" not in given
-    rows = _largest_first(rows)[:_MOST_GROUPS] if across else rows
+    """Return one chart; none where none of its values is disclosed."""
+    lines, across, places = [], "of_class" not in given, given.get("places", "")
+    rows = rows[:_MOST_GROUPS] if across else [row for row in rows if row.get(places, 1) >= 1]
     classes = [
-        {"name": _NAMES[one], "key": "share", "of": one, "ends": True, **_LOOKS[one]} for one in CLASSES
+        {"name": _NAMES[one], "key": "share", "of": one, "ends": not places, **_LOOKS[one]} for one in CLASSES
     ]
     for one in given.get("series", classes):
         mine = [row for row in rows if row.get("purchase") == one.get("of")]
         scale, ends = one.get("scale", 100), ("low", "high") if one.get("ends") else ()
-        y, *bounds = (_scaled(mine, key, scale) for key in (one["key"], *ends))
+        y, *bounds = (
+            [None if row.get(key) is None else scale * row[key] for row in mine]
+            for key in (one["key"], *ends)
+        )
         more: dict[str, Any] = {"colour": one.get("colour", ""), "mark": given["mark"]}
         if across:
-            write = signed if "sign" in one else number
-            more["texts"] = [write(value, one.get("decimals", 1)) for value in y]
+            more["texts"] = [number(value, one.get("decimals", 1), one.get("sign", "")) for value in y]
         elif "categories" not in given:
-            more["x"] = range(len(y))
+            more["x"] = [row[places] for row in mine] if places else range(len(y))
         if any(bounds and bounds[0]):
             more |= dict(zip(ends, bounds, strict=True))
         if any(value is not None for value in y):
@@ -340,8 +222,5 @@ def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) 
     if (level := levels.get(given.get("level", ""))) is not None:
         lines.append(Series(given["level"], [level], mark="level"))
     names = [_name(next(iter(row.values()))) for row in rows] if across else given.get("categories", ())
-    return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, across=across)]
-
-
-def _scaled(rows: Sequence[Row], key: str, scale: float) -> list[float | None]:
-    return [None if row.get(key) is None else scale * row[key] for row in rows]
+    look = {"across": across, "log": given.get("log", "")}
+    return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, **look)]

@@ -6,8 +6,7 @@ other way, so that every table, chart, page, CSV file and study has passed it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -86,11 +85,6 @@ class DisclosureControl(Options):
                 shown[name] = None
         counts = _COUNTS if "what" not in row else () if row["what"] == "device types" else ("total",)
         return shown | {name: f"< {self.least}" for name in counts if self.small(row.get(name))}
-
-    def notes(self, notes: Iterable[str]) -> list[str]:
-        """Return those notes that have no small count."""
-        counts = {one: [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in notes}
-        return [note for note, found in counts.items() if not self.small(*found)]
 
     def lines(self) -> list[str]:
         """Return what a page notes about it."""

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.shown import pages_text, reliability_charts
 from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.make import features_of_source
-from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.options import EngineOptions, FeatureOptions, SessionOptions
-from diptych.commerce.purchase_intent.scoring.card import measured_grid, measured_table
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
-from diptych.commerce.purchase_intent.scoring.training import score_table
-from diptych.commerce.purchase_intent.shown import Column, number, table_of
+from diptych.commerce.purchase_intent.scoring.training import measured_grid, measured_table, score_table
+from diptych.commerce.purchase_intent.shown import TEXTS, pages_text, reliability_charts, table_of
 from diptych.core.artifact import Artifact
-from diptych.core.chart import Chart, Series
+from diptych.core.chart import Chart
 from diptych.core.errors import MismatchError
 from diptych.core.extras import require
-from diptych.core.table import Cell, Table
+from diptych.core.table import Table
 from diptych.metrics.paired import LEVEL, corrected, correction_text
 
 SOME, LARGE = 0.1, 0.25  # stability indices from which a change is called some or large (a rule of thumb)
 _BINS = 10
 _MOST_GROUPS = 60  # different values that are compared one by one
-_COLUMNS = (Column("PSI", "psi", 3), Column("p", "p", 4), Column("change", "change"))
 _AFTER = (
     f"PSI: population stability index; a change is some from {SOME} on, large from {LARGE} on, if p < {LEVEL}; "
     "p of χ² or Kolmogorov–Smirnov, sessions of a person counted singly; "
@@ -54,43 +45,26 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 
     def tables(self) -> list[Table]:
         """Return every comparison, and a scorer's measures, then and now."""
-        names = [[Cell(row["setting"]), Cell(row["what"])] for row in self.rows]
+        names = [(row["setting"], row["what"]) for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
         heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
-        tables = [table_of("New sessions and old", heads, _COLUMNS, names, self.rows, after=after)]
+        tables = [
+            table_of(TEXTS["tables"]["drift"], "New sessions and old", names, self.rows, heads, after=after)
+        ]
         if self.cells:
             tables.append(measured_table(then, self.cells, "holdout"))
             tables.append(measured_table("The scorer on the new sessions", self.cells))
         return tables
 
     def charts(self) -> list[Chart]:
-        """Return the index of every comparison, and the scorer's reliability on the new sessions."""
-        charts, levels = [], {"some": SOME, "large": LARGE}
-        for setting in dict.fromkeys(row["setting"] for row in self.rows):
-            mine = {one["what"]: one["psi"] for one in self.rows if one["setting"] == setting}
-            texts = [number(one, 3) for one in mine.values()]
-            series = [Series("PSI", [*mine.values()], mark="bar", texts=texts)]
-            series += [Series(name, [at], mark="level") for name, at in levels.items()]
-            charts.append(Chart(setting, series, "stability index", "", [*mine], across=True))
-        grid = measured_grid({**self.about, "cells": self.cells}) if self.cells else None
-        return charts + (reliability_charts(grid) if grid else [])
+        """Return the scorer's reliability on the new sessions."""
+        return reliability_charts(measured_grid({**self.about, "cells": self.cells})) if self.cells else []
 
     def lines(self) -> list[str]:
         """Return what changed, in words."""
         names = [f"{one['setting']} {one['what']}" for one in self.rows if one["change"] != "–"]
         found = ", ".join(names) or "nothing changed but by chance or little"
         return [f"{len(names)} of {len(self.rows)} changed: {found}", *self.about["sessions"]]
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[FeatureTable]:
-    """Open features; or make those of a log or of a table of whole sessions, and remove them after the block."""
-    if FeatureTable.is_at(path):
-        yield open_features(path)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        how: dict[str, Any] = {"sessions": SessionOptions(), "engine": EngineOptions()}
-        yield features_of_source(path, folder=Path(folder) / "features", options=FeatureOptions(), **how)
 
 
 def drift(

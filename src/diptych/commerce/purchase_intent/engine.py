@@ -12,15 +12,14 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from diptych.commerce.logs.database import duckdb_errors, literal, mebibytes
-from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.extras import require
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Engine(ABC):
-    """Run expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
+class _Engine:
+    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
@@ -40,22 +39,6 @@ class Engine(ABC):
             spill.mkdir(parents=True, exist_ok=True)
         self._spill = Path(tempfile.mkdtemp(prefix="diptych-spill-", dir=spill))
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
-
-    @abstractmethod
-    def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
-        """Return the rows of Parquet files, one file after another; a table read by this name before is replaced."""
-
-    @abstractmethod
-    def to_arrow(self, expression: ir.Table) -> pa.Table:
-        """Run an expression whose result is small."""
-
-    @abstractmethod
-    def write(self, expression: ir.Table, file: Path) -> None:
-        """Run an expression and write its rows, in its order, to one Parquet file."""
-
-    @abstractmethod
-    def held(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Run an expression once and keep its rows, in its order, inside the block."""
 
     def close(self) -> None:
         """Release memory, processes and spilled files."""
@@ -68,7 +51,7 @@ class Engine(ABC):
         self.close()
 
 
-class DuckDBEngine(Engine):
+class DuckDBEngine(_Engine):
     """DuckDB inside this process: the default. Beyond a limit of memory it spills to a folder."""
 
     name = "duckdb"
@@ -91,19 +74,23 @@ class DuckDBEngine(Engine):
         self._held = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
+        """Return the rows of Parquet files, one file after another; a table read by this name before is replaced."""
         paths = [str(file) for file in files]
         with duckdb_errors():
             return self._connection.read_parquet(paths, table_name=name, hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
+        """Run an expression whose result is small."""
         with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 
     def write(self, expression: ir.Table, file: Path) -> None:
+        """Run an expression and write its rows, in its order, to one Parquet file."""
         self._run(f"COPY ({self._compiled(expression)}) TO {literal(str(file))} (FORMAT parquet)")  # snappy
 
     @contextmanager
     def held(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Run an expression once and keep its rows, in its order, inside the block."""
         name = f"held_{self._held}"
         self._run(f"CREATE TEMP TABLE {name} AS {self._compiled(expression)}")
         self._held += 1
@@ -127,26 +114,35 @@ class DuckDBEngine(Engine):
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 
-class SparkEngine(Engine):
+class SparkEngine(_Engine):
     """A Spark session, for logs too large for one process: the running one, which is left open, or its own."""
 
     name = "spark"
 
     def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
         limit = None if memory_limit is None else mebibytes(memory_limit)
-        require("pyspark", "spark", "the engine spark")
+        sql = require("pyspark.sql", "spark", "the engine spark").SparkSession
         ibis = require("ibis", "commerce", "reading a log")
         super().__init__(spill)
-        with warnings.catch_warnings(action="ignore"):
-            from pyspark.sql import SparkSession
-
-            self._session: Any = SparkSession.getActiveSession()
-            self._is_own = self._session is None
-            self._session = self._session or _start(threads, limit, self._spill)
+        self._is_own, self._views = sql.getActiveSession() is None, 0
+        settings = {
+            "spark.app.name": "diptych",
+            "spark.master": f"local[{threads or '*'}]",
+            "spark.sql.shuffle.partitions": 4 * (threads or os.cpu_count() or 1),  # 200 are for clusters
+            "spark.ui.enabled": False,
+            "spark.log.level": "ERROR",
+            "spark.local.dir": str(self._spill),
+            "spark.driver.memory": f"{limit or 1024}m",
+        }
+        with (
+            warnings.catch_warnings(action="ignore"),
+            _spark_errors("it needs Java 17 or newer; see JAVA_HOME"),
+        ):
+            builder = sql.builder.config(map=settings if self._is_own else {})
+            self._session: Any = builder.getOrCreate()
             self._connection = ibis.pyspark.connect(self._session)
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
-        self._views = 0
 
     def read(self, files: Sequence[Path], name: str | None = None) -> ir.Table:
         names = (re.sub(r"([\[\]{}*?,\\])", r"\\\1", str(file)) for file in files)  # no patterns
@@ -197,35 +193,8 @@ class SparkEngine(Engine):
         return self._connection.table(name)
 
 
-def _start(threads: int | None, limit: int | None, spill: Path) -> Any:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    settings = _SETTINGS | {
-        "spark.app.name": "diptych",
-        "spark.master": f"local[{threads or '*'}]",
-        "spark.sql.shuffle.partitions": str(4 * (threads or os.cpu_count() or 1)),  # 200 are for clusters
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-        "spark.local.dir": str(spill),
-    }
-    settings |= {} if limit is None else {"spark.driver.memory": f"{limit}m"}
-    conf = SparkConf().setAll(list(settings.items()))
-    start = spill / "start.log"
-    try:
-        with start.open("w") as output:  # Java's messages matter only where it does not start
-            gateway = SparkContext._gateway or launch_gateway(conf, popen_kwargs={"stderr": output})
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
-    except (PySparkRuntimeError, OSError) as error:
-        last = (start.read_text().strip().splitlines() or [str(error)])[-1]
-        fix = "it needs Java 17 or newer; see JAVA_HOME"
-        raise StorageError(f"Spark does not start: {last}", fix) from None
-
-
 @contextmanager
-def _spark_errors() -> Iterator[None]:
+def _spark_errors(fix: str = "a file may be corrupt or gone, or memory not suffice") -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -233,14 +202,12 @@ def _spark_errors() -> Iterator[None]:
         with warnings.catch_warnings(action="ignore"):  # of pandas 3, which is not used here
             yield
     except (Py4JJavaError, PySparkException) as error:
-        line, fix = (
-            str(error).strip().split("\n", 1)[0],
-            "a file may be corrupt or gone, or memory not suffice",
-        )
+        line = str(error).strip().split("\n", 1)[0]
         raise DataError(f"Spark failed: {line}", fix) from None
 
 
-ENGINES = {"duckdb": DuckDBEngine, "spark": SparkEngine}
+Engine = DuckDBEngine | SparkEngine
+ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDBEngine, "spark": SparkEngine}
 
 
 def open_engine(

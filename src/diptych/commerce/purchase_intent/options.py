@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options, parameter
 
@@ -72,15 +71,6 @@ class DescribeOptions(Options):
         "Transitions that count: from the session before a purchase, or all since the purchase before.",
     )
     confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
-    likely: float = parameter(0.01, "A device switch this probable is likely.", gt=0, le=1)
-    near_zero: float = parameter(0.01, "One less probable is hardly ever seen.", gt=0, le=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.near_zero > self.likely:
-            wrong = f"likely is {self.likely:g}, near zero {self.near_zero:g}"
-            raise UsageError(wrong, "0 < near zero ≤ likely ≤ 1")
-        return self
 
 
 class FeatureOptions(Options):
@@ -97,12 +87,11 @@ class FeatureOptions(Options):
     )
 
     @model_validator(mode="after")
-    def _optional(self) -> Self:
+    def _known(self) -> Self:
         from diptych.commerce.purchase_intent.features.fitting import FEATURES
 
         for name in self.also:
-            if FEATURES.get(name).default:
-                raise UsageError(f"the feature {name} is in the extended set anyway", "leave it out")
+            FEATURES.get(name)
         return self
 
 
@@ -134,7 +123,7 @@ class EvaluateOptions(Options):
     settings: Names = parameter(None, "anonymous, identified. Repeatable.", "--setting")
     steps: list[int] | None = parameter(None, "Pages that are open. Repeatable.", "--step")
     split: str = parameter(
-        "random", "random; grouped: by person; time: test after.", names=f"{_ROOM}.splits:SPLITS"
+        "random", "random; grouped: by person; time: test after.", names=f"{_ROOM}.models:SPLITS"
     )
     folds: int | None = parameter(None, "The preset's, or 1 of a split by time.", ge=1, metavar="N")
     balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")

@@ -1,48 +1,41 @@
-"""Write numbers of purchase intent as tables, pages and studies show them."""
+"""Numbers of purchase intent as text and tables; an evaluation as tables and charts."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
+from diptych.metrics.paired import correction_text
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.evaluation.cross_validation import Evaluation
+
 
 Row = Mapping[str, Any]
 
-TEXTS: Mapping[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("pages.toml").read_text("utf-8"))
+TEXTS: Mapping[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("pages.toml").read_text("utf-8"))
 
 
-def _text(value: float, decimals: int, sign: str = "") -> str:
-    return f"{round(value, decimals) + 0.0:{sign},.{decimals}f}".replace("-", "−")
-
-
-def number(value: float | None, decimals: int = 0) -> str:
+def number(value: float | None, decimals: int = 0, sign: str = "") -> str:
     """Return a number as tables show it: a dash for none, ``< 0.001`` for what rounds to nothing but is something."""
     if value is None:
         return "–"
-    if 0 < value < 0.5 * 10**-decimals and decimals:
+    if 0 < value < 0.5 * 10**-decimals and decimals and not sign:
         return f"< {10**-decimals:.{decimals}f}"
-    return _text(value, decimals)
-
-
-def signed(value: float | None, decimals: int = 2) -> str:
-    """Return a number with its sign; what rounds to nothing has +."""
-    return "–" if value is None else _text(value, decimals, "+")
+    return f"{round(value, decimals) + 0.0:{sign},.{decimals}f}".replace("-", "−")
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
     """Return a share in per cent, without the sign."""
     return number(None if share is None else 100 * share, decimals)
-
-
-def interval(low: float | None, high: float | None, decimals: int, scale: float = 1.0) -> str:
-    """Return the ends of an interval; nothing for none."""
-    if low is None or high is None:
-        return ""
-    return f"{_text(scale * low, decimals)} to {_text(scale * high, decimals)}"
 
 
 @dataclass(frozen=True)
@@ -54,34 +47,233 @@ class Column:
     decimals: int = 0
     scale: float = 1.0  # 100 for per cent
     ends: str | None = None  # what begins the keys of its interval's ends; None for no interval
-    sign: bool = False  # whether it always has a sign
+    sign: str = ""  # + for differences
 
     def cell(self, row: Row) -> Cell:
         """Return the cell of a row; a dash where it has no value."""
-        value = row.get(self.key)
+        value, ends = row.get(self.key), [row.get(f"{self.ends}{end}") for end in ("low", "high")]
         if value is None or isinstance(value, str):
             return Cell(value or "–")
-        if self.sign:
-            return Cell(signed(value, self.decimals), value=value)
-        low, high = row.get(f"{self.ends}low"), row.get(f"{self.ends}high")
-        note = "" if self.ends is None else interval(low, high, self.decimals, self.scale)
-        return Cell(number(self.scale * value, self.decimals), note, value=self.scale * value)
+        of = [number(self.scale * one, self.decimals) for one in ends if one is not None]
+        note = " to ".join(of) if self.ends is not None and len(of) == 2 else ""
+        return Cell(number(self.scale * value, self.decimals, self.sign), note, value=self.scale * value)
 
 
 def table_of(
+    declared: Sequence[Row],
     caption: str,
-    heads: Sequence[str],
-    columns: Sequence[Column],
-    names: Sequence[Sequence[Cell]],
+    names: Sequence[Sequence[str]],
     rows: Sequence[Row],
+    heads: Sequence[str],
     **look: Any,
 ) -> Table:
-    """Return a table whose rows are ``names``, below ``heads``, and the cells of ``columns``."""
-    cells = [[*of, *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)]
+    """Return a table whose rows are ``names``, below ``heads``, and those ``declared`` columns that ``rows`` have."""
+    known = {key for row in rows for key in row}
+    columns = [Column(**one) for one in declared if one["key"] in known]
+    cells = [
+        [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
+    ]
     return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
+
+
+def without_none(rows: Iterable[Row]) -> list[Row]:
+    """Return rows without what has no value."""
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
 def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:
     """Return the ends of a series' intervals, where all are known; ``prefix`` begins their columns."""
     low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
     return {} if None in (*low, *high) else {"low": low, "high": high}
+
+
+MEASURES: Mapping[str, tuple[str, str, str]] = TEXTS["charts"]
+"""Measures by step: what they are called, what they are compared with, and its column."""
+KINDS: Mapping[str, tuple[str, int, float]] = TEXTS["importances"]
+"""What importances are called, their decimals, and how they are scaled."""
+
+_MOST_FEATURES = 15
+
+
+def step_text(step: int) -> str:
+    """Return a step as tables have it."""
+    return "whole" if step < 0 else str(step)
+
+
+def pages_text(step: int) -> str:
+    """Return when a prediction of that step is made."""
+    if step < 0:
+        return "at the session's end"
+    return "before any page" if step == 0 else f"after {step} {'page' if step == 1 else 'pages'}"
+
+
+def place_text(row: Row) -> str:
+    """Return the setting and feature set of a row."""
+    if row["setting"] == row["set"]:
+        return "all sessions" if row["set"] == "all" else str(row["set"])
+    return f"{row['setting']}, {row['set']}"
+
+
+def left_out_lines(left_out: Sequence[Row], what: str = "left out") -> list[str]:
+    """Return which settings and steps have no model, and why."""
+    return [f"{what}: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
+
+
+def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by the values of some columns, those of a group by step."""
+    found: dict[tuple[Any, ...], list[Row]] = {tuple(row[key] for key in keys): [] for row in rows}
+    for row in sorted(rows, key=lambda row: row["step"]):
+        found[tuple(row[key] for key in keys)].append(row)
+    return found
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of an evaluation, by setting, feature set, step and model."""
+
+    cells: Sequence[Row]
+
+    @cached_property
+    def by_step(self) -> bool:
+        """Whether there is more than one step."""
+        return len({cell["step"] for cell in self.cells}) > 1
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Models in the order of the cells, and what charts call them."""
+        return {cell["model"]: cell.get("label") or cell["model"] for cell in self.cells}
+
+    @cached_property
+    def best(self) -> dict[str, Row]:
+        """The cell of every setting with the highest average precision, in its last set at its last step."""
+        found = {}
+        for (setting,), rows in grouped(self.cells, "setting").items():
+            mine = [row for row in rows if row.get("average_precision") is not None]
+            last = [row for row in mine if (row["set"], row["step"]) == (rows[-1]["set"], mine[-1]["step"])]
+            if last:
+                found[setting] = max(last, key=lambda row: row["average_precision"])
+        return found
+
+
+def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
+    """Return all charts and tables of an evaluation, by what they show."""
+    grid, importance = Grid(evaluation.cells), evaluation.importance
+    drawn = {measure: step_charts(grid, measure) for measure in MEASURES}
+    return {
+        "By step" if grid.by_step else "By model": [*drawn["average_precision"], *drawn["f1"]],
+        "What extended features add": [*drawn["average_precision_gain"], *drawn["f1_gain"]],
+        "Probabilities": [*reliability_charts(grid)],
+        "What features are worth": [*importance_charts(importance)],
+        "All numbers": [*_cell_tables(grid)],
+    }
+
+
+def evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the values behind most charts; then, folded, every number of every cell."""
+    parts = evaluation_blocks(evaluation)
+    blocks = [block for name, part in parts.items() if name != "Probabilities" for block in part]
+    return [
+        replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False)
+        if isinstance(one, Chart)
+        else one
+        for one in blocks
+    ]
+
+
+def _cell_tables(grid: Grid) -> list[Table]:
+    tables, n = [], sum("brier_calibrated_gain_p" in cell for cell in grid.cells)
+    after = f"gains: less the baseline; p of sign flips of persons, {correction_text('holm', n)}" * bool(n)
+    for cells in grouped(grid.cells, "setting", "set").values():
+        names = [(f"{grid.labels[cell['model']]} {pages_text(cell['step'])}",) for cell in cells]
+        caption = f"{place_text(cells[0]).capitalize()}: all cells"
+        found, look = without_none(cells), {"after": after, "folded": True}
+        tables.append(table_of(TEXTS["tables"]["cells"], caption, names, found, ("Model",), **look))
+    return tables
+
+
+def step_charts(grid: Grid, measure: str) -> list[Chart]:
+    """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
+    charts, (title, reference, column) = [], MEASURES[measure]
+    known = [cell for cell in grid.cells if cell.get(measure) is not None]
+    for (setting, _), cells in grouped(known, "setting", "set").items():
+        caption, chance = place_text(cells[0]), {cell["step"]: cell.get(column, 0.0) for cell in cells}
+        level = Series(reference, [*chance.values()][:1], mark="level")
+        if not grid.by_step:
+            values, names = zip(*((cell[measure], grid.labels[cell["model"]]) for cell in cells), strict=True)
+            texts, ends = [number(value, 3) for value in values], interval_ends(cells, f"{measure}_")
+            points = Series(title, values, mark="point", texts=texts, **ends)
+            charts.append(Chart(caption, [points, level], title, "", names, across=True))
+            continue
+        lines = []
+        for (model,), mine in grouped(cells, "model").items():
+            y, x, quiet = [row[measure] for row in mine], [row["step"] for row in mine], True
+            quiet = model != grid.best.get(setting, {}).get("model")
+            ends = interval_ends(mine, f"{measure}_")
+            lines.append(Series(grid.labels[model], y, x, quiet=quiet, **ends))
+        level = Series(reference, [*chance.values()], [*chance], colour="ink") if column else level
+        charts.append(Chart(caption, [*lines, level], "pages open", title))
+    return charts
+
+
+def reliability_charts(grid: Grid) -> list[Chart]:
+    """Return mean probability and share of purchases by bin: of the best model, at its first and its last step."""
+    charts, axes = [], ("mean probability, %", "purchases, %")
+    curves = {"reliability_calibrated": "calibrated", "reliability": "as the model gives them"}
+    parts = grouped(grid.cells, "setting", "set", "model")
+    for best in grid.best.values():
+        mine = parts[best["setting"], best["set"], best["model"]]
+        known = [cell for cell in mine if any(cell.get(name) for name in curves)]
+        for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
+            drawn = [
+                Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
+                for key, name in curves.items()
+                if (bins := cell.get(key))
+            ]
+            title, label = f"{place_text(cell)}, {pages_text(cell['step'])}", grid.labels[cell["model"]]
+            charts.append(Chart(title, drawn, *axes, diagonal=True, after=label))
+    return charts
+
+
+def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
+    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
+    last = {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
+    each = product(last.items(), KINDS)
+    return [(setting, mine, kind) for (setting, mine), kind in each if any(row[kind] for row in mine)]
+
+
+def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
+    """Return the mean importance of every feature, the most important first; shares add up to 1.
+
+    The mean is over the same steps: those with dynamic features; all where there are none.
+    """
+    steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
+    sums: Counter[str] = Counter()
+    for row in rows:
+        if row["step"] in steps and row[kind] is not None:
+            sums[row["feature"]] += row[kind] / len(steps)
+    return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
+
+
+def importance_charts(rows: Sequence[Row]) -> list[Chart]:
+    """Return the mean importance of features per setting and kind."""
+    charts = []
+    for setting, mine, kind in _panels(rows):
+        (title, decimals, scale), dynamic = KINDS[kind], {row["feature"] for row in mine if row["dynamic"]}
+        means, bars = list(mean_importance(mine, kind).items())[:_MOST_FEATURES], []
+        for name, colour in (("dynamic", "blue"), ("static", "orange")):
+            y = [scale * worth if (one in dynamic) is (name == "dynamic") else None for one, worth in means]
+            texts = [number(one, decimals) for one in y]
+            bars.append(Series(name, y, mark="bar", texts=texts, colour=colour))
+        names = [one for one, _ in means]
+        charts.append(Chart(f"{setting}, by {kind}", bars, title, "", names, across=True, stacked=True))
+    return charts
+
+
+def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
+    """Return what static features have of all importance, by step; what is worse than nothing counts nothing."""
+    shares = {}
+    for (step,), mine in sorted(grouped(rows, "step").items()):
+        total = sum(max(0.0, row[kind] or 0.0) for row in mine)
+        if total:
+            shares[step] = sum(max(0.0, row[kind] or 0.0) for row in mine if not row["dynamic"]) / total
+    return shares

@@ -50,26 +50,26 @@ class Counts:
         if "weekend" not in self.sessions.columns:
             self.sessions = self.sessions.mutate(weekend=self.sessions.start_dow >= 5)
 
-    def _hold(self, expression: ir.Table) -> ir.Table:
-        return self._held.enter_context(self.engine.held(expression))
+    def _counted(self, table: ir.Table, keys: Sequence[str], **counts: ir.Value) -> ir.Table:
+        return self._held.enter_context(self.engine.held(table.group_by(keys).aggregate(**counts)))
 
     @cached_property
     def cube(self) -> ir.Table:
         """Sessions, and sums over them, by device, channel, class and time."""
         sessions, n = self.sessions, self.sessions.n_queries
         sums = {"events": sessions.n_events.sum(), "queries": n.sum(), "squares": (n * n).sum()}
-        counts = {
-            "sessions": sessions.count(),
-            "identified": sessions.visitor_id.count(),
-            "several": sessions.count(where=sessions.n_visitors > 1),
+        return self._counted(
+            sessions,
+            _CUBE,
+            sessions=sessions.count(),
+            identified=sessions.visitor_id.count(),
+            several=sessions.count(where=sessions.n_visitors > 1),
             **{name: value.cast("int64") for name, value in sums.items()},
-        }
-        return self._hold(sessions.group_by(list(_CUBE)).aggregate(**counts))
+        )
 
     @cached_property
     def lengths(self) -> ir.Table:
-        by_length = self.sessions.group_by(["device", "purchase", "length"])
-        return self._hold(by_length.aggregate(sessions=self.sessions.count()))
+        return self._counted(self.sessions, ("device", "purchase", "length"), sessions=self.sessions.count())
 
     @cached_property
     def visitors(self) -> ir.Table:
@@ -77,12 +77,12 @@ class Counts:
         known = self.sessions.filter(self.sessions.visitor_id.notnull())
         used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
         each = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
-        return self._hold(each.group_by(["purchaser", "devices"]).aggregate(visitors=each.count()))
+        return self._counted(each, ("purchaser", "devices"), visitors=each.count())
 
     @cached_property
     def typed(self) -> ir.Table:
         queries = self.queries.filter(self.queries["query"] != "")
-        return self._hold(queries.group_by(["purchase", "device", "query"]).aggregate(n=queries.count()))
+        return self._counted(queries, ("purchase", "device", "query"), n=queries.count())
 
     def unique(self, *keys: str) -> ir.Table:
         """Return how many different queries there are; one that is typed on several devices is one of all of them."""
@@ -93,9 +93,8 @@ class Counts:
     def sums(self, *names: str, **keys: str) -> ir.Table:
         """Return sums of the cube's columns, by some of them under other names."""
         sums = {name: self.cube[name].sum().cast("int64") for name in names or ("sessions",)}
-        return self.cube.group_by(**{name: self.cube[column] for name, column in keys.items()}).aggregate(
-            **sums
-        )
+        by = {name: self.cube[column] for name, column in keys.items()}
+        return self.cube.group_by(**by).aggregate(**sums)
 
 
 def _overview(counts: Counts) -> ir.Table:
@@ -183,19 +182,16 @@ class Statistic:
 
     def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
         """Return the rows of what was counted: plain numbers, None where there is none."""
-        given = options.model_dump(include={"ddof", "likely", "near_zero"})
-        given["z"] = NormalDist().inv_cdf((1 + options.confidence) / 2)
+        z, macros = NormalDist().inv_cdf((1 + options.confidence) / 2), _DECLARED["macros"]
         with require("duckdb", "commerce", "describing a log").connect() as database:
-            for name, value in given.items():
+            for name, value in (("ddof", options.ddof), ("z", z)):
                 database.execute(f"SET VARIABLE {name} = ?", [value])
             database.register("given", counted)
             # in an order, for sums of rates are rounded
             database.execute("CREATE TABLE counted AS FROM given ORDER BY ALL")
-            macros = _DECLARED["macros"]
-            found = database.execute(macros["shares"] + macros.get(self.uses, "") + self.sql)
-            names = [column[0] for column in found.description]
-            each = (dict(zip(names, row, strict=True)) for row in found.fetchall())
-            return [{name: row[name] for name in self.columns.split()} for row in each]
+            database.execute(macros["shares"] + macros.get(self.uses, ""))
+            found = database.sql(self.sql).select(*self.columns.split())
+            return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
 _DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

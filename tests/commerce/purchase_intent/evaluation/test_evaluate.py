@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import (
+from diptych.commerce.purchase_intent.evaluation.cross_validation import (
     REPEATS,
     Unit,
     _begin,
-    fold_result,
     importance_of,
+    unit_result,
 )
 from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
@@ -92,8 +92,8 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     kept = kept[kept["fold"] == 0]
     turned[kept["row"]] = ~turned[kept["row"]]
     _, *given = _begin(features, EvaluateOptions(**first.protocol.options))
-    again = fold_result((relabelled(features, turned), *given), (unit, 0, False))
-    assert again.predictions.tolist() == kept.tolist()
+    again = unit_result((relabelled(features, turned), *given), unit).predictions
+    assert again[again["fold"] == 0].tolist() == kept.tolist()
 
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
@@ -118,7 +118,7 @@ def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
             assert more[f"{gain}_low"] <= more[gain] <= more[f"{gain}_high"]
             assert gain not in base
         assert 0 < more["brier_calibrated_gain_p"] <= 1
-    with pytest.raises(StorageError, match="0 of 2 folds of anonymous-extended-3-logistic-regression"):
+    with pytest.raises(StorageError, match="anonymous-extended-3-logistic-regression.npz does not exist"):
         evaluation.predictions("anonymous", "extended", 3, "logistic-regression")
 
 
@@ -201,7 +201,7 @@ def test_an_evaluation_is_not_finished_before_its_page_is_there(
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             evaluate(features, tmp_path / "grid", **SMALL, page=killed)
-        with pytest.raises(DiptychError, match="not finished"):
+        with pytest.raises(DiptychError, match="holds no results"):
             Evaluation.open(tmp_path / "grid")
     found = evaluate(features, tmp_path / "grid", **SMALL, page=lambda one: seen.append(one.cells))
     assert seen == [found.cells] * 3

@@ -16,11 +16,8 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     best_threshold,
     f1,
     least_cost_threshold,
-    lift_at,
     measure,
     of_probabilities,
-    precision_at_recall,
-    reliability,
 )
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.core.errors import DataError
@@ -46,8 +43,10 @@ def scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_what_is_not_defined_is_nan() -> None:
     none = np.zeros(5, dtype=bool)
-    for one in (average_precision, best_threshold, precision_at_recall, lift_at):
+    for one in (average_precision, best_threshold):
         assert np.isnan(one(SCORES, none))
+    nothing = measure(SCORES, none, 0.5)
+    assert np.isnan([nothing["lift_10"], nothing["precision_at_recall_50"]]).all()
     for labels, defined in ((none, []), (~none, ["average_precision"])):
         values = Ranking(SCORES, labels).values()
         assert [name for name in values if not np.isnan(values[name])] == defined
@@ -87,22 +86,18 @@ def test_thresholds_by_trying_all(case: tuple[np.ndarray, np.ndarray, np.ndarray
     assert found[chosen] == pytest.approx(max(found.values()))
     assert all(found[one] < found[chosen] - 1e-12 for one in every if one > chosen)
     enough = [one for one in every if labels[scores >= one].sum() >= 0.5 * labels.sum()]
-    assert precision_at_recall(scores, labels) == pytest.approx(
+    assert measure(scores, labels, 0.5)["precision_at_recall_50"] == pytest.approx(
         max(labels[scores >= one].mean() for one in enough)
     )
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6), st.floats(0.05, 0.9))
-def test_lift_is_the_mean_over_orders_of_equal_scores(rows: list[tuple[int, bool]], share: float) -> None:
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6))
+def test_lift_is_the_mean_over_orders_of_equal_scores(rows: list[tuple[int, bool]]) -> None:
     scores, labels = np.array([row[0] for row in rows]) / 2, np.array([row[1] for row in rows])
     labels[0] = True
-    top = int(np.ceil(share * len(rows)))
-    lifts = [
-        labels[list(order)[:top]].mean() / labels.mean()
-        for order in permutations(range(len(rows)))
-        if (np.diff(scores[list(order)]) <= 0).all()
-    ]
-    assert lift_at(scores, labels, share) == pytest.approx(np.mean(lifts))
+    orders = [list(order) for order in permutations(range(len(rows)))]
+    lifts = [labels[one[0]] / labels.mean() for one in orders if (np.diff(scores[one]) <= 0).all()]
+    assert measure(scores, labels, 0.5)["lift_10"] == pytest.approx(np.mean(lifts))
 
 
 @given(scored(), st.integers(1, 12))
@@ -110,7 +105,7 @@ def test_reliability_counts_everybody_once(
     case: tuple[np.ndarray, np.ndarray, np.ndarray], bins: int
 ) -> None:
     p, labels, _ = case
-    rows = reliability(p, labels, bins)
+    rows = of_probabilities(p, labels, bins)["reliability"]
     assert 1 <= len(rows) <= bins
     assert sum(row["n"] for row in rows) == len(p)
     assert sum(row["n"] * row["share"] for row in rows) == pytest.approx(labels.sum())

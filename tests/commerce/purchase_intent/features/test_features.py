@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import MarkovRatio, features_of
-from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
+from diptych.commerce.purchase_intent.features.fitting import NOTHING, MarkovRatio, SessionsView, features_of
 from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.core.errors import UnknownNameError
 
@@ -64,8 +63,7 @@ def test_no_feature_depends_on_what_lies_behind_its_step(
         one[:step] + [(one[-1][0] + t, n) for t, n in end] for one, end in zip(sessions, ends, strict=True)
     ]
     labels = [number % 2 == 0 for number in range(len(sessions))]
-    names = ("home", "search", "product", "basket")
-    view, other = (small_view(one, labels=labels, vocabulary=names).until(step) for one in (sessions, others))
+    view, other = (small_view(one, labels=labels).until(step) for one in (sessions, others))
     features = list(FEATURES)
     np.testing.assert_array_equal(
         fit_features(features, view).matrix(view), fit_features(features, other).matrix(other)

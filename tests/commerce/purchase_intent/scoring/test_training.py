@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.measures import log_odds, measure
+from diptych.commerce.purchase_intent.evaluation.fitting import fit_calibration, log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
-    fit_calibration,
     fit_rows,
     person_folds,
     score_table,
@@ -87,6 +87,9 @@ def test_steps_are_those_of_pooled_neighbours() -> None:
         np.clip(isotonic_regression(labels[order].astype(float)), 1 / 6002, 6001 / 6002),
         atol=1e-9,
     )
+    few, note = fit_calibration("isotonic", *sample(500))
+    assert (few.steps, "steps need 1,000 sessions of either class" in note[0]) == (None, True)
+    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1][0]
     far = found.probabilities(np.array([-1e9, 1e9]))
     assert (far > 0).all()
     assert (far < 1).all()
@@ -142,20 +145,6 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     assert {name: measured[name] for name in expected} == pytest.approx(expected)
     assert measured["brier"] == pytest.approx(brier_score_loss(truth, found))
     assert measured["roc_auc_low"] < measured["roc_auc"] < measured["roc_auc_high"]
-
-
-def test_later_sessions_teach_nothing_of_what_is_measured(
-    features: FeatureTable, options: TrainOptions
-) -> None:
-    fit, holdout, _ = slices_of(features, holdout=options.holdout)
-    labels = features.labels.copy()
-    labels[holdout] = np.random.default_rng(0).random(int(holdout.sum())) < 0.5
-    changed = replace(features, view=replace(features.view, labels=labels))
-    rows = features.population("identified", 3)
-    known, again = (fit_rows(one, "identified", 3, rows[fit[rows]], options) for one in (features, changed))
-    view = features.at(rows, 3)
-    assert (known.probabilities(view) == again.probabilities(view)).all()
-    assert (known.threshold, known.base_rate) == (again.threshold, again.base_rate)
 
 
 def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
@@ -214,18 +203,12 @@ def test_what_cannot_be_trained_is_noted(tmp_path: Path, options: TrainOptions) 
 def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
     published = replace(features, about={**features.about, "options": {"compat": "published"}})
     for table, asked, error, message in (
-        (features, {"settings": ["all"]}, UnknownNameError, "unknown setting"),
-        (features, {"steps": [11]}, UnknownNameError, "unknown step"),
-        (features, {"options": TrainOptions(model="forest")}, UnknownNameError, "unknown model"),
         (features, {"options": TrainOptions(feature_set="all")}, UnknownNameError, "unknown feature set"),
         (published, {"options": options}, UsageError, "look at what comes later"),
     ):
         with pytest.raises(error, match=message):
             train(table, tmp_path / "s", **asked)
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "chapter.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other things"):
-        train(features, tmp_path, options=options)
 
 
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
@@ -290,9 +273,3 @@ def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
     about = score_table(found, other).about
     assert about["cells"][0]["measures"]["roc_auc"] > 0.8
-
-
-def test_what_is_refused_and_noted_of_a_calibration() -> None:
-    found, note = fit_calibration("isotonic", *sample(500))
-    assert (found.steps, "steps need 1,000 sessions of either class" in note[0]) == (None, True)
-    assert "the wrong one" in fit_calibration("platt", *sample(5000, slope=-1.0))[1][0]

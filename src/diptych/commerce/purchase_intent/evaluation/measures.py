@@ -5,22 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.models import IntentModel
-from diptych.core.errors import DataError
-from diptych.core.extras import require
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 RESAMPLED = ("f1", "average_precision", "roc_auc")
 """Measures that have intervals; so has an F1 at another threshold."""
-
-Predicted = dict[str, tuple[np.ndarray, np.ndarray]]
-
-_NEAREST = 1e-3  # probabilities count as no nearer to 0 or 1: a forest says 0 for fewer than 1 tree in 100
 
 
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -66,24 +58,6 @@ def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = N
     return _divided(2 * hits, chosen + bought)
 
 
-def lift_at(scores: np.ndarray, labels: np.ndarray, share: float = 0.1) -> float:
-    """Return the purchases among the ``share`` of sessions with the highest scores, as a multiple of the base rate.
-
-    Of equal scores at its border as many purchases count as a random order would give on average.
-    """
-    predicted, hits = Ranking(scores, labels).counts()
-    top = np.ceil(share * len(labels))
-    found = np.interp(top, np.append(0.0, predicted), np.append(0.0, hits))
-    return float(_divided(found / top, labels.mean()))
-
-
-def precision_at_recall(scores: np.ndarray, labels: np.ndarray, recall: float = 0.5) -> float:
-    """Return the best precision of any threshold that finds at least that share of purchases."""
-    predicted, hits = Ranking(scores, labels).counts()
-    enough = _divided(hits, hits[-1]) >= recall - 1e-12
-    return float(np.max((hits / predicted)[enough], initial=-1.0)) if enough.any() else float("nan")
-
-
 def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
     """Return the highest score from which on predicting a purchase gives the best F1; NaN where nothing was bought."""
     ranking = Ranking(scores, labels)
@@ -92,46 +66,54 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(best) if labels.any() else float("nan")
 
 
+def costs(acted: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
+    """Return the mean cost of a session."""
+    return float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
+
+
 def least_cost_threshold(p: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
     """Return the probability from which on acting costs least in all; 1 where never acting does."""
     ranking = Ranking(p, labels)
     predicted, hits = ranking.counts()
-    costs = false_alarm * (predicted - hits) + missed * (hits[-1] - hits)
-    best = int(np.argmin(costs))
-    return float(ranking.thresholds[best]) if costs[best] < missed * hits[-1] else 1.0
-
-
-def reliability(p: np.ndarray, labels: np.ndarray, bins: int = 10) -> list[dict[str, Any]]:
-    """Return rows {low, high, n, mean_score, share} of bins of equally many; equal probabilities stay together."""
-    place = np.searchsorted(np.percentile(p, np.linspace(0, 1, bins + 1) * 100)[1:-1], p)
-    rows = []
-    for mine in (place == number for number in np.unique(place)):
-        values = (p[mine].min(), p[mine].max(), mine.sum(), p[mine].mean(), labels[mine].mean())
-        names = ("low", "high", "n", "mean_score", "share")
-        rows.append({name: value.item() for name, value in zip(names, values, strict=True)})
-    return rows
-
-
-def of_probabilities(p: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """Return Brier score, the base rate's, and reliability."""
-    rate = float(labels.mean())
-    scores = {"brier": float(np.mean((p - labels) ** 2)), "brier_prior": rate * (1 - rate)}
-    return scores | {"reliability": reliability(p, labels)}
+    each = false_alarm * (predicted - hits) + missed * (hits[-1] - hits)
+    best = int(np.argmin(each))
+    return float(ranking.thresholds[best]) if each[best] < missed * hits[-1] else 1.0
 
 
 def measure(scores: np.ndarray, labels: np.ndarray, threshold: float | np.ndarray) -> dict[str, Any]:
-    """Return what every table shows of (n,) scores of sessions of both classes, a purchase from ``threshold`` on."""
-    rate = float(labels.mean())
+    """Return what every table shows of (n,) scores of sessions, a purchase from ``threshold`` on.
+
+    ``lift_10``: purchases among the tenth with the highest scores, as a multiple of the base rate; of equal scores at
+    its border as many count as a random order would give on average. ``precision_at_recall_50``: the best precision of
+    a threshold that finds half of the purchases.
+    """
+    rate, ranking = float(labels.mean()), Ranking(scores, labels)
+    predicted, hits = ranking.counts()
+    top = np.ceil(0.1 * len(labels))
+    found = np.interp(top, np.append(0.0, predicted), np.append(0.0, hits))
+    enough = hits / predicted * (hits >= hits[-1] / 2 - 1e-12)
     return {
         "sessions": len(labels),
         "purchases": int(labels.sum()),
         "base_rate": rate,
         "always_buy_f1": 2 * rate / (1 + rate),
         "f1": float(f1(scores >= threshold, labels)),
-        **{name: float(value) for name, value in Ranking(scores, labels).values().items()},
-        "lift_10": lift_at(scores, labels),
-        "precision_at_recall_50": precision_at_recall(scores, labels),
+        **{name: float(value) for name, value in ranking.values().items()},
+        "lift_10": float(_divided(found / top, labels.mean())),
+        "precision_at_recall_50": float(enough.max()) if rate else float("nan"),
     }
+
+
+def of_probabilities(p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, Any]:
+    """Return Brier score, the base rate's, and reliability: rows of bins of equally many, equal ones together."""
+    rate, rows = float(labels.mean()), []
+    place = np.searchsorted(np.percentile(p, np.linspace(0, 1, bins + 1) * 100)[1:-1], p)
+    for mine in (place == number for number in np.unique(place)):
+        values = (p[mine].min(), p[mine].max(), mine.sum(), p[mine].mean(), labels[mine].mean())
+        names = ("low", "high", "n", "mean_score", "share")
+        rows.append({name: value.item() for name, value in zip(names, values, strict=True)})
+    brier = float(np.mean((p - labels) ** 2))
+    return {"brier": brier, "brier_prior": rate * (1 - rate), "reliability": rows}
 
 
 class Persons:
@@ -145,7 +127,11 @@ class Persons:
         self._numbers = np.unique(persons, return_inverse=True)[1]
 
     def of_scores(
-        self, rows: np.ndarray, scores: np.ndarray, labels: np.ndarray, predicted: Predicted
+        self,
+        rows: np.ndarray,
+        scores: np.ndarray,
+        labels: np.ndarray,
+        predicted: dict[str, tuple[np.ndarray, np.ndarray]],
     ) -> dict[str, np.ndarray]:
         """Return (samples,) average precision, ROC AUC, and by name the F1 of each (predictions, labels)."""
         ranking, numbers, parts = Ranking(scores, labels), self._numbers, []
@@ -162,54 +148,3 @@ class Persons:
             low, high = interval(samples.get(name, ()), self.how.confidence) or (None, None)
             found |= {f"{name}_low": low, f"{name}_high": high}
         return found
-
-
-def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
-    """Return what a sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
-
-    With log-odds, weighing classes differently changes only the intercept.
-    """
-    if model.output == "decision":
-        return scores
-    near = np.clip(scores, _NEAREST, 1 - _NEAREST)
-    odds: np.ndarray = np.log(near / (1 - near))
-    return odds
-
-
-@dataclass(frozen=True)
-class Platt:
-    """Map log-odds or decisions to probabilities: p = 1 / (1 + exp(−(slope · x + intercept))).
-
-    Fitted on sessions that the model has not seen, it undoes equal weights of classes and keeps the order. Source:
-    Platt, Probabilistic outputs for support vector machines, 1999.
-    """
-
-    slope: float
-    intercept: float
-
-    def probabilities(self, x: np.ndarray) -> np.ndarray:
-        """Return (n,) of (n,) log-odds or decisions."""
-        found: np.ndarray = 0.5 * (1 + np.tanh((self.slope * x + self.intercept) / 2))  # never overflows
-        return found
-
-
-def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
-    """Fit slope and intercept by the likelihood of Platt's targets, (N₊+1)/(N₊+2) and 1/(N₋+2).
-
-    The targets keep the slope finite where a score tells the classes apart without error.
-    """
-    bought = int(labels.sum())
-    others = len(labels) - bought
-    if not bought or not others:
-        wrong = f"{bought:,} purchases among {len(labels):,} sessions: probabilities cannot be calibrated"
-        raise DataError(wrong, "calibrate on more sessions")
-    targets = np.where(labels, (bought + 1) / (bought + 2), 1 / (others + 2))
-    middle, spread = float(x.mean()), float(x.std())
-    if spread < 1e-12 * max(1.0, abs(middle)):  # one value, but for rounding: nothing to tell apart by
-        return Platt(0.0, float(np.log(targets.sum() / (1 - targets).sum())))
-    linear = require("sklearn.linear_model", "commerce", "calibration")
-    logistic = linear.LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
-    twice = np.tile((x - middle) / spread, 2)[:, None]  # each buys with a weight, and not with the rest
-    logistic.fit(twice, np.repeat([1, 0], len(x)), np.concatenate([targets, 1 - targets]))
-    slope = float(logistic.coef_[0, 0]) / spread
-    return Platt(slope, float(logistic.intercept_[0]) - slope * middle)

@@ -1,32 +1,92 @@
-"""The features of thesis Table 6.7, and ours: what each takes of a view of sessions, and how it is encoded.
+"""Views of sessions, as arrays, and the features of thesis Table 6.7 that are computed from them.
 
-Encoders learn from training sessions only, inside each fold. What they learn is plain data, so that fitted features
-are stored as JSON, are equal when they were fitted on the same, and one running session is encoded at once.
+A million sessions of a log and the one session that runs just now are both a view, so that training and serving
+cannot differ. A view of step k is cut first: what lies behind page k is not in it, so no feature can look there.
+Encoders learn from training sessions only, inside each fold; what they learn is plain data, stored as JSON.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.features.view import (
-    EARLIER_DEVICES,
-    HISTORY_COLUMNS,
-    NO_PAGE,
-    NOTHING,
-    SessionsView,
-)
+from diptych.commerce.logs.schema import SECOND, read_columns
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.registry import Registry
+
+NOTHING = (
+    ""  # the type of a page that was not opened, an earlier session that does not exist, an unknown visitor
+)
+OTHER_PAGE = "(other)"  # page types that are not among the most frequent
+PURPOSE = "a table of features"
+
+
+_COLUMNS = read_columns(Path(__file__).with_name("columns.toml"))
+COLUMNS = _COLUMNS["session"] | _COLUMNS["history"]  # name → text or number
+HISTORY_COLUMNS = tuple(_COLUMNS["history"])
+EARLIER_DEVICES = tuple(name for name in HISTORY_COLUMNS if name.startswith("device_before_"))
+
+
+@dataclass(frozen=True)
+class SessionsView:
+    """n sessions.
+
+    Attributes:
+        columns: name → (n,) array of what is known at a session's start, see :data:`COLUMNS`. Texts are arrays of
+            ``str`` objects, numbers float64 with NaN where there is none.
+        page_types: (n, steps) ``str`` objects, :data:`NOTHING` where there is no page. Pages begin at the left.
+        page_times: (n, steps) int64 microseconds; 0 where there is no page.
+        labels: (n,) bool, true where the session ends in a purchase; None where that is not known yet.
+        pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
+            None where that is not known. Only fitting looks at it.
+    """
+
+    columns: Mapping[str, np.ndarray]
+    page_types: np.ndarray
+    page_times: np.ndarray
+    labels: np.ndarray | None = field(default=None, compare=False)
+    pages_before_purchase: np.ndarray | None = field(default=None, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.page_types)
+
+    def take(self, rows: np.ndarray) -> SessionsView:
+        """Return some of the sessions, by number or by mask."""
+        names = ("page_types", "page_times", "labels", "pages_before_purchase")
+        taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
+        return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
+
+    def until(self, step: int) -> SessionsView:
+        """Return what is known once ``step`` pages are open."""
+        return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
+
+    def until_purchase(self) -> SessionsView:
+        """Return the view without the types of pages behind a purchase: none of them teaches what leads to one."""
+        if self.pages_before_purchase is None:
+            return self
+        behind = np.arange(self.page_types.shape[1]) >= self.pages_before_purchase[:, None]
+        return replace(self, page_types=np.where(behind, NOTHING, self.page_types))
+
+
+def column(kind: str, n: int, values: Iterable[Any] | None = None) -> np.ndarray:
+    """Return (n,) values of a column of that kind; without values NaN, or :data:`NOTHING`."""
+    if kind == "number":
+        return np.full(n, np.nan) if values is None else np.fromiter(values, np.float64)
+    return text_array([NOTHING] * n if values is None else values)
+
+
+def text_array(values: Iterable[str]) -> np.ndarray:
+    """Return (n,) ``str`` objects."""
+    return np.fromiter(values, dtype=object)
+
 
 _MOST_CATEGORIES = 50  # with columns, the most frequent: a log may call every campaign a channel of its own
 _WEIGHT = 20.0  # sessions at the rate of all that every category is taken to have had more
@@ -58,12 +118,10 @@ class OneHot:
 
 @dataclass(frozen=True)
 class SmoothedRate:
-    """How often sessions of a category end in a purchase, drawn to the rate of all where there are few of them.
+    """How often training sessions of a category end in a purchase: scikit-learn's TargetEncoder.
 
-        (buyers + m·p) / (sessions + m)
-
-    of training sessions, with p the rate of all of them and m = 20 (ours; the thesis gives no formula): scikit-learn's
-    TargetEncoder. A category that was not among them has the rate p; no category has no rate.
+    That is (buyers + m·p) / (sessions + m), with p the rate of all of them and m = 20 (ours; the thesis gives no
+    formula). A category that was not among them has the rate p; no category has no rate.
     """
 
     rates: dict[str, float]
@@ -96,8 +154,8 @@ class MarkovRatio:
         P_c(b | a) = (n_c(a, b) + s) / (n_c(a, ·) + s·V)
 
     with the transitions n_c of training sessions of class c, smoothing s and the V states that training sessions
-    have been in. A state that was not among them adds nothing, and neither does the step away from it: nothing is
-    known of it. Otherwise the class with fewer sessions, whose counts are smaller, would claim every novelty.
+    have been in. A state that was not among them adds nothing, and neither does the step away from it: otherwise the
+    class with fewer sessions, whose counts are smaller, would claim every novelty.
     """
 
     states: tuple[str, ...]  # names, in the order of their codes
@@ -145,7 +203,7 @@ Encoder = OneHot | SmoothedRate | MarkovRatio
 
 @dataclass(frozen=True)
 class Feature:
-    """One row of thesis Table 6.7, or another column."""
+    """One row of thesis Table 6.7, or another column, as ``features.toml`` declares it."""
 
     name: str  # e.g. dwell-mean
     label: str  # as the thesis prints it
@@ -163,16 +221,10 @@ class Feature:
         """What it is of: the session itself, or the visitor."""
         return "history" if {*self.columns} & {*HISTORY_COLUMNS} else "session"
 
-    def names(self, learned: Encoder | None) -> tuple[str, ...]:
+    def names(self, learned: Encoder | None) -> list[str]:
         """Return the names of its columns."""
         parts = [f"={one}" for one in learned.categories] if isinstance(learned, OneHot) else self.parts
-        return tuple(self.name + part for part in parts)
-
-    def matrix(self, view: SessionsView, learned: Encoder | None) -> np.ndarray:
-        """Return (n, columns) float64, NaN where there is no value."""
-        values = self.values(view)
-        encoded = values if learned is None else learned.encode(values)
-        return encoded.astype(np.float64).reshape(len(view), len(self.names(learned)))
+        return [self.name + part for part in parts]
 
 
 def _devices(view: SessionsView) -> np.ndarray:
@@ -186,7 +238,7 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
 
     Page i is left when page i + 1 opens, so after k pages k − 1 dwell times are known: none before the second page.
     """
-    known = view.page_types[:, 1:] != NO_PAGE
+    known = view.page_types[:, 1:] != NOTHING
     seconds = np.where(known, np.diff(view.page_times, axis=1), 0) / SECOND
     counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
     mean = seconds.sum(axis=1) / counts
@@ -218,8 +270,8 @@ _ENCODERS: Mapping[str, type[Encoder]] = {"one-hot": OneHot, "rate": SmoothedRat
 _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-mean": lambda view: _dwells(view)[0],
     "dwell-deviation": lambda view: _dwells(view)[1],
-    "page-sequence-score": SessionsView.page_names,
-    "pages": lambda view: (view.page_types != NO_PAGE).sum(axis=1),
+    "page-sequence-score": lambda view: view.page_types,
+    "pages": lambda view: (view.page_types != NOTHING).sum(axis=1),
     "week-day": _week_day,
     "days-since-purchase": _days_since,
     "device-sequence-score": _devices,
@@ -263,24 +315,26 @@ class FittedFeatures:
             for name, learned in zip(self.chosen, self.learned, strict=True)
         )
 
-    @property
-    def _pairs(self) -> Iterator[tuple[Feature, Encoder | None]]:
-        return zip(self.features, self.learned, strict=True)
-
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of all columns."""
-        return tuple(name for feature, learned in self._pairs for name in feature.names(learned))
+        pairs = zip(self.features, self.learned, strict=True)
+        return tuple(name for feature, learned in pairs for name in feature.names(learned))
 
-    @property
+    @cached_property
     def owners(self) -> tuple[str, ...]:
         """Return the feature that each column belongs to."""
-        return tuple(feature.name for feature, learned in self._pairs for _ in feature.names(learned))
+        pairs = zip(self.features, self.learned, strict=True)
+        return tuple(feature.name for feature, learned in pairs for _ in feature.names(learned))
 
     def matrix(self, view: SessionsView) -> np.ndarray:
         """Return (n, columns) float64 of a view that is cut at the step; NaN where there is no value."""
-        parts = [feature.matrix(view, learned) for feature, learned in self._pairs]
-        return np.hstack([np.empty((len(view), 0)), *parts])
+        parts = [np.empty((len(view), 0))]
+        for feature, learned in zip(self.features, self.learned, strict=True):
+            values = feature.values(view)
+            encoded = values if learned is None else learned.encode(values)
+            parts.append(encoded.astype(np.float64).reshape(len(view), len(feature.names(learned))))
+        return np.hstack(parts)
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:

@@ -18,20 +18,20 @@ from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.features.fitting import FEATURES
+from diptych.commerce.purchase_intent.features.fitting import (
+    COLUMNS,
+    FEATURES,
+    NOTHING,
+    PURPOSE,
+    SessionsView,
+    text_array,
+)
 from diptych.commerce.purchase_intent.features.table import (
     SESSION,
     SESSIONS_FILE,
     WHOLE_SESSION,
     FeatureTable,
     open_features,
-)
-from diptych.commerce.purchase_intent.features.view import (
-    COLUMNS,
-    NOTHING,
-    PURPOSE,
-    SessionsView,
-    text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track
@@ -85,7 +85,7 @@ def make_features(
             "options": given,
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
-            "columns": {column.name: column.kind for column in COLUMNS},
+            "columns": dict(COLUMNS),
             "vocabulary": _vocabulary(runs, pages, options.types),
             "counts": {"sessions": n, "too_short": n - long, "population": long},
             "fingerprint": fingerprint("features", FeatureTable.FORMAT, tables.fingerprint, given),
@@ -110,8 +110,7 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     them without an encoder. Scores of chains and conversion rates are not there: they belong to a training part.
     """
     pa, pq, pcsv = (require(f"pyarrow{name}", "commerce", PURPOSE) for name in ("", ".parquet", ".csv"))
-    texts = dict.fromkeys(("setting", "page_type"), pa.string())
-    texts |= {one.name: pa.string() for one in COLUMNS if one.kind == "text"}
+    texts = {"setting", "page_type", *(name for name, kind in COLUMNS.items() if kind == "text")}
     n, writer = 0, None
     with ExitStack() as opened:
         written = opened.enter_context(atomic_path(file))
@@ -123,14 +122,15 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
                 "setting": [setting] * len(rows),
                 "step": np.full(len(rows), step, dtype=np.int8),
                 "label": table.labels[rows],
-                "page_type": view.page_names()[:, -1] if step else [NOTHING] * len(rows),
+                "page_type": view.page_types[:, -1] if step else [NOTHING] * len(rows),
                 **view.columns,
                 **{name.replace("-", "_"): FEATURES.get(name).values(view) for name in _EXPORTED},
             }
-            block |= {name: [one or None for one in block[name]] for name in texts}
-            found = pa.table(
-                {name: pa.array(one, texts.get(name), from_pandas=True) for name, one in block.items()}
-            )
+            arrays = {
+                name: pa.array(one, from_pandas=True) for name, one in block.items() if name not in texts
+            }
+            arrays |= {name: pa.array([one or None for one in block[name]], pa.string()) for name in texts}
+            found = pa.table({name: arrays[name] for name in block})
             writer = writer or opened.enter_context(pq.ParquetWriter(written, found.schema))
             writer.write_table(found)
     if as_csv:
@@ -145,7 +145,7 @@ def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
     opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
     types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
-    types |= {one.name: "float64" if one.kind == "number" else "string" for one in COLUMNS}
+    types |= {name: "float64" if kind == "number" else "string" for name, kind in COLUMNS.items()}
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
         for step, name, column, _ in opened
@@ -210,7 +210,7 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         "fingerprint": fingerprint("whole", table, fingerprint_file(file), keep_leaking),
     }
     numbers, nothing, pages = np.arange(n), np.zeros(n, dtype=np.int64), np.zeros((n, 0), dtype=np.int64)
-    view = SessionsView(found, pages, pages, (), labels, np.full(n, np.inf))
+    view = SessionsView(found, pages.astype(object), pages, labels, np.full(n, np.inf))
     FeatureTable(about, view, numbers, numbers, nothing, nothing, np.full(n, np.nan)).save(folder)
     return open_features(folder)
 
@@ -219,26 +219,23 @@ def _read(file: Path, label: str, columns: Mapping[str, str], header: Sequence[s
     """Return the label and the columns."""
     pa, pcsv = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.csv"))
     types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
-    convert = pcsv.ConvertOptions(
-        column_types=types | {label: pa.bool_()},
-        include_columns=[label, *columns],
-        null_values=[""],
-        true_values=["TRUE", "True", "true", "1"],
-        false_values=["FALSE", "False", "false", "0"],
-    )
+    how: dict[str, Any] = {"column_types": types | {label: pa.bool_()}, "include_columns": [label, *columns]}
+    how |= {"true_values": ["TRUE", "True", "true", "1"], "false_values": ["FALSE", "False", "false", "0"]}
+    convert = pcsv.ConvertOptions(null_values=[""], **how)
     read = pcsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False)
     try:
         rows = pcsv.read_csv(file, read, convert_options=convert)
     except pa.ArrowInvalid as error:
         raise DataError(f"{file} cannot be read: {error}", "repair the file") from None
     found = {name: rows[name].to_numpy() for name in (label, *columns)}
+    wrong = {f"{label} is missing": rows[label].null_count}
     for name, kind in columns.items():
         if kind == "text":
             found[name] = text_array((text or NOTHING).strip() for text in found[name])
-        elif np.isinf(found[name]).any():
-            raise DataError(f"{file}: {name} is infinite in a row", "repair the file")
-    if rows[label].null_count:
-        raise DataError(f"{file}: {label} is missing in a row", "repair the file")
+        else:
+            wrong[f"{name} is infinite"] = np.isinf(found[name]).any()
+    for what in (one for one, is_so in wrong.items() if is_so):
+        raise DataError(f"{file}: {what} in a row", "repair the file")
     return found
 
 
@@ -254,18 +251,14 @@ def sessions_of_table(table: FeatureTable, folder: Path) -> None:
     pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
     form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
     pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
-    numbers, nothing = np.arange(len(table)), np.zeros(len(table), dtype=np.int64)
-    ids = numbers.astype(str).astype(object)
+    numbers, ids = np.arange(len(table)), np.arange(len(table)).astype(str).astype(object)
     sessions = {
-        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), nothing),
+        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), numbers * 0),
         **dict.fromkeys(("length", "n_events", "n_pages"), pages),
+        **dict.fromkeys(("client_id", "person"), ids),
         **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
-        **{
-            "session_id": numbers,
-            "client_id": ids,
-            "person": ids,
-            "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
-        },
+        "session_id": numbers,
+        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
         "n_visitors": known.astype(np.int64),
         "purchase": table.labels,
         "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
@@ -299,13 +292,13 @@ def features_of_source(
     source: Path,
     *,
     folder: Path,
-    options: intent.FeatureOptions,
-    sessions: intent.SessionOptions,
-    engine: intent.EngineOptions,
+    options: intent.FeatureOptions | None = None,
+    sessions: intent.SessionOptions | None = None,
+    engine: intent.EngineOptions | None = None,
     files: intent.TableOptions | None = None,
 ) -> FeatureTable:
     """Make the features of a log, or of a table of whole sessions, and export them."""
-    files = files or intent.TableOptions()
+    files, options = files or intent.TableOptions(), options or intent.FeatureOptions()
     exports = files.export or files.csv
     if source.is_file():
         if exports or options.also or options.compat != "none":
@@ -314,7 +307,7 @@ def features_of_source(
         return make_whole_features(source, folder=folder, keep_leaking=files.keep_leaking)
     if files.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
-    with engine.open() as runs:
+    with (engine or intent.EngineOptions()).open() as runs:
         tables = sessionise(Log.open(source), sessions, engine=runs)
         table = make_features(tables, options=options, engine=runs, folder=folder)
     if exports:
@@ -328,10 +321,11 @@ def is_table(path: Path) -> bool:
 
 
 @contextmanager
-def opened_table(path: Path, keep_leaking: bool) -> Iterator[FeatureTable]:
-    """Open a folder of features; or make those of a table of whole sessions, and remove them after the block."""
-    if path.is_dir():
+def opened_table(path: Path, keep_leaking: bool = False) -> Iterator[FeatureTable]:
+    """Open a folder of features; or make those of a log or a table of whole sessions, and remove them afterwards."""
+    if path.is_dir() and not Log.is_at(path):
         yield open_features(path)
         return
     with tempfile.TemporaryDirectory() as folder:
-        yield make_whole_features(path, folder=Path(folder) / "features", keep_leaking=keep_leaking)
+        files = intent.TableOptions(keep_leaking=keep_leaking)
+        yield features_of_source(path, folder=Path(folder) / "features", files=files)

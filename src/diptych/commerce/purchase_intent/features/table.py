@@ -19,13 +19,15 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
-from diptych.commerce.purchase_intent.features.fitting import Feature, column_feature, features_of
-from diptych.commerce.purchase_intent.features.view import (
+from diptych.commerce.purchase_intent.features.fitting import (
     HISTORY_COLUMNS,
+    OTHER_PAGE,
     PURPOSE,
+    Feature,
     SessionsView,
-    empty_column,
-    encode_pages,
+    column,
+    column_feature,
+    features_of,
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER
@@ -82,36 +84,34 @@ class FeatureTable(
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         before = self.view.pages_before_purchase
         purchase = None if before is None else np.where(np.isinf(before), np.nan, before)
-        *known, identified = (getattr(self, name) for name in _ARRAYS)
-        rows = dict(zip(SESSION, (*known, self.labels, purchase, identified), strict=True))
-        rows |= self.view.columns
-        pages = zip(self.view.page_names().T, self.view.page_times.T, strict=True)
-        for place, (types, times) in enumerate(pages, 1):
-            rows |= {f"page_type_{place}": types, f"page_us_{place}": times}
+        *first, identified = (getattr(self, name) for name in _ARRAYS)
+        own = zip(SESSION, (*first, self.labels, purchase, identified), strict=True)
+        rows = {**dict(own), **self.view.columns}
+        for place in range(self.view.page_types.shape[1]):
+            rows[f"page_type_{place + 1}"] = self.view.page_types[:, place]
+            rows[f"page_us_{place + 1}"] = self.view.page_times[:, place]
         parquet.write_table(arrow.table(rows), folder / SESSIONS_FILE)
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the sessions, all in memory."""
+        """Read the sessions, all in memory; page types that are not in the vocabulary are one."""
         arrow, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
         about = content["about"]
-        steps, vocabulary = range(1, 1 + max(0, *about["steps"])), tuple(about["vocabulary"])
+        steps, known = range(1, 1 + max(0, *about["steps"])), {*about["vocabulary"]}
         try:
             with parquet.ParquetFile(folder / SESSIONS_FILE) as file:
                 found = {name: _values(file, name) for name in (*SESSION, *about["columns"])}
-                types = np.empty((len(found["session_id"]), len(steps)), dtype=np.int32)
+                types = np.empty((len(found["session_id"]), len(steps)), dtype=object)
                 times = np.empty(types.shape, dtype=np.int64)
                 for step in steps:
-                    names, places = _encoded(file, f"page_type_{step}")
-                    types[:, step - 1] = encode_pages([names], vocabulary, len(names))[0][places]
+                    types[:, step - 1] = _values(file, f"page_type_{step}", known)
                     times[:, step - 1] = _values(file, f"page_us_{step}")
         except (OSError, arrow.ArrowException, KeyError, IndexError, ValueError) as error:
             wrong = f"{folder / SESSIONS_FILE} cannot be read: {error}"
             raise StorageError(wrong, f"recreate it: {cls.RECREATE}") from None
-        *known, labels, purchase, identified = map(found.pop, SESSION)
-        before = np.where(np.isnan(purchase), np.inf, purchase)
-        view = SessionsView(found, types, times, vocabulary, labels, before)
-        return {"view": view} | dict(zip(_ARRAYS, (*known, identified), strict=True))
+        *arrays, labels, purchase, identified = map(found.pop, SESSION)
+        view = SessionsView(found, types, times, labels, np.where(np.isnan(purchase), np.inf, purchase))
+        return {"view": view} | dict(zip(_ARRAYS, (*arrays, identified), strict=True))
 
     @property
     def labels(self) -> np.ndarray:
@@ -189,7 +189,7 @@ class FeatureTable(
         if self.is_whole:
             return taken
         unknown, columns = ~self.identified(step)[rows], taken.columns
-        nothing = {name: empty_column(self.about["columns"][name], len(rows)) for name in HISTORY_COLUMNS}
+        nothing = {name: column(self.about["columns"][name], len(rows)) for name in HISTORY_COLUMNS}
         known = {name: np.where(unknown, one, columns[name]) for name, one in nothing.items()}
         return replace(taken, columns={**columns, **known}).until(step)
 
@@ -225,16 +225,12 @@ class FeatureTable(
 
     def lines(self) -> list[str]:
         """Return what was made, and what of it a reader has to know."""
-        about, counts = self.about, self.about["counts"]
+        about, counts, lines = self.about, self.about["counts"], [self.describe()]
         if not self.is_whole:
-            least = f"fewer than {about['session_options']['pages'] + BUFFER} pages"
-            short = f"of {counts['sessions']:,} sessions {counts['too_short']:,} are too short ({least}); "
-            return [self.describe(), f"{short}{counts['population']:,} are left"]
-        left_out = "the column {column} is left out: {why} (--keep-leaking keeps it)"
-        warning = "warning: {} is kept, which is computed from the outcome; no number with it says anything"
-        lines = [self.describe(), *(left_out.format(**one) for one in about["left_out"])]
-        lines += map(warning.format, about["kept_leaking"])
-        return lines + [f"note: {note}" for note in about["notes"]]
+            return [*lines, f"{counts['too_short']:,} of {counts['sessions']:,} sessions are too short"]
+        lines += [f"left out: the column {one['column']}: {one['why']}" for one in about["left_out"]]
+        lines += [f"warning: {one} is computed from the outcome" for one in about["kept_leaking"]]
+        return [*lines, *about["notes"]]
 
     def tables(self) -> list[Table]:
         """Return how many sessions there are at every step, buy, and are left out; nothing of whole sessions."""
@@ -262,15 +258,11 @@ def open_features(folder: Path | str) -> FeatureTable:
     return FeatureTable.open(folder)
 
 
-def _values(file: Any, name: str) -> Any:
-    """Return a column; equal texts are one object, and null numbers NaN."""
+def _values(file: Any, name: str, known: set[str] | None = None) -> Any:
+    """Return a column, null numbers NaN; equal texts are one object, those that are not ``known`` another one."""
     if str(file.schema_arrow.field(name).type) != "string":
         return file.read([name]).column(0).to_numpy()
-    names, places = _encoded(file, name)
-    return text_array(names)[places]
-
-
-def _encoded(file: Any, name: str) -> tuple[list[str], np.ndarray]:
-    """Return the different texts of a column, and (n,) the place of each row's in them."""
     encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    texts = encoded.dictionary.to_pylist()
+    names = texts if known is None else [one if one in known else OTHER_PAGE for one in texts]
+    return text_array(names)[encoded.indices.to_numpy()]

@@ -20,18 +20,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, StrictBool, StringConstraints, model_validator
 
 from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
-from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
+from diptych.commerce.purchase_intent.features.fitting import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
 from diptych.core.errors import DataError
 from diptych.core.options import Options
 
@@ -42,7 +34,6 @@ Columns = dict[str, float | str]
 
 DAY_US = 86_400 * SECOND
 _ACTION = {word: action for action, words in ACTION_WORDS.items() for word in words}
-_SEVERAL = "there are events of several visitors: the first one known counts"
 _DEVICE = {word: device for device, words in DEVICE_WORDS.items() for word in words}
 
 
@@ -61,11 +52,10 @@ def _action(word: str) -> str:
 
 
 _T = "an ISO time (of UTC, where it names no zone), or seconds since 1970-01-01 UTC, not milliseconds"
-_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}]}
 if TYPE_CHECKING:
     Time = int  # microseconds since 1970
 else:
-    Time = Annotated[datetime, AfterValidator(_microseconds), WithJsonSchema(_SCHEMA)]
+    Time = Annotated[datetime, AfterValidator(_microseconds)]
 Lower = Annotated[str, StringConstraints(to_lower=True)]
 Action = Annotated[Lower, AfterValidator(_action)]
 Device = Annotated[Lower, AfterValidator(lambda word: _DEVICE.get(word, word))]  # a desktop is a pc
@@ -118,8 +108,8 @@ class History(_Given):
         if self.orders == 0 and bought != (None, None):
             raise ValueError("it has no orders, and a purchase: orders counts what was bought before")
         if self.devices is not None and self.sessions not in (None, len(self.devices)):
-            several = f"{len(self.devices)} devices of {self.sessions} sessions"
-            raise ValueError(f"it has {several}: give one for every earlier session, or none")
+            wrong = f"{len(self.devices)} devices of {self.sessions} sessions"
+            raise ValueError(f"it has {wrong}: give one for every earlier session, or none")
         return self
 
     def columns(self, start_us: int, device: str, since_us: int | None) -> tuple[Columns, list[str]]:
@@ -163,11 +153,11 @@ class Session(_Given):
 
 @dataclass
 class SessionSoFar:
-    """A session as it is known at this moment; the words are those of the sessions and pages of a log."""
+    """A session as it is known at this moment; device and channel are of its first event."""
 
-    start_us: int  # time of the first event
-    device: str  # of the first event
-    channel: str  # of the first event
+    start_us: int
+    device: str
+    channel: str
     page_types: list[str] = field(default_factory=list)  # of the first pages, as many as are looked at
     page_times: list[int] = field(default_factory=list)  # microseconds
     n_pages: int = 0  # pages opened
@@ -186,16 +176,15 @@ class SessionSoFar:
 class SessionStream:
     """A session that runs: events come in the order of their times, and after each page there is a score.
 
-    It holds as much after a million events as after ten. It begins with ``given``, as :class:`Session`, and ends after
-    more than ``gap_us`` idle microseconds, None for never; ``pages`` first pages are looked at.
+    It begins with ``given``, as :class:`Session`, and ends after more than ``gap_us`` idle microseconds, None for
+    never; ``pages`` first pages are looked at, so that its memory is bounded.
     """
 
     def __init__(self, score: Callable[..., Score], gap_us: int | None, pages: int, given: Any) -> None:
         self._score, self._gap_us, self._pages = score, gap_us, pages
         self._known = known = Session.read(given, "a session so far", DataError)
         self.so_far: SessionSoFar | None = None  # the session that runs now
-        self._last_us = 0  # time of the last event
-        self._number = len(known.events)
+        self._last_us, self._number = 0, len(known.events)
         events = sorted(known.events, key=lambda one: one.t)
         if known.start is not None:  # event 0: no page is open yet
             first = events[0] if events else known
@@ -227,17 +216,13 @@ class SessionStream:
             raise DataError(earlier, "events are taken in the order of their times")
         if session is None or (self._gap_us is not None and idle > self._gap_us):
             device, channel = event.device or known.device, event.channel or known.channel
-            self.so_far = SessionSoFar(event.t, device or UNKNOWN, channel or UNKNOWN)
-            if session is not None:
-                after = f"event {number} follows {idle / SECOND / 60:.0f} minutes after the one before"
-                self.so_far.notes.append(f"{after}: it begins a new session, and only that one counts")
-            session = self.so_far
+            new = SessionSoFar(event.t, device or UNKNOWN, channel or UNKNOWN)
+            new.notes += [f"event {number} begins a new session: only that counts"] * (session is not None)
+            self.so_far = session = new
         self._last_us = event.t
         visitor = event.visitor_id or known.visitor_id
         if visitor is not None and session.visitor_id is None:
             session.visitor_id, session.pages_before_identified = visitor, session.n_pages
-        elif visitor not in (None, session.visitor_id) and _SEVERAL not in session.notes:
-            session.notes.append(_SEVERAL)
         if session.bought_at is None and (event.is_purchase or event.action == "purchase"):
             session.bought_at = number
         if event.action not in (None, "page"):

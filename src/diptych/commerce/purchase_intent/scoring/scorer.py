@@ -28,14 +28,13 @@ import numpy as np
 from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.evaluation.measures import Platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.shown import pages_text, step_text
-from diptych.commerce.purchase_intent.features import view as views
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
-from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, log_odds
+from diptych.commerce.purchase_intent.features import fitting as views
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring import request
 from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
+from diptych.commerce.purchase_intent.shown import number, pages_text, step_text
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import Options
@@ -71,9 +70,7 @@ class Score(Options):
     lift: float = Field(description="p as a multiple of the base rate")
     threshold: float = Field(description="the probability with the best F1")
     likely: bool = Field(description="whether p is at least the threshold")
-    cost_threshold: float | None = Field(
-        description="from which on acting costs least, where costs are known"
-    )
+    cost_threshold: float | None = Field(description="from which on acting costs least, of known costs")
     worth_acting: bool | None = Field(description="whether p is at least the threshold by cost")
     reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
     notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
@@ -81,13 +78,13 @@ class Score(Options):
 
     def line(self) -> str:
         """Return one line."""
-        p, cost = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}", ""
-        if self.cost_threshold:
-            worth = "worth" if self.worth_acting else "not worth"
-            cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)"
+        side, worth = "above" if self.likely else "below", "worth" if self.worth_acting else "not worth"
         lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
-        side = f"{'above' if self.likely else 'below'} the threshold of {self.threshold:.3f}"
-        return f"p {p} {pages_text(self.step)}, {self.setting}: {lift}, {side}{cost}"
+        line = (
+            f"p {number(self.p, 3)} {pages_text(self.step)}, {self.setting}: {lift}, {side} the threshold of"
+        )
+        cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)" if self.cost_threshold else ""
+        return f"{line} {self.threshold:.3f}{cost}"
 
 
 class Refusal(Options):
@@ -97,20 +94,8 @@ class Refusal(Options):
     fix: str = Field(description="what to do")
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Map log-odds or decisions of a model to probabilities."""
-
-    platt: Platt  # also the scale on which features have effects, whatever gives the probability
-    steps: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (x, p) to interpolate instead
-
-    def probabilities(self, x: np.ndarray) -> np.ndarray:
-        """Return (n,) in (0, 1)."""
-        return self.platt.probabilities(x) if self.steps is None else np.interp(x, *self.steps)
-
-
 @dataclass(frozen=True, eq=False)
-class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
+class StepModel(Artifact, kind="step_model", version=2, recreate=_TRAIN, parts=["model"]):
     """Score the sessions of one setting at one step."""
 
     setting: str  # anonymous, identified or all
@@ -167,26 +152,20 @@ class StepModel(Artifact, kind="step_model", recreate=_TRAIN, parts=["model"]):
         variants = [np.where(owners == name, self.background, row) for name in names]
         x = self.log_odds(np.concatenate([row[None], *variants]))
         apart = x[0] - x[1:].reshape(len(names), len(self.background))
-        effects = (self.calibration.platt.slope * apart.mean(axis=1)).tolist()
+        effects = (self.calibration.slope * apart.mean(axis=1)).tolist()
         return x, dict.fromkeys(self.features.owners, 0.0) | dict(zip(names, effects, strict=True))
 
     def _reason(self, name: str, row: np.ndarray, effect: float) -> Reason:
         label = next(one.label for one in self.features.features if one.name == name)
         mine, typical = np.array(self.features.owners) == name, self.typical[name]
         value = in_words(np.array(self.features.names)[mine], row[None, mine])
-        usual = "as is typical" if value == typical else f"typically {typical}"
         factor = f"{'raises' if effect > 0 else 'lowers'} the odds {math.exp(min(abs(effect), 50.0)):.3g}×"
-        text = f"{label}: {value}, {usual}; {factor}"
+        text = f"{label}: {value}, typically {typical}; {factor}"
         return Reason(feature=name, label=label, value=value, typical=typical, effect=effect, text=text)
 
 
 def in_words(names: Sequence[str], columns: np.ndarray) -> str:
-    """Return the middle of a number or the most frequent category, as text; of one session its own.
-
-    Args:
-        names: of a feature's columns.
-        columns: (n, columns).
-    """
+    """Return the middle of a number or the most frequent category of (n, columns), as text; of one session its own."""
     if "=" in names[0]:
         shares = np.nan_to_num(columns).mean(axis=0)
         return str(names[int(np.argmax(shares))]).partition("=")[2][:_LONGEST] if shares.any() else "another"
@@ -198,7 +177,7 @@ def in_words(names: Sequence[str], columns: np.ndarray) -> str:
 
 
 @dataclass(frozen=True)
-class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
+class Scorer(Artifact, kind="scorer", version=5, recreate=_TRAIN):
     """Probabilities of a purchase, by setting and step; models are read when they are first needed."""
 
     about: dict[str, Any]  # of what it was made and how, its models, what was measured
@@ -229,12 +208,14 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
         """Return a session that is about to run, to be given event by event; ``known`` as of :class:`Session`."""
         if self.is_whole:
             wrong = "this scorer is of whole sessions, whose columns are known when they are over"
-            fix = "score a table like the one it was trained on; for sessions that still run train on a log's features"
-            raise UsageError(wrong, fix)
+            raise UsageError(
+                wrong, "score a table like the one it was trained on; or train on a log's features"
+            )
         options, last = self.about["session_options"], max(0, *(step for _, step in self.places))
         gap_us = None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
-        known = {} if known is None else known
-        return SessionStream(lambda now, history: self._score(now, history, reasons), gap_us, last, known)
+        return SessionStream(
+            partial(self._score, reasons=reasons), gap_us, last, {} if known is None else known
+        )
 
     def answer(self, session: str | bytes, *, reasons: int = 5) -> dict[str, Any]:
         """Answer a session so far, JSON, with a :class:`Score` or a :class:`Refusal` as a dictionary, and its id."""
@@ -256,74 +237,66 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
             return running(client).add(event)
 
         key, score = ("client_id", of_client) if stream else ("id", partial(self.score, reasons=reasons))
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                found = _answer(line, key, score)
-                if found is not None:
-                    yield {"line": number, **found}
+        for place, line in enumerate(lines, 1):
+            if line.strip() and (found := _answer(line, key, score)) is not None:
+                yield {"line": place, **found}
 
     def _score(self, session: SessionSoFar, given: History | None, reasons: int) -> Score:
-        setting, step, notes = self._place(session)
-        model = self.model(setting, step)
+        setting, step = self._place(session)
+        model, notes = self.model(setting, step), list(session.notes)
         if session.bought_at is not None:
             bought = f"something was bought with event {session.bought_at}: there is nothing left to predict"
             return model.answer(1.0, notes=(*notes, bought), bought=True)
-        history = None
+        if session.n_pages > step:
+            notes.append(
+                f"pages opened: {session.n_pages:,}; the model of step {step} looks at the first {step}"
+            )
+        known: request.Columns = {"channel": session.channel, "device": session.device}
         if setting == "identified":
             since = None if given is None else self.about["since_us"]
             history, missing = (given or History()).columns(session.start_us, session.device, since)
+            known |= history
             if missing:
                 notes.append(f"the history does not say: {', '.join(missing)}; taken as missing")
-        elif given is not None:
-            notes.append("the history is not looked at, as of an anonymous session")
-        columns = model.features.names
-        for name, word in (("device", session.device), ("channel", session.channel)):
-            if name in model.features.owners and f"{name}={word}" not in columns:
-                notes.append(
-                    f"the {name} {reprlib.repr(word)} was not seen in training: it counts as another"
-                )
-        if unseen := sorted(set(session.page_types[:step]) - set(self.about["vocabulary"])):
-            notes.append(f"page types not seen in training count as others: {reprlib.repr(unseen)}")
-        return model.score(self._view(session, history, step), reasons, notes)
+        owners, columns = model.features.owners, model.features.names
+        unseen = [
+            f"{name} {reprlib.repr(session_word)}"
+            for name, session_word in (("device", session.device), ("channel", session.channel))
+            if name in owners and f"{name}={session_word}" not in columns
+        ]
+        types = sorted(set(session.page_types[:step]) - set(self.about["vocabulary"]))
+        unseen += [f"page types {reprlib.repr(types)}"] if types else []
+        notes += [f"not seen in training, counts as another: {', '.join(unseen)}"] if unseen else []
+        return model.score(self._view(session, known, step), reasons, notes)
 
-    def _place(self, session: SessionSoFar) -> tuple[str, int, list[str]]:
-        """Return setting and step of the model for a session, and the session's notes with those about the choice."""
-        notes, setting = list(session.notes), "identified" if session.is_identified else "anonymous"
+    def _place(self, session: SessionSoFar) -> tuple[str, int]:
+        """Return setting and step of the model for a session: anonymous where there is none for a known visitor."""
         reached = dict(one for one in sorted(self.places) if one[1] <= session.n_pages)  # the last of each
-        if setting == "identified" and setting not in reached:
-            setting = "anonymous"
-            notes.append("the visitor is known, but the scorer has no model for that: scored as anonymous")
-        elif setting == "anonymous" and session.visitor_id is not None:
-            notes.append("the visitor logged in after the last page: known from the next page on")
-        opened = f"pages opened: {session.n_pages:,}"
+        setting = "identified" if session.is_identified and "identified" in reached else "anonymous"
         if setting not in reached:
-            wrong = f"the scorer has no model for {setting} sessions ({opened})"
+            wrong = f"the scorer has no model for {setting} sessions (pages opened: {session.n_pages:,})"
             raise UsageError(wrong, "its model card lists those that it has, and why")
-        if session.n_pages > (step := reached[setting]):
-            notes.append(f"{opened}; the model of step {step} looks at the first {step}")
-        return setting, step, notes
+        return setting, reached[setting]
 
-    def _view(self, session: SessionSoFar, history: request.Columns | None, pages: int) -> SessionsView:
+    def _view(self, session: SessionSoFar, known: request.Columns, pages: int) -> SessionsView:
         """Return (1,) the session with everything that is known of it."""
-        zone, vocabulary = self.about["zone"], self.about["vocabulary"]
+        zone = self.about["zone"]
         try:
             local = datetime.fromtimestamp(session.start_us // SECOND, ZoneInfo(zone))
         except (ZoneInfoNotFoundError, ValueError):
             raise DataError(f"the time zone {zone!r} is not known here", "pip install tzdata") from None
-        known: request.Columns = {"channel": session.channel, "device": session.device, **(history or {})}
-        known |= {"start_hour": float(local.hour), "start_dow": float(local.weekday())}
+        known = {**known, "start_hour": float(local.hour), "start_dow": float(local.weekday())}
         columns = {
-            one.name: views.empty_column(one.kind, 1)
-            for one in views.COLUMNS
-            if one.name in views.HISTORY_COLUMNS
+            name: views.column(kind, 1, [known[name]] if name in known else None)
+            for name, kind in views.COLUMNS.items()
         }
-        for name, value in known.items():
-            columns[name] = views.text_array([value]) if isinstance(value, str) else np.array([value])
-        times = np.zeros((1, pages), dtype=np.int64)
-        opened = session.page_times[:pages]
-        times[0, : len(opened)] = opened
-        types = views.encode_pages([session.page_types], vocabulary, pages)
-        return SessionsView(columns, types, times, tuple(vocabulary))
+        known_types = {*self.about["vocabulary"]}
+        named = [one if one in known_types else views.OTHER_PAGE for one in session.page_types[:pages]]
+        missing = pages - len(named)
+        types = views.text_array([*named, *[views.NOTHING] * missing])[None]
+        return SessionsView(
+            columns, types, np.array([[*session.page_times[:pages], *[0] * missing]], np.int64)
+        )
 
     def score_table(
         self,
@@ -346,8 +319,8 @@ class Scorer(Artifact, kind="scorer", version=4, recreate=_TRAIN):
 
     def describe(self) -> str:
         """Return one line."""
-        n, about = len(self.places), self.about
-        models = f"{about['options']['model']}, {n} model{'s' * (n != 1)}"
+        about = self.about
+        models = f"{about['options']['model']}, models: {len(self.places)}"
         return f"{about['name']}: {models}, {about['days']}, fitted on {about['parts']['all'][0]:,} sessions"
 
 

@@ -5,37 +5,141 @@ Every finished model is kept in the folder; ``scorer.json`` names them when all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from datetime import UTC, datetime, timedelta
+from itertools import chain, cycle, product
 from pathlib import Path
-from typing import Any
+from statistics import mode
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.evaluate import chosen_of
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
-from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
+from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_calibration
+from diptych.commerce.purchase_intent.features.fitting import Feature
+from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
-from diptych.commerce.purchase_intent.scoring import card
-from diptych.commerce.purchase_intent.scoring.scorer import Calibration, Scorer, StepModel, in_words, unit_key
-from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
+from diptych.commerce.purchase_intent.sessions import BUFFER
+from diptych.commerce.purchase_intent.shown import (
+    TEXTS,
+    Grid,
+    Row,
+    left_out_lines,
+    number,
+    step_text,
+    table_of,
+    without_none,
+)
 from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, UsageError
-from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
 
-FEWEST_FOR_STEPS = 1000
-"""Sessions of either class that the steps of an isotonic calibration are fitted on at least."""
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.scoring.scorer import Reason
+
+
+CARD, EXAMPLE = "model_card.md", "example.json"
+_SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
+_THURSDAY = datetime(2020, 1, 2, 19, tzinfo=UTC)
+_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|"})
+
+
+def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures") -> Table:
+    """Return a line per setting and step: the ``measures`` of each cell, None where nothing could be measured."""
+    names = [(cell["setting"], step_text(cell["step"])) for cell in cells]
+    thresholds = ({name: cell[name] for name in ("threshold", "cost_threshold")} for cell in cells)
+    found = without_none({**(cell[measures] or {}), **of} for cell, of in zip(cells, thresholds, strict=True))
+    after = TEXTS["parts"]["measured"]
+    return table_of(TEXTS["tables"]["measured"], caption, names, found, ("setting", "step"), after=after)
+
+
+def scorer_table(about: Row) -> Table:
+    """Return what was measured when it was trained."""
+    caption = "Measured on the last part, by models that were fitted without it"
+    return measured_table(caption, about["cells"], "holdout")
+
+
+def measured_grid(about: Row, measures: str = "measures") -> Grid:
+    """Return measured cells as those of an evaluation."""
+    options = about["options"]
+    fixed = {"set": "all" if about["kind"] == "whole" else options["feature_set"], "model": options["model"]}
+    found = [{**fixed, **cell, **cell[measures]} for cell in about["cells"] if cell[measures] is not None]
+    return Grid([{**one, "reliability": None, "reliability_calibrated": one["reliability"]} for one in found])
+
+
+def reasons_table(reasons: Sequence[Reason]) -> Table:
+    """Return what each feature does to the odds of a purchase."""
+    rows = []
+    for one in reasons:
+        odds = f"× {math.exp(min(one.effect, 50.0)):.2g}"
+        rows.append((one.label, one.value, one.typical, number(one.effect, 2, "+"), odds))
+    after = "effect: log-odds less their mean with the feature's values of training sessions"
+    return Table.of("Reasons", after, ("feature", "here", "typically", "effect", "odds"), rows)
+
+
+def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
+    view, pages = features.view, cycle(features.about["vocabulary"][:3] or [UNKNOWN])
+    first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
+    seconds = _SECONDS[: max(6, min(step for _, step in places))]
+    events = [
+        {"t": (_THURSDAY + timedelta(seconds=seconds)).isoformat(), "action": "page", "page_type": kind}
+        for seconds, kind in zip(seconds, pages, strict=False)
+    ]
+    session: dict[str, Any] = {"id": "an example, of no visitor", **first, "events": events}
+    if "identified" in dict(places):
+        history = {"sessions": 3, "devices": [first["device"]] * 3, "orders": 1, "days_since_purchase": 12.5}
+        session |= {"visitor_id": "example-visitor", "history": history}
+    return session
+
+
+def described_features(table: FeatureTable, features: Iterable[Iterable[Feature]]) -> list[dict[str, str]]:
+    """Return what each feature is, and when it is known."""
+    rows, of = {}, SESSION_TABLES[table.about["name"]].at_start if table.is_whole else ()
+    for one in chain.from_iterable(features):
+        known = "once the visitor is known" if one.group == "history" else "at its start"
+        known = "when it is over" if table.is_whole and one.name not in of else known
+        known = "with every page" if one.dynamic else known
+        rows[one.name] = {"label": one.label, "known": known, "description": one.description}
+    return list(rows.values())
+
+
+def model_card(about: Row) -> str:
+    """Return the card as Markdown; texts from elsewhere are escaped."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def plain(value: object) -> object:
+        return value if isinstance(value, Markup) else " ".join(str(value).split()).translate(_PLAIN)
+
+    options = TrainOptions(**about["options"])
+    source = Path(__file__).with_name("model_card.md.j2").read_text("utf-8")
+    environment = Environment(undefined=StrictUndefined, finalize=plain, trim_blocks=True, lstrip_blocks=True)
+    text: str = environment.from_string(source).render(
+        about=about,
+        costs=options.costs,
+        options=options,
+        model=MODELS.get(options.model),
+        measured=Markup(scorer_table(about).markdown()),
+        least=(about["session_options"] or {}).get("pages", 0) + BUFFER,
+        buffer=BUFFER,
+        step_text=step_text,
+    )
+    return text
+
 
 _TYPICAL = 20_000  # sessions that typical values are taken of, at most
 SCORES = "scores.csv"
@@ -62,35 +166,15 @@ def slices_of(
 
 def person_folds(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> list[Fold]:
     """Return the folds of ``rows`` that a calibration is cross-fitted on: all sessions of a person are in one."""
-    folds = SPLITS.get("grouped").folds(SplitInput.of(features, rows), options.folds, options.seed)
-    return [Fold(rows[fold.train], rows[fold.test]) for fold in folds]
+    return SPLITS.get("grouped").folds(features, options.folds, options.seed, rows)
 
 
 def why_not(features: FeatureTable, rows: np.ndarray, options: TrainOptions) -> str:
     """Return why there can be no model of ``rows`` that is cross-fitted; nothing where there can."""
-    try:
-        outside = [features.labels[fold.train] for fold in person_folds(features, rows, options)]
-    except DataError as error:
-        return f"before the last part: {error.message}"
-    least = min(min(one.sum(), (~one).sum()) for one in outside)
-    few = f"outside of a fold {least:,} sessions of a class, at least {FEWEST} are needed"
-    return f"before the last part: {few}" if least < FEWEST else ""
-
-
-def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
-    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes."""
-    platt, steps = measures.fit_platt(x, labels), None
-    notes = [] if platt.slope > 0 else ["the order of cross-fitted predictions is none, or the wrong one"]
-    fewest = int(min(labels.sum(), (~labels).sum()))
-    if method == "isotonic" and fewest < FEWEST_FOR_STEPS:
-        few = f"steps need {FEWEST_FOR_STEPS:,} sessions of either class and there are {fewest:,}"
-        notes.append(f"calibrated by the sigmoid, for {few}")
-    elif method == "isotonic":
-        nearest = 1 / (len(labels) + 2)  # nothing that was seen is certain
-        isotonic = require("sklearn.isotonic", "commerce", "isotonic calibration").IsotonicRegression
-        fitted = isotonic(y_min=nearest, y_max=1 - nearest).fit(x, labels.astype(np.float64))
-        steps = (tuple(map(float, fitted.X_thresholds_)), tuple(map(float, fitted.y_thresholds_)))
-    return Calibration(platt, steps), notes
+    bought = features.labels[rows]
+    least, needed = int(min(bought.sum(), (~bought).sum())), 2 * max(FEWEST, options.folds)
+    few = f"before the last part: {least:,} sessions of a class, at least {needed} are needed"
+    return few if least < needed else ""
 
 
 def fit_rows(
@@ -107,7 +191,6 @@ def fit_rows(
     drawn = rows[np.sort(np.argsort(draws, kind="stable")[: options.background])]
     owners, sample = np.array(fitted.owners), features.at(rows[:: max(1, len(rows) // _TYPICAL)], step)
     matrix, names = fitted.matrix(sample), np.array(fitted.names)
-    typical = {one: in_words(names[owners == one], matrix[:, owners == one]) for one in fitted.owners}
     return StepModel(
         setting=setting,
         step=step,
@@ -118,7 +201,7 @@ def fit_rows(
         cost_threshold=options.costs and measures.least_cost_threshold(p, labels, *options.costs),
         base_rate=float(labels.mean()),
         background=fitted.matrix(features.at(drawn, step)),
-        typical=typical,
+        typical={one: in_words(names[owners == one], matrix[:, owners == one]) for one in fitted.owners},
         about={"notes": [*notes, *filter(None, [model.reason]), *model.warnings]},
     )
 
@@ -143,9 +226,9 @@ def measure(
     found = measures.measure(p, labels, model.threshold) | measures.of_probabilities(p, labels)
     found |= {"mean_p": float(p.mean()), "threshold": model.threshold, "cost_threshold": model.cost_threshold}
     if options.costs and model.cost_threshold is not None:
-        (false_alarm, missed), acted = options.costs, p >= model.cost_threshold
-        found["cost"] = float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
-        found["cost_without"] = float(min(false_alarm * (~labels).mean(), missed * labels.mean()))
+        found["cost"] = measures.costs(p >= model.cost_threshold, labels, *options.costs)
+        blindly = (np.full(len(labels), acts) for acts in (True, False))
+        found["cost_without"] = min(measures.costs(one, labels, *options.costs) for one in blindly)
     how = Bootstrap(options.samples, options.confidence, options.seed)
     drawn, predicted = measures.Persons(features.persons[rows], how), {"f1": (p >= model.threshold, labels)}
     samples = drawn.of_scores(np.arange(len(labels)), p, labels, predicted)
@@ -175,18 +258,17 @@ def train(
     """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
     places, (before, last, note) = _places(features, options, settings, steps), _slices(features, options)
-    fitting, refused, audited = {}, [], None if audit is None else encode(audit, {})
-    for setting, step in places:
-        rows = features.population(setting, step)
-        if reason := why_not(features, rows[before[rows]], options):
-            refused.append({"setting": setting, "step": step, "reason": reason})
-        else:
-            fitting[unit_key(setting, step)] = (setting, step)
-    if not fitting:
+    audited = None if audit is None else encode(audit, {})
+    reasons = {
+        of: why_not(features, (rows := features.population(*of))[before[rows]], options) for of in places
+    }
+    refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
+    if all(reasons.values()):
         first = "{setting}, step {step}: {reason}".format(**refused[0])
         raise DataError(f"nothing can be trained: {first}", "import more of the log")
     plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audited))
     job = Job(folder, plan, StepModel, "models", "")
+    fitting = {unit_key(*of): of for of, why in reasons.items() if not why}
     table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
     job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
     models = [StepModel.open(job.path(key)) for key in fitting]
@@ -194,33 +276,27 @@ def train(
     notes = [
         f"{one['setting']}, step {step_text(one['step'])}: {note}" for one in cells for note in one["notes"]
     ]
-    notes += left_out_lines(refused, "not trained")
-    notes += [
-        f"left out: the column {one['column']}: {one['why']}" for one in features.about.get("left_out", ())
-    ]
-    notes += [f"it knows the outcome: the column {name}" for name in features.about.get("kept_leaking", ())]
     alarms = [one for one in (audited or {}).get("findings", ()) if one["alarm"]]
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     parts = {"all": before | True, "before": before, "last": last}
     ends = (features.start_us.min(), features.start_us.max()) if features.about["has_times"] else ()
     about = {
-        **{"kept_leaking": [], "session_options": None, **features.about},
+        **{"kept_leaking": [], "left_out": [], "session_options": None, **features.about},
         "days": " to ".join(str(np.datetime64(int(one), "us"))[:10] for one in ends) or "times unknown",
         "line": features.describe(),
         "parts": {name: [int(of.sum()), int(features.labels[of].sum())] for name, of in parts.items()},
         "divided": note,
         "options": options.model_dump(),
-        "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "cells": cells,
         "not_trained": refused,
-        "notes": notes,
+        "notes": notes + left_out_lines(refused, "not trained"),
         "audit": audited,
-        "features": card.described_features(features, [set(one.features.features) for one in models]),
+        "features": described_features(features, [set(one.features.features) for one in models]),
     }
     scorer = Scorer(about)
-    files.write_text(folder / card.CARD, card.model_card(about))
+    files.write_text(folder / CARD, model_card(about))
     if not features.is_whole:
-        files.write_json(folder / card.EXAMPLE, card.example_session(features, scorer.places))
+        files.write_json(folder / EXAMPLE, example_session(features, scorer.places))
     scorer.save(folder / Scorer.marker())
     return Scorer.open(folder)
 
@@ -268,7 +344,7 @@ class ScoredTable(
         """Return the measures."""
         scores = sum(cell["scored"] for cell in self.about["cells"])
         caption = f"{scores:,} scores, measured on {self.about['measured']}"
-        return [card.measured_table(caption, self.about["cells"])]
+        return [measured_table(caption, self.about["cells"])]
 
 
 def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:

@@ -4,7 +4,7 @@
 
     EVALUATION/
       intent_evaluation.json  what was evaluated and how
-      units/…                 the predictions of every model and fold
+      units/…                 the predictions of every model
       results.json            the numbers; written last
 """
 
@@ -15,22 +15,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures, shown
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting
+from diptych.commerce.purchase_intent.evaluation import measures
+from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import MODELS, FittedModel
+from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
 from diptych.commerce.purchase_intent.options import EvaluateOptions
-from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
+from diptych.commerce.purchase_intent.shown import evaluation_tables, left_out_lines, step_text
 from diptych.core.artifact import Artifact
-from diptych.core.chart import Chart
-from diptych.core.context import RESUME, check_stop, track
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.context import check_stop, track
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
@@ -39,7 +38,6 @@ from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.paired import paired
 
-RESULTS = "results.json"
 PREDICTION = np.dtype(
     [(name, "f8") for name in ("score", "p", "threshold")] + [("row", "i8"), ("fold", "i8")]
 )
@@ -49,7 +47,7 @@ REPEATS = 3  # permutations of every feature, in every fold
 _PRESETS = {
     "paper": (10, range(-1, 99)),
     "fast": (5, (-1, 0, 1, 5, 10)),
-}  # folds and steps; models declare theirs
+}  # folds, steps; models declare theirs
 _INNER_FOLDS = 5  # of a training part, one in so many is held back for the threshold and the calibration
 _FLIPS = 2000  # of the test of extended against baseline features
 _MOST_REMARKS = 9
@@ -68,18 +66,20 @@ class Unit(NamedTuple):
     step: int
     model: str
 
-    def key(self, fold: int) -> str:
-        """Return the name of a fold."""
-        return f"{self.setting}-{self.set}-{shown.step_text(self.step)}-{self.model}-{fold:02d}"
+    @property
+    def key(self) -> str:
+        return f"{self.setting}-{self.set}-{step_text(self.step)}-{self.model}"
 
 
 @dataclass(frozen=True, eq=False)
-class FoldResult(Artifact, kind="intent_fold", version=4):
-    """The unit that is kept: what a model predicts for the test part of one fold."""
+class UnitResult(Artifact, kind="intent_unit"):
+    """The unit that is kept: what a model predicts for the test parts of all folds."""
 
-    predictions: np.ndarray  # (m,) of PREDICTION
-    importance: np.ndarray  # (features, 1 + repeats): by impurity, then average precision lost by permutation
-    remarks: tuple[str, ...]  # what went not as it should
+    predictions: np.ndarray  # (m,) of PREDICTION, by row
+    importance: (
+        np.ndarray
+    )  # (folds, features, 1 + repeats): by impurity, then average precision lost by permutation
+    remarks: dict[str, int]  # what went not as it should, in how many folds
 
 
 @dataclass(frozen=True)
@@ -98,27 +98,15 @@ class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE):
+class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
     """A finished evaluation: its folder, its protocol and its numbers."""
 
     protocol: Protocol
     samples: int  # resamples of persons, of which intervals are
-    cells: list[
-        Row
-    ]  # one per setting, set, step and model; NAME_gain: the extended set's less the baseline's
+    cells: list[Row]  # per setting, set, step and model; NAME_gain: the extended set's less the baseline's
     importance: list[Row]  # one per setting, set, step and feature
     left_out: list[Row]  # settings and steps that could not be evaluated, each with its reason
     folder: Path = field(init=False, default=Path(), compare=False)
-
-    @classmethod
-    def open(cls, path: Path | str, of: str = "") -> Self:
-        """Open the folder that an evaluation has written."""
-        if not Protocol.is_at(path):
-            return super().open(path, of)
-        key, results = Protocol.open(path).key, Path(path) / RESULTS
-        if not results.is_file():
-            raise StorageError(f"{path} is not finished (no {RESULTS})", RESUME)
-        return super().open(results, key)
 
     @property
     def notes(self) -> list[str]:
@@ -129,41 +117,24 @@ class Evaluation(Artifact, kind="intent_results", version=3, recreate=_EVALUATE)
 
     def predictions(self, setting: str, feature_set: str, step: int, model: str) -> np.ndarray:
         """Return what a model predicts for every test session, (m,) of :data:`PREDICTION`."""
-        job, unit = Job(self.folder, self.protocol, FoldResult), Unit(setting, feature_set, step, model)
-        return _joined(_folds_of(job, unit, self.protocol.options["folds"]))
+        job = Job(self.folder, self.protocol, UnitResult)
+        return UnitResult.open(job.path(Unit(setting, feature_set, step, model).key)).predictions
 
     def tables(self) -> list[Table]:
         """Return all that was measured; what belongs to a page is folded."""
-        return shown.evaluation_tables(self)
-
-    def charts(self) -> list[Chart]:
-        """Return measures by step, what features add and are worth, and reliability."""
-        return [one for of in shown.evaluation_blocks(self).values() for one in of if isinstance(one, Chart)]
+        return evaluation_tables(self)
 
     def lines(self) -> list[str]:
         """Return what could not be evaluated, what a reader should know, and the protocol."""
-        return [*shown.left_out_lines(self.left_out), *self.notes, self.line()]
+        return [*left_out_lines(self.left_out), *self.notes, self.line()]
 
     def line(self) -> str:
         """Return the protocol in one line, to be printed with every number."""
-        how, words = self.protocol.options, {True: "yes", False: "no"}
-        line = f"{self.protocol.about['features']['line']}; split {how['split']}, folds {how['folds']}"
-        line += f"; classes weighed equally where a model can: {words[how['balanced']]}"
-        line += f"; threshold and calibration from inside the training part: {words[how['inner']]}"
-        line += f"; seed {how['seed']}; scikit-learn {self.protocol.scikit_learn}"
+        how, line = self.protocol.options, self.protocol.about["features"]["line"]
+        names = ("split", "folds", "balanced", "inner", "seed")
+        line += "".join(f"; {name} {str(how[name]).lower()}" for name in names)
+        line += f"; scikit-learn {self.protocol.scikit_learn}"
         return f"{line}; 95 % intervals of {self.samples:,} resamples of persons"
-
-
-def _folds_of(job: Job[FoldResult], unit: Unit, folds: int) -> list[FoldResult]:
-    kept = [one for fold in range(folds) if (one := job.get(unit.key(fold))) is not None]
-    if len(kept) < folds:
-        raise StorageError(f"{job.folder} has {len(kept)} of {folds} folds of {unit.key(0)[:-3]}", RESUME)
-    return kept
-
-
-def _joined(folds: Sequence[FoldResult]) -> np.ndarray:
-    found = np.concatenate([one.predictions for one in folds])
-    return found[np.argsort(found["row"], kind="stable")]
 
 
 def evaluate(
@@ -175,7 +146,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate models on a table of features, or resume where an earlier call was stopped or killed.
 
-    Every fold is kept as soon as it is there. The numbers do not depend on ``jobs``.
+    Every model is kept as soon as it is there. The numbers do not depend on ``jobs``.
 
     Args:
         page: writes a page into the folder before the evaluation counts as finished.
@@ -185,8 +156,8 @@ def evaluate(
         MismatchError: the folder holds an evaluation of another protocol.
     """
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
-    how, results = _resolved(features, given), folder / RESULTS
-    folds, models = _folds(features, how), list(map(MODELS.get, how.models or ()))
+    how, results = _resolved(features, given), folder / Evaluation.marker()
+    folds = _folds(features, how)
     reasons = {of: _why_not(features, folds, *of) for of in product(how.settings or (), how.steps or ())}
     left_out = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
     if all(reasons.values()):
@@ -194,22 +165,22 @@ def evaluate(
         raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
-    job = Job(folder, Protocol(features.fingerprint, plan, version, about), FoldResult, noun="folds")
+    job = Job(folder, Protocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
     parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
     grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
-    foremost = min(models, key=lambda one: not one.has_impurity).name if how.importance else ""
-    units = {one.key(n): (one, n, one.model == foremost) for one in grid for n in range(len(folds))}
     table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
-    job.run(units, fold_result, processes=given.jobs, setup=_begin, setup_args=(table, how))
+    units = {unit.key: unit for unit in grid}
+    job.run(units, unit_result, processes=given.jobs, setup=_begin, setup_args=(table, how))
     found = Evaluation.open(folder) if results.exists() else None
     if found is None or found.samples != given.samples:
         results.unlink(missing_ok=True)
         persons = Persons(features.persons, Bootstrap(given.samples, seed=given.seed))
-        measured = _measured(job, features, len(folds), grid, persons)
-        found = Evaluation(Protocol.open(folder), given.samples, *measured, left_out)
+        found = Evaluation(
+            Protocol.open(folder), given.samples, *_measured(job, features, grid, persons), left_out
+        )
     page(found)
     if not results.exists():
-        found.save(results, of=found.protocol.key)  # by which the folder is finished
+        found.save(results)  # by which the folder is finished
     return Evaluation.open(folder)
 
 
@@ -222,14 +193,14 @@ def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
 def _resolved(features: FeatureTable, given: EvaluateOptions) -> EvaluateOptions:
     """Return the options with what the preset stands for, without those that no fold depends on."""
     folds, steps = _PRESETS[given.preset]
-    some: Row = {"models": [one.name for one in MODELS if given.preset in one.presets]}
-    some |= {"steps": [one for one in features.steps if one in steps]}
-    some |= {name: value for name, value in given if name in some and value is not None}
+    models = [one.name for one in MODELS if given.preset in one.presets]
     chosen = {
-        "models": chosen_of("model", some["models"], MODELS.names()),
+        "models": chosen_of("model", models if given.models is None else given.models, MODELS.names()),
         "settings": chosen_of("setting", given.settings, features.settings),
         "sets": chosen_of("feature set", given.sets, features.sets),
-        "steps": chosen_of("step", some["steps"], features.steps),
+        "steps": chosen_of(
+            "step", given.steps or [one for one in features.steps if one in steps], features.steps
+        ),
         "folds": given.folds or min(SPLITS.get(given.split).default_folds, folds),
     }
     same = EvaluateOptions().model_dump(include={"preset", "samples", "jobs"})
@@ -250,7 +221,7 @@ def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     """Return the folds of all sessions of a table; every population's are made of them."""
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
-    return SPLITS.get(how.split).folds(SplitInput.of(features), how.folds or 1, how.seed)
+    return SPLITS.get(how.split).folds(features, how.folds or 1, how.seed)
 
 
 def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
@@ -268,32 +239,38 @@ def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) 
     notes = [*features.about.get("notes", ()), f"split {split.name}: {split.description}"]
     part = f"trained on {trained / len(folds):,.0f} sessions each, tested on {tested:,} in all"
     notes += [f"{part}; {shared:.1%} of test sessions are of persons with a session in training"]
-    if len(folds) == 1 and (left := len(features) - trained - tested):
-        notes.append(f"{left:,} sessions had begun and not ended when the test part began: in neither part")
     notes += [f"{one.label}: {one.description}" for one in map(MODELS.get, how.models or ())]
     table = {name: features.about[name] for name in ("name", "kind")}
     table |= {"line": features.describe(), "compat": features.compat}
     return {"features": table, "diptych": __version__, "notes": notes}
 
 
-def fold_result(given: Given, which: tuple[Unit, int, bool]) -> FoldResult:
-    """Fit features and a model on the training part of a fold, and predict its test part."""
-    (features, folds, how), (unit, fold, is_foremost) = given, which
-    check_stop("stopped: finished folds are kept")
-    population = features.population(unit.setting, unit.step)
-    train, test = (np.intersect1d(part, population, assume_unique=True) for part in folds[fold])
-    place = Fitting(features, *unit, how.balanced, how.seed)
-    fitted, model = place.fit(train)
-    X = fitted.matrix(features.at(test, unit.step))
-    found, importance = np.empty(len(test), PREDICTION), np.empty((0, 1 + REPEATS))
-    found["row"], found["fold"], found["score"] = test, fold, model.scores(X)
-    found["p"], found["threshold"], why_not = _calibrated(place, model, found["score"], train, how)
-    if is_foremost:
-        seed = int(np.random.SeedSequence([how.seed, fold]).generate_state(1)[0])
-        importance = importance_of(model, fitted, X, features.labels[test], seed)
-    remarks = {"the model is a constant": model.reason, "not calibrated": why_not}
-    noted = [f"{name}: {why}" for name, why in remarks.items() if why]
-    return FoldResult(found, importance, (*noted, *model.warnings))
+def unit_result(given: Given, unit: Unit) -> UnitResult:
+    """Fit features and a model on the training part of every fold, and predict its test part."""
+    features, folds, how = given
+    foremost = min(map(MODELS.get, how.models or ()), key=lambda one: not one.has_impurity).name
+    population, place = (
+        features.population(unit.setting, unit.step),
+        Fitting(features, *unit, how.balanced, how.seed),
+    )
+    predictions, importance, remarks = [], [], Counter[str]()
+    for number, fold in enumerate(folds):
+        check_stop("stopped: finished models are kept")
+        train, test = (np.intersect1d(part, population, assume_unique=True) for part in fold)
+        fitted, model = place.fit(train)
+        X = fitted.matrix(features.at(test, unit.step))
+        found = np.empty(len(test), PREDICTION)
+        found["row"], found["fold"], found["score"] = test, number, model.scores(X)
+        found["p"], found["threshold"], why_not = _calibrated(place, model, found["score"], train, how)
+        if how.importance and unit.model == foremost:
+            seed = int(np.random.SeedSequence([how.seed, number]).generate_state(1)[0])
+            importance.append(importance_of(model, fitted, X, features.labels[test], seed))
+        noted = {"the model is a constant": model.reason, "not calibrated": why_not}
+        remarks.update([f"{name}: {why}" for name, why in noted.items() if why] + list(model.warnings))
+        predictions.append(found)
+    found = np.concatenate(predictions)
+    kept = np.array(importance) if importance else np.empty((0, 0, 1 + REPEATS))
+    return UnitResult(found[np.argsort(found["row"], kind="stable")], kept, dict(remarks))
 
 
 def _calibrated(
@@ -311,13 +288,12 @@ def _calibrated(
         return share, share, ""  # of all constants, F1 likes best to buy always
     try:
         number = min(_INNER_FOLDS, split.default_folds)
-        inner = split.folds(SplitInput.of(place.table, train), number, how.seed)[0]
-        held, x = place.cross_fit([Fold(train[inner.train], train[inner.test])])
-        platt = measures.fit_platt(x, labels[held])
+        held, x = place.cross_fit(split.folds(place.table, number, how.seed, train)[:1])
+        platt = fit_platt(x, labels[held])
     except DataError as error:
         return np.nan, np.nan, f"inside the training part: {error.message}"
     threshold = measures.best_threshold(platt.probabilities(x), labels[held])
-    return platt.probabilities(measures.log_odds(raw, model.model)), threshold, ""
+    return platt.probabilities(log_odds(raw, model.model)), threshold, ""
 
 
 def importance_of(
@@ -348,25 +324,25 @@ def importance_of(
 
 
 def _measured(
-    job: Job[FoldResult], table: FeatureTable, n_folds: int, grid: Sequence[Unit], persons: Persons
+    job: Job[UnitResult], table: FeatureTable, grid: Sequence[Unit], persons: Persons
 ) -> tuple[list[Row], list[Row]]:
     """Return cells and importances."""
     measured, importance = {}, []
     for unit in track(grid, "measuring", len(grid), "models, settings and steps"):
-        folds = _folds_of(job, unit, n_folds)
-        measured[unit] = _cell(unit, folds, table.labels, persons)
-        importance += _importance_rows(unit, folds, table)
+        result = UnitResult.open(job.path(unit.key))
+        measured[unit] = _cell(unit, result, table.labels, persons)
+        importance += _importance_rows(unit, result, table)
     _add_gains(measured, table.labels, persons)
     return [cell for cell, *_ in measured.values()], importance
 
 
-def _cell(unit: Unit, folds: list[FoldResult], labels: np.ndarray, persons: Persons) -> Measured:
+def _cell(unit: Unit, result: UnitResult, labels: np.ndarray, persons: Persons) -> Measured:
     """Measure all folds' test sessions together.
 
     That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
     Explorations 2010).
     """
-    model, found = MODELS.get(unit.model), _joined(folds)
+    model, found = MODELS.get(unit.model), result.predictions
     scores, labels, known = found["score"], labels[found["row"]], ~np.isnan(found["p"])
     predicted = {"f1": (scores >= model.threshold, labels)}
     if known.any():
@@ -374,7 +350,7 @@ def _cell(unit: Unit, folds: list[FoldResult], labels: np.ndarray, persons: Pers
     samples = persons.of_scores(found["row"], scores, labels, predicted)
     raw = measures.of_probabilities(scores, labels) if model.output == "probability" else {}
     calibrated = measures.of_probabilities(found["p"][known], labels[known]) if known.any() else {}
-    thresholds = [fold.predictions["threshold"][0] for fold in folds if len(fold.predictions)]
+    thresholds = found["threshold"][np.unique(found["fold"], return_index=True)[1]]
     cell = {
         **unit._asdict(),
         "label": model.label,
@@ -384,7 +360,7 @@ def _cell(unit: Unit, folds: list[FoldResult], labels: np.ndarray, persons: Pers
         "brier_prior": float(labels.mean() * (1 - labels.mean())),
         **{one: raw.get(one) for one in ("brier", "reliability")},
         **{f"{one}_calibrated": calibrated.get(one) for one in ("brier", "reliability")},
-        "remarks": dict(Counter(one for fold in folds for one in fold.remarks)),
+        "remarks": result.remarks,
         **persons.ends(samples, *RESAMPLED, "best_f1"),
     }
     return {key: None if value != value else value for key, value in cell.items()}, found, samples
@@ -411,21 +387,21 @@ def _add_gains(measured: Mapping[Unit, Measured], labels: np.ndarray, persons: P
         if not np.isnan(errors).any():
             tested.append((cell, errors[0] - errors[1], persons.persons[p["row"]]))
     columns, clusters = [[one] for _, one, _ in tested], [one for _, _, one in tested]
-    for (cell, *_), test in zip(
-        tested, paired(columns, clusters, how=persons.how, flips=_FLIPS), strict=True
-    ):
+    tests = paired(columns, clusters, how=persons.how, flips=_FLIPS)
+    for (cell, *_), test in zip(tested, tests, strict=True):
         values = {"": test.difference, "_low": test.low, "_high": test.high, "_p": test.corrected}
         cell |= {f"brier_calibrated_gain{name}": value for name, value in values.items()}
 
 
-def _importance_rows(unit: Unit, folds: Sequence[FoldResult], table: FeatureTable) -> list[Row]:
+def _importance_rows(unit: Unit, result: UnitResult, table: FeatureTable) -> list[Row]:
     """Return one row per feature, the most important by permutation first: means over folds."""
-    worth = np.ma.masked_invalid(np.stack([one.importance for one in folds], axis=1))
-    impurity, drops = worth[..., 0].mean(axis=1), worth[..., 1:]
-    columns = (impurity, drops.mean(axis=(1, 2)), drops.std(axis=(1, 2), ddof=1))
-    rows = []
-    for feature, *of in zip(table.features(*unit[:3]), *(one.tolist() for one in columns), strict=False):
+    if not len(result.importance):
+        return []
+    worth = np.ma.masked_invalid(np.stack([*result.importance], axis=1))
+    drops = worth[..., 1:].mean(axis=(1, 2)), worth[..., 1:].std(axis=(1, 2), ddof=1)
+    columns = [one.tolist() for one in (worth[..., 0].mean(axis=1), *drops)]
+    names, rows = ("impurity", "permutation", "permutation_sd"), []
+    for feature, *of in zip(table.features(*unit[:3]), *columns, strict=False):
         named = {"feature": feature.name, "dynamic": feature.dynamic}
-        values = zip(("impurity", "permutation", "permutation_sd"), of, strict=True)
-        rows.append(unit._asdict() | named | dict(values))
+        rows.append(unit._asdict() | named | dict(zip(names, of, strict=True)))
     return sorted(rows, key=lambda row: (-(row["permutation"] or 0.0), row["feature"]))
