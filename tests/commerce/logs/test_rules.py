@@ -148,27 +148,27 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*targets: time, client"),
-        ({"columns": {}, "values": {"price": {}}}, "values: nothing is called 'price'"),
-        ({"columns": {}, "constants": {"time": "now"}}, "constants: nothing is called 'time'"),
-        ({"columns": {}, "values": {"action": {"zoom": ("z",)}}}, "no action 'zoom'.*page, query, add"),
-        ({"columns": {}, "constants": {"action": "zoom"}}, "no action 'zoom'"),
-        ({"columns": {"device": "x"}, "constants": {"device": "pc"}}, "a column and a constant"),
-        ({"columns": {}, "values": {"purchase": {"no": ("0",)}}}, "listed under yes"),
+        ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*known: time, client"),
+        ({"values": {"price": {}}}, "values: nothing is called 'price'"),
+        ({"constants": {"time": "now"}}, "constants: nothing is called 'time'"),
+        ({"values": {"action": {"zoom": ("z",)}}}, "action: nothing is called 'zoom'.*page, query, add"),
+        ({"constants": {"action": "zoom"}}, "constants.action: nothing is called 'zoom'"),
+        ({"values": {"purchase": {"no": ("0",)}}}, "values.purchase: .*known: yes"),
     ],
 )
 def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
     refused(UsageError, says, ColumnMapping, **arguments)
 
 
-def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None:
+def test_what_a_mapping_lacks_is_an_error_with_the_columns(tmp_path: Path) -> None:
     for columns, says in (
         (["client=who"], "no column holds the time.*columns of events.csv: when, who"),
         (["time=when"], "no column holds the client or the visitor.*columns of events.csv: when, who"),
-        (["time=when", "client=cookie"], "no column 'cookie'.*columns of events.csv: when, who"),
+        (["time=when", "client=cookie"], "no columns 'cookie'.*columns of events.csv: when, who"),
+        (["time"], "is not KEY=VALUE"),
     ):
-        mapping = ColumnMapping().with_columns(columns)
-        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", mapping=mapping)
+        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", column=columns)
+    refused(UsageError, "holds the time", import_text, tmp_path, "when,who\n1,2\n", time_format="iso")
 
 
 @pytest.mark.parametrize(

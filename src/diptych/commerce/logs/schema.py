@@ -42,8 +42,3 @@ DEVICE_WORDS: Mapping[str, tuple[str, ...]] = _WORDS["device"] | {
 }
 YES_WORDS: tuple[str, ...] = tuple(_WORDS["yes"])
 BOT_WORDS: tuple[str, ...] = tuple(_WORDS["bots"])
-
-
-def printable(word: str) -> str:
-    """Return a log's word without what a terminal would take for a command."""
-    return "".join(letter if letter.isprintable() else "?" for letter in word)
