@@ -43,9 +43,8 @@ def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
     if not numbers:
         return _busy_bot(world), Counter()
     sessions, pages = visits.visits_of(world, numbers)
-    known_page = sessions.known_page[pages.session]
-    opened_us = sessions.start_us[pages.session] + pages.open_us
-    inside_us = sessions.start_us[pages.session] + pages.inside_us
+    known_page, start_us = sessions.known_page[pages.session], sessions.start_us[pages.session]
+    opened_us, inside_us = start_us + pages.open_us, start_us + pages.inside_us
     shown = np.where((pages.kind == visits.PRODUCT) | (pages.kind == CONFIRMATION), pages.item, NOTHING)
     logs_in = (pages.position == known_page) & (known_page > visits.RECOGNISED)
     nothing = np.full(len(opened_us), NOTHING)
@@ -56,40 +55,33 @@ def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
         (pages.removed != NOTHING, inside_us, nothing, nothing, pages.removed),
         (logs_in, opened_us - SECOND // 2, nothing, nothing, nothing),
     ]
-    parts = []
-    for action, (happens, *columns) in enumerate(of_actions):
-        row = np.flatnonzero(happens)
-        some = Rows(zip(("t_us", "page", "query", "item"), columns, strict=True)).take(row)
-        parts.append(Rows(some, row=row, action=np.full(len(row), action)))
-    events = _joined(parts)
-    events = events.take(np.argsort(events.t_us, kind="stable"))
+    happens = [np.flatnonzero(one) for one, *_ in of_actions]
+    t_us, page, query, item = (
+        np.concatenate([columns[place][row] for columns, row in zip(of_actions, happens, strict=True)])
+        for place in (1, 2, 3, 4)
+    )
+    action = np.repeat(np.arange(len(happens)), [len(row) for row in happens])
+    order, row = np.argsort(t_us, kind="stable"), np.concatenate(happens)
+    events = Rows(t_us=t_us, page=page, query=query, item=item, row=row, action=action).take(order)
     row = events.pop("row")
     of = sessions.take(pages.session[row])
     # a cookie is above 0 and another one for each visitor and device
     place = of.number * len(THESIS_DEVICES) + of.device
     mixed = (world.draw(Draw.COOKIE, place) * 2**31).astype(np.int64)
-    found = Rows(
-        events,
-        unreadable=np.full(len(row), NOTHING),  # the text that stands instead of the time
-        session=of.key,
-        cookie=(mixed << 32) + place,
-        customer=np.where(pages.position[row] >= of.known_page, of.number, NOTHING),
-        device=of.device,
-        channel=of.channel,
-        country=of.country,
-        purchased=events.page == CONFIRMATION,
-    )
-    totals = {
-        "events": len(row),
-        "sessions": len(sessions.key),
-        "purchase sessions": int(sessions.purchase.sum()),
-        "anonymous sessions": int((sessions.known_page == visits.NEVER).sum()),
+    events |= {
+        "unreadable": np.full(len(row), NOTHING),  # the text that stands instead of the time
+        "session": of.key,
+        "cookie": (mixed << 32) + place,
+        "customer": np.where(pages.position[row] >= of.known_page, of.number, NOTHING),
+        "device": of.device,
+        "channel": of.channel,
+        "country": of.country,
+        "purchased": events.page == CONFIRMATION,
     }
-    return found, Counter(totals)
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    return Rows({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    anonymous = int((sessions.known_page == visits.NEVER).sum())
+    totals = {"events": len(row), "sessions": len(sessions.key)}
+    totals |= {"purchase sessions": int(sessions.purchase.sum()), "anonymous sessions": anonymous}
+    return events, Counter(totals)
 
 
 def _busy_bot(world: World) -> Rows:
@@ -98,17 +90,16 @@ def _busy_bot(world: World) -> Rows:
     after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
     values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)
     values |= {"device": list(DEVICES).index("PC"), "channel": 0, "country": 0, "action": 0}
+    values |= {"cookie": 2 * _BOT_COOKIE - 1, "purchased": False}
     return Rows(
         {name: np.full(len(numbers), value) for name, value in values.items()},
         t_us=np.sort(world.calendar.days_us[0] + after_us),
-        cookie=np.full(len(numbers), 2 * _BOT_COOKIE - 1),
         page=draw_below(visits.TYPES, world.seed, Draw.BOT, numbers, 1),
-        purchased=np.zeros(len(numbers), bool),
     )
 
 
-def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
-    """Return the events of a block, unordered, among rows that are none, and how many of these by rule.
+def spoil(world: World, events: Rows, rate: float, counts: Counter[str]) -> Rows:
+    """Return the events of a block, unordered, among rows that are none, which are counted by rule.
 
     A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
     that cannot be read; a part ``rate`` of the sessions is there once more from another country, and from no known
@@ -116,7 +107,8 @@ def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
     """
     *rules, last = SHOP["rules"]
     if events.session[0] == NOTHING:
-        return events, Counter({last: len(events.t_us)})
+        counts[last] = len(events.t_us)
+        return events
     spoilt = [events]
     for number, rule in enumerate(rules):
         thing = np.where(rule in ("country", "device"), 0, events.t_us)
@@ -124,20 +116,20 @@ def spoil(world: World, events: Rows, rate: float) -> tuple[Rows, Counter[str]]:
         some = events.take(rows)
         kind = world.draw(Draw.BOT, number, some.session, thing[rows])
         bot = _BOT_COOKIE + (kind * 2**53).astype(np.int64)
-        nothing = np.full(len(bot), NOTHING)
-        changes = {
-            "duplicate": {},
-            "no client": {"cookie": nothing},
-            "unreadable time": {"cookie": bot, "unreadable": bot % len(_NAMES["unreadable"])},
-            "country": {"cookie": bot, "country": len(COUNTRIES) + bot % 3},
-            "device": {"cookie": bot, "device": np.where(bot % 2 == 0, NOTHING, len(DEVICES))},
-        }[rule]
-        if changes:
-            changes["customer"] = nothing
-        spoilt.append(Rows({**some, **changes}))
-    added = Counter({rule: len(some.t_us) for rule, some in zip(rules, spoilt[1:], strict=True)})
+        if rule != "duplicate":
+            nothing = np.full(len(bot), NOTHING)
+            some |= {"customer": nothing, "cookie": nothing if rule == "no client" else bot}
+        if rule == "unreadable time":
+            some["unreadable"] = bot % len(_NAMES["unreadable"])
+        elif rule == "country":
+            some["country"] = len(COUNTRIES) + bot % 3
+        elif rule == "device":
+            some["device"] = np.where(bot % 2 == 0, NOTHING, len(DEVICES))
+        counts[rule] = len(rows)
+        spoilt.append(some)
     order = [world.draw(Draw.ORDER, place, one.session, one.t_us) for place, one in enumerate(spoilt)]
-    return _joined(spoilt).take(np.argsort(np.concatenate(order), kind="stable")), added
+    joined = Rows({name: np.concatenate([one[name] for one in spoilt]) for name in events})
+    return joined.take(np.argsort(np.concatenate(order), kind="stable"))
 
 
 def raw_table(world: World, events: Rows) -> pa.Table:

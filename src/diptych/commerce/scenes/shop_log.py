@@ -67,12 +67,11 @@ class Calendar:
         first_day = (FIRST_DAY - _EPOCH.date()).days
         self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
         # clocks are looked at every half hour, from two days before to some after, which a long session may run into
-        half_hours = range(48 * (first_day - 2), 48 * (first_day + days + 7))
-        moments = [_EPOCH + timedelta(minutes=30 * n) for n in half_hours]
-        offsets = [(moment.astimezone(here).utcoffset() or timedelta(0)) // _US for moment in moments]
+        moments_us = np.arange(48 * (first_day - 2), 48 * (first_day + days + 7)) * (HOUR // 2)
+        moments = [(_EPOCH + int(t_us) * _US).astimezone(here) for t_us in moments_us]
+        offsets = np.array([(moment.utcoffset() or timedelta()) // _US for moment in moments], np.int64)
         new = np.flatnonzero(np.diff(offsets)) + 1
-        self._changes = np.array([(moments[place] - _EPOCH) // _US for place in new], np.int64)
-        self._offsets = np.array(offsets, np.int64)[[0, *new]]
+        self._changes, self._offsets = moments_us[new], offsets[[0, *new]]
 
     def local_us(self, t_us: np.ndarray) -> np.ndarray:
         """Return the local time, as microseconds since 1970-01-01 in local time."""
@@ -134,31 +133,26 @@ class ShopLog(Generator):
         """Return the numbers of visitors, so many at a time, and last none: the bot that a dirty log has."""
         return parts_of(self.total, self.block) + ([range(0)] if self.given.dirt else [])
 
-    def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str], Counter[str]]:
-        """Return the events of some visitors as a table, how many there are of what, and rows of dirt by rule."""
+    def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str]]:
+        """Return the events of some visitors as a table, and how many there are of what; of dirt by rule."""
         from diptych.commerce.scenes.events import events_of, raw_table, spoil
 
-        events, totals = events_of(self.world, chunk)
-        spoilt: Counter[str] = Counter()
+        events, counts = events_of(self.world, chunk)
         if self.given.dirt:
-            events, spoilt = spoil(self.world, events, self.given.dirt)
-        return raw_table(self.world, events), totals, spoilt
+            events = spoil(self.world, events, self.given.dirt, counts)
+        return raw_table(self.world, events), counts
 
-    def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str], Counter[str]]]) -> dict[str, Any]:
+    def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str]]]) -> dict[str, Any]:
         """Write the events, and what is true of them."""
         from diptych.commerce.scenes.events import write_tables
 
         totals: Counter[str] = Counter()
-        spoilt = Counter(dict.fromkeys(SHOP["rules"], 0))
-
-        def tables() -> Iterator[Any]:
-            for table, found, added in chunks:
-                totals.update(found)
-                spoilt.update(added)
-                yield table
-
-        write_tables(tables(), folder / event_files(self.given.format))
-        rows = {"rows": totals["events"] + spoilt.total(), "dirt": dict(spoilt)}
+        write_tables(
+            (totals.update(counts) or table for table, counts in chunks),
+            folder / event_files(self.given.format),
+        )
+        dirt = {rule: totals.pop(rule, 0) for rule in SHOP["rules"]}
+        rows = {"rows": totals["events"] + sum(dirt.values()), "dirt": dirt}
         write_json(folder / TRUTH, {"effects": self.planted, **totals, **rows})
         return {"first_day": str(FIRST_DAY), "files": sizes_of(folder)}
 
@@ -177,14 +171,7 @@ def make_shop_log(
     return ShopLog(given, with_changes(EFFECTS, effects)).make(folder)
 
 
-def shown(truth: Mapping[str, Any]) -> list[str | Table]:
-    """Return what ``truth.json`` says of the sessions, and of rows that are no events."""
-    bought, anonymous = (
-        f"{truth[what] / truth['sessions']:.1%}" for what in ("purchase sessions", "anonymous sessions")
-    )
-    spoilt = [(rule, f"{rows:,}") for rule, rows in truth["dirt"].items() if rows]
-    return [
-        f"a log of {truth['events']:,} events in {truth['sessions']:,} sessions, "
-        f"{bought} with a purchase, {anonymous} anonymous",
-        *([Table.of("rows that are no events", "", ("rule", "rows"), spoilt)] if spoilt else []),
-    ]
+def shown(truth: Mapping[str, Any]) -> Table:
+    """Return what ``truth.json`` says of the log: its events and sessions, and rows that are no events."""
+    counts = {name: n for name, n in truth.items() if isinstance(n, int)} | truth["dirt"]
+    return Table.of("a generated log", "", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,7 @@ def shares_of(name: str, rows: Any) -> np.ndarray:
     return shares
 
 
-def _each(effects: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> list[Any]:
-    """Return the values of an effect that has one for each of some names, in their order."""
-    if set(effects[name]) != set(keys):
-        raise UsageError(f"effects: {name} has {', '.join(effects[name])}", f"name each of {', '.join(keys)}")
-    return [effects[name][key] for key in keys]
+_by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNELS)
 
 
 class World:
@@ -95,15 +92,10 @@ class World:
 
     def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
         self.effects, self.calendar, self.seed = effects, calendar, seed
-        single = {name: effects[name] for name in ("repeat", "customers", "login", "continued", "exact_gaps")}
-        single["recognised and login"] = effects["recognised"] + effects["login"]
-        for name, share in single.items():
-            if not 0 <= share <= 1:
-                raise UsageError(f"effects: {name} is {share}", "give a share from 0 to 1")
         log_odds = (
             effects["base"]
-            + np.array(_each(effects, "device", THESIS_DEVICES))[:, None, None, None]
-            + np.array(_each(effects, "channel", THESIS_CHANNELS))[:, None, None]
+            + np.array(_by_device(effects["device"]))[:, None, None, None]
+            + np.array(_by_channel(effects["channel"]))[:, None, None]
             + np.array(effects["week_day"])[:, None]
             + np.array(effects["hour"])
         )
@@ -112,42 +104,34 @@ class World:
         of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us)]
         self.days = Choice("days", of_days / of_days.sum())
         self.hours = Choice("hours", effects["hours"])
-        self.channels = Choice("channels", _each(effects, "channels", THESIS_CHANNELS))
-        self._open_devices(effects)
-        self._open_pages(effects)
+        self.channels = Choice("channels", _by_channel(effects["channels"]))
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
         self.queries = Choice("queries", queries / queries.sum())
         self.styles = Choice("styles", [0.70, 0.15, 0.05, 0.06, 0.04])
         # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
-        self.asked = np.array(_each(effects, "query", THESIS_DEVICES))
+        self.asked = np.array(_by_device(effects["query"]))
 
-    def _open_devices(self, effects: Mapping[str, Any]) -> None:
-        """Make the sets of devices; the last d are those of anonymous visitors, one device each."""
+        # sets of devices; the last d are those of anonymous visitors, one device each
         sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
         self.owned = [*sets, *([device] for device in range(NO_DEVICE))]
         shares = np.zeros((2, len(self.owned)))
         shares[1, : len(sets)] = [one["share"] for one in effects["device_sets"]]
-        shares[0, len(sets) :] = _each(effects, "anonymous_devices", THESIS_DEVICES)
+        shares[0, len(sets) :] = _by_device(effects["anonymous_devices"])
         self.sets = Choice("device_sets", shares)  # of anonymous visitors and of customers
         every = shares_of("transitions", effects["transitions"])
         # (s · (d + 1), d) transitions among the devices of a set; the last row is of the first session
         self.moves = Choice("moves", np.vstack([_moves(every, devices) for devices in self.owned]))
 
-    def _open_pages(self, effects: Mapping[str, Any]) -> None:
         chains = (effects["others"], effects["buyers"])
         # (2 · (t + 1), t) of others and of buyers, the last row that of first pages
-        self.chains = Choice(
-            "others or buyers", [row for one in chains for row in (*one["next"], one["start"])]
-        )
-        if self.chains.rows.min() <= 0:
-            raise UsageError("effects: a 0 in a chain would give a session away", "give more than 0")
+        rows = [row for one in chains for row in (*one["next"], one["start"])]
+        self.chains = Choice("others or buyers", rows)
         # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
         self.dwell = np.array([chain["dwell"] for chain in chains])
         self.spread = np.array([[chain["spread"]] for chain in chains])
-        self.dwell_limits = [
-            ndtr((np.log(limit / SECOND) - self.dwell) / self.spread) for limit in (LEAST_DWELL, LONGEST_GAP)
-        ]
-        pages = _each(effects, "pages", THESIS_DEVICES)
+        limits = (np.log(limit / SECOND) for limit in (LEAST_DWELL, LONGEST_GAP))
+        self.dwell_limits = [ndtr((limit - self.dwell) / self.spread) for limit in limits]
+        pages = _by_device(effects["pages"])
         # (d, pages) that a session without a purchase has 1, 2, … pages, and that the confirmation is page 1, 2, …
         self.pages = Choice("pages", [_mixture(one["others"], first=1) for one in pages])
         until = [_mixture(one["until_basket"], first=FORCED + 1) for one in pages]
@@ -202,46 +186,36 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
     minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
     """
-    sessions = _sessions(world, _people(world, np.arange(numbers.start, numbers.stop)))
+    sessions = _sessions(world, np.arange(numbers.start, numbers.stop))
     paths = _paths(world, sessions)
     last = np.cumsum(sessions.pages) - 1
     acts = paths.add[last] | (paths.removed[last] >= 0)
     lasts_us = np.where(acts, paths.inside_us[last], paths.open_us[last])
     sessions["start_us"], kept = _one_after_the_other(world, sessions, lasts_us)
-    if not kept.all():
-        paths = paths.take(kept[paths.session])
-        paths["session"] = (np.cumsum(kept) - 1)[paths.session]
-        sessions = sessions.take(kept)
-    return sessions, paths
+    paths = paths.take(kept[paths.session])
+    paths["session"] = (np.cumsum(kept) - 1)[paths.session]
+    return sessions.take(kept), paths
 
 
-def _people(world: World, number: np.ndarray) -> Rows:
-    customer = world.draw(Draw.KIND, number) < world.effects["customers"]
-    kind = customer.astype(np.int64)
-    more = (np.array(world.effects["sessions"])[kind] - 1) * len(world.calendar.days_us) / MONTH
-    shares = np.cumsum((0.83, 0.13, 0.04))
-    return Rows(
-        number=number,
-        customer=customer,  # whether the visitor has an account
-        # how many the visitor begins; few of them are dropped, where the one before still runs
-        sessions=np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS),
-        devices=world.sets(world.draw(Draw.DEVICES, number), kind),  # which set of them
-        # how little the visitor is inclined to buy, standard normal: what the person's sessions share
-        propensity=ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST)),
-        country=np.searchsorted(shares, world.draw(Draw.COUNTRY, number)).clip(max=len(COUNTRIES) - 1),
-    )
-
-
-def _sessions(world: World, people: Rows) -> Rows:
-    """Return all sessions that these visitors begin, in the order of visitors and time.
+def _sessions(world: World, number: np.ndarray) -> Rows:
+    """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
     The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
     in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
     the visitor is, and sessions of one visitor are alike.
     """
     effects, calendar = world.effects, world.calendar
-    person = np.repeat(np.arange(len(people.number)), people.sessions)
-    key = people.number[person] * SESSION_KEYS + _in_turn(people.sessions)
+    customer = world.draw(Draw.KIND, number) < effects["customers"]  # whether the visitor has an account
+    kind = customer.astype(np.int64)
+    more = (np.array(effects["sessions"])[kind] - 1) * len(calendar.days_us) / MONTH
+    counts = np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS)
+    owned = world.sets(world.draw(Draw.DEVICES, number), kind)  # which set of devices
+    # how little the visitor is inclined to buy, standard normal: what the person's sessions share
+    propensity = ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST))
+    country = np.searchsorted(np.cumsum((0.83, 0.13, 0.04)), world.draw(Draw.COUNTRY, number))
+
+    person = np.repeat(np.arange(len(number)), counts)
+    key = number[person] * SESSION_KEYS + _in_turn(counts)
 
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, 0)
@@ -255,13 +229,12 @@ def _sessions(world: World, people: Rows) -> Rows:
     local_us = calendar.local_us(start_us)
     mode = draw(Draw.LOGIN)
     later = 2 + _geometric(draw(Draw.LOGIN_PAGE), effects["login_page"] - 2)
-    known = people.customer[person] & (mode < effects["recognised"] + effects["login"])
-    device = _devices(world, people, person, known, draw(Draw.DEVICE))
+    known = customer[person] & (mode < effects["recognised"] + effects["login"])
+    device = _devices(world, owned, person, known, draw(Draw.DEVICE))
     channel = world.channels(draw(Draw.CHANNEL))
-    place = device, channel, week_day(local_us), local_us // HOUR % 24
-    own, shared = ndtri(np.maximum(draw(Draw.INTENT), _LEAST)), people.propensity[person]
-    latent = np.sqrt(effects["repeat"]) * shared + np.sqrt(1 - effects["repeat"]) * own
-    purchase = latent < world.latent_chance[place]
+    own = ndtri(np.maximum(draw(Draw.INTENT), _LEAST))
+    latent = np.sqrt(effects["repeat"]) * propensity[person] + np.sqrt(1 - effects["repeat"]) * own
+    purchase = latent < world.latent_chance[device, channel, week_day(local_us), local_us // HOUR % 24]
 
     count = draw(Draw.COUNT)
     confirmation = np.where(purchase, 1 + world.confirmation(count, device), 0)
@@ -269,8 +242,8 @@ def _sessions(world: World, people: Rows) -> Rows:
     pages = np.where(purchase, after, 1 + world.pages(count, device))
     known_page = np.minimum(np.where(mode < effects["recognised"], RECOGNISED, later), pages)
     return Rows(
-        number=people.number[person],  # of the visitor
-        country=people.country[person],
+        number=number[person],  # of the visitor
+        country=country.clip(max=len(COUNTRIES) - 1)[person],
         person=person,  # row of the visitor in the block
         key=key,  # number that all draws of the session are for
         start_us=start_us,  # universal time of the first event
@@ -291,18 +264,18 @@ def _in_turn(counts: np.ndarray) -> np.ndarray:
 
 
 def _devices(
-    world: World, people: Rows, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
+    world: World, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
     """Return a session's device: by the transition from the customer's last session in which the customer is known.
 
     In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
     not depend on it, so that the transitions that can be seen are the planted ones.
     """
-    first_row = people.devices * (NO_DEVICE + 1)  # of a set's transitions
+    first_row = owned * (NO_DEVICE + 1)  # of a set's transitions
     device = world.moves(uniform, first_row[person] + NO_DEVICE)
-    counts = np.bincount(person, minlength=len(people.number))
+    counts = np.bincount(person, minlength=len(owned))
     first = np.cumsum(counts) - counts
-    several = np.array([len(devices) > 1 for devices in world.owned])[people.devices]
+    several = np.array([len(devices) > 1 for devices in world.owned])[owned]
     last = np.full(len(counts), NO_DEVICE)
     for number in range(int(counts[several].max(initial=0))):
         who = np.flatnonzero(several & (counts > number))
