@@ -56,17 +56,15 @@ class FetchOptions(DataSource, TargetOption):
         if self.is_list:
             table = DelimitedTable(self.data, delimiter="comma")
             name, address = map(table.columns.index, ("id", "address"))
-            found = [(row[name], row[address]) for _, row in table.rows() if len(row) > max(name, address)]
+            found = {row[name]: row[address] for _, row in table.rows() if len(row) > max(name, address)}
         else:
             data = read_collection(self.data, self.reader, **self.reader_options())
             rows = zip(data.image_ids, data.records or (), data.pictured, strict=False)
-            found = [(name, one.get("picture_address") or "") for name, one, has in rows if not has]
-        addresses = {name.strip(): str(address).strip() for name, address in found if name and address}
-        if not addresses or len({name for name, _ in found}) < len(found):
-            raise DataError(
-                f"{self.data}: no addresses, or an id occurs twice", "give records, or CSV, of both"
-            )
-        return addresses
+            found = {name: one.get("picture_address") for name, one, has in rows if not has}
+        texts = {name.strip(): str(address).strip() for name, address in found.items() if address}
+        if not any(texts):
+            raise DataError(f"{self.data}: no addresses", "give records of ids and addresses, or CSV")
+        return {name: text for name, text in texts.items() if name and text}
 
 
 class Downloads(NamedTuple):

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.formats import CONSTANT, TARGETS, Layout, SourceFile
-from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS
+from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
 from diptych.core.context import Task
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 
 DEFAULT_MEMORY = "2GB"  # enough for a bucket; one with a very busy client is spilled
@@ -106,12 +106,6 @@ class Database:
         bar.advance(steps - done)
         return work.result()
 
-    def check_zone(self, name: str) -> None:
-        """Raise a UsageError for what is no time zone."""
-        names = [row[0] for row in self.rows("SELECT name FROM pg_timezone_names()")]
-        if name not in names:
-            raise UnknownNameError("time zone", name, names)
-
 
 @contextmanager
 def open_database(
@@ -130,7 +124,7 @@ def open_database(
     database = Database(connection)
     try:
         connection.execute(Path(__file__).with_name("macros.sql").read_text())
-        database.check_zone(times_in)
+        zone_of(times_in)
         settings = {
             "TimeZone": times_in,
             "temp_directory": str(spill),

@@ -43,7 +43,7 @@ from diptych.commerce.logs.formats import (
     read_mapping,
 )
 from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, SECOND, UNKNOWN
+from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, SECOND, UNKNOWN, zone_of
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
@@ -150,10 +150,9 @@ class _Import:
         self.files, self.zone, self.buckets = chosen.files, zone, buckets
         self.read = self.rejected = 0  # rows, and of them lines that never became any
         self.work.mkdir()
-        database.check_zone(zone)
         options = {
-            "since": _moment(cleaning.since, zone),
-            "until": _moment(cleaning.until, zone),
+            "since": _moment(cleaning.since, zone_of(zone)),
+            "until": _moment(cleaning.until, zone_of(zone)),
             "countries": list(cleaning.countries) or None,
             "keep_missing": cleaning.keep_missing_country,
             "devices": list(cleaning.devices) or None,
@@ -247,7 +246,7 @@ def _table(paths: Iterable[Path]) -> str:
     return f"read_parquet([{literals(paths)}], hive_partitioning = false)"
 
 
-def _moment(text: str | None, zone: str) -> int | None:
+def _moment(text: str | None, zone: ZoneInfo) -> int | None:
     """Return microseconds of an ISO 8601 date or time; one that names no zone is in ``zone``."""
     if text is None:
         return None
@@ -255,7 +254,7 @@ def _moment(text: str | None, zone: str) -> int | None:
         given = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is no time", "e.g. 2019-10-01, or 2019-10-01T12:00:00+02:00") from None
-    moment = given if given.tzinfo else given.replace(tzinfo=ZoneInfo(zone))
+    moment = given if given.tzinfo else given.replace(tzinfo=zone)
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 

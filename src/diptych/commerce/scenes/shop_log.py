@@ -13,13 +13,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from pydantic import BeforeValidator
 
-from diptych.commerce.logs.schema import SECOND
-from diptych.core.errors import UsageError
+from diptych.commerce.logs.schema import SECOND, zone_of
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
@@ -60,11 +58,7 @@ class Calendar:
     """Conversions between local and universal time in microseconds, vectorised."""
 
     def __init__(self, zone: str, days: int) -> None:
-        try:
-            here = ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise UsageError(f"there is no time zone {zone!r}", "e.g. Europe/Amsterdam, or UTC") from None
-        first_day = (FIRST_DAY - _EPOCH.date()).days
+        here, first_day = zone_of(zone), (FIRST_DAY - _EPOCH.date()).days
         self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
         # clocks are looked at every half hour, from two days before to some after, which a long session may run into
         moments_us = np.arange(48 * (first_day - 2), 48 * (first_day + days + 7)) * (HOUR // 2)
