@@ -230,8 +230,8 @@ categories tree {taxonomy} --format google --reader feed => give one kind
 categories tree {out} =1> does not exist
 intent ingest {table} --out {out} => table.csv has columns when, who
 intent ingest {table} --out {out} --column who=who => nothing is called 'who' & known: time, client
-intent ingest {table} --out {out} --column time=when => columns of table.csv: when, who
-intent ingest {table} --out {out} --time-format iso => no column holds the time
+intent ingest {table} --out {out} --column time=when => table.csv has columns when, who
+intent ingest {table} --out {out} --time-format iso => does not name the time
 intent ingest {table} --out {out} --country ' ,' => two letters each
 intent ingest {table} --out {out} --country NL,Holland => 'HOLLAND' is no name
 intent ingest {table} --out {out} --format rees => did you mean 'rees46'?

@@ -143,15 +143,18 @@ class Layout(Columns):
         if self.bare:
             is_so = len(file.names) == self.bare and all(map(_BARE.fullmatch, file.names[:3]))
             return self if is_so and file.kind == "text" else None
-        own, found = {_plain(name): name for name in file.names}, {}
-        for target, spellings in self.columns.items():
-            name = next((own[one] for one in map(_plain, spellings.split("|")) if one in own), None)
+        own, found = {_plain(name): name for name in file.names} | {name: name for name in file.names}, {}
+        for target, spelt in self.columns.items():
+            spellings = [one for text in spelt.split("|") for one in (text, _plain(text))]
+            name = next((own[one] for one in spellings if one in own), None)
             if name is not None:
                 found[target] = name
             elif target not in self.optional:
                 return None
         more = {_plain(name) for name in {*file.names} - {*found.values()}}
-        fits = self.others is None or more <= {*self.others}
+        given = found.keys() | self.sql.keys()
+        known = more if self.others is None else {*self.others}
+        fits = "time" in given and given & {"client", "visitor"} and more <= known
         return self.model_copy(update={"columns": found}) if fits else None
 
 
@@ -179,18 +182,6 @@ class ColumnMapping(Columns):
             if unknown := [name for name in given if name not in known]:
                 raise UsageError(f"{where}: nothing is called {unknown[0]!r}", f"known: {', '.join(known)}")
         return self
-
-    def layout(self, file: SourceFile) -> Layout:
-        """Return the layout of a file; UsageError where it lacks a column."""
-        found = f"columns of {file.path.name}: {', '.join(file.names)}"
-        for needed in (("time",), ("client", "visitor")):
-            if not {*needed} & {*self.columns}:
-                fix = "name columns: --column time=COLUMN --column client=COLUMN"
-                raise UsageError(f"no column holds the {' or the '.join(needed)}", f"{fix}; {found}")
-        for column in self.columns.values():
-            if (count := file.names.count(column)) != 1:
-                raise UsageError(f"{file.path.name} has {count or 'no'} columns {column!r}", found)
-        return Layout(**dict(self))
 
 
 def read_mapping(path: Path) -> ColumnMapping:
@@ -230,10 +221,13 @@ def choose_format(
 ) -> Chosen:
     """Find the format of files or folders."""
     by_name = {one.name: one for one in LOG_FORMATS}
+    if mapping is not None:
+        own = by_name["columns"].model_copy(update={"layouts": (Layout(**dict(mapping)),)})
+        if name not in (None, own.name):
+            raise UsageError(f"format {name!r} takes no columns", "leave out the format, or the columns")
+        name, by_name[own.name] = own.name, own
     if name is not None and name not in by_name:
         raise UnknownNameError("log format", name, by_name)
-    if mapping is not None and name not in (None, "columns"):
-        raise UsageError(f"format {name!r} takes no columns", "leave out the format, or the columns")
     paths, zone = [path for source in sources for path in _files_of(source)], None
     marker = sources[0] / "dataset.json"
     made = read_json(marker) if mapping is None and len(sources) == 1 and marker.is_file() else None
@@ -246,10 +240,8 @@ def choose_format(
     if not paths:
         raise DataError(f"{sources[0]} has no file of events", "give the files themselves")
     files = [look_at(path) for path in sorted(paths, key=lambda path: (path.name, str(path)))]
-    if mapping is not None:
-        return Chosen(by_name["columns"], [(file, mapping.layout(file)) for file in files], [])
     refused = files[0]
-    if {*refused.names} >= _SESSIONS:
+    if mapping is None and {*refused.names} >= _SESSIONS:
         wrong = f"{refused.path} is a table of sessions (UCI), not of events; mind that its column PageValues"
         fix = f"diptych intent features {refused.path} --out FEATURES"
         raise UsageError(f"{wrong} is computed from purchases", fix)
@@ -262,11 +254,14 @@ def choose_format(
         if known:
             refused = events[layouts.index(None)]
     no_file = "no log format recognises it"
-    if name is not None:
+    if mapping is not None:
+        listed = ", ".join(f"{target}={column}" for target, column in mapping.columns.items())
+        no_file = f"{listed or 'nothing'} does not name the time and the client or visitor, or a column is not there"
+    elif name is not None:
         no_file = f"it is no file of {name}: {by_name[name].description}"
-    own = "name its columns: --column time=COLUMN --column client=COLUMN …"
+    own_columns = "name its columns: --column time=COLUMN --column client=COLUMN …"
     wrong = f"{refused.path.name} has columns {', '.join(refused.names)}: {no_file}"
-    raise UsageError(wrong, f"{own}, or a format: --format {', '.join(by_name)}")
+    raise UsageError(wrong, f"{own_columns}, or a format: --format {', '.join(by_name)}")
 
 
 def _files_of(source: Path) -> list[Path]:
