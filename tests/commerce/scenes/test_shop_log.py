@@ -15,18 +15,9 @@ from commands import every_byte
 from raw_shop_logs import cleaned, raw_rows, sessions_of
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes import events
-from diptych.commerce.scenes.shop_log import (
-    EFFECTS,
-    HOUR,
-    RAW_COLUMNS,
-    Calendar,
-    ShopLog,
-    event_files,
-    make_shop_log,
-    week_day,
-)
-from diptych.commerce.scenes.visits import NEVER, NOTHING, World, visits_of
+from diptych.commerce.scenes import shop_log
+from diptych.commerce.scenes.shop_log import EFFECTS, RAW_COLUMNS, ShopLog, event_files, make_shop_log
+from diptych.commerce.scenes.visits import HOUR, NEVER, NOTHING, Calendar, World, visits_of, week_day
 
 GAP_US = 1_800_000_000
 
@@ -175,7 +166,7 @@ def test_a_larger_log_begins_with_the_visitors(tmp_path: Path, monkeypatch: pyte
 def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_shop_log(tmp_path / "whole", visitors=50, seed=3, dirt=0.05, format="parquet")
     monkeypatch.setattr(ShopLog, "block", 7)
-    monkeypatch.setattr(events, "_TABLES", 2)
+    monkeypatch.setattr(shop_log, "_TABLES", 2)
     parts = make_shop_log(tmp_path / "parts", visitors=50, seed=3, dirt=0.05, format="parquet")
     assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
     assert len(list((parts / "events").iterdir())) > 3

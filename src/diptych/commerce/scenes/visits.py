@@ -6,17 +6,25 @@ Every number is drawn for a thing alone, a visitor, a session or a page, by its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.shop_log import COUNTRIES, HOUR, SHOP, Calendar, week_day
+from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
+
+SHOP = read_toml(Path(__file__).with_name("shop_log.toml"))
+COUNTRIES: tuple[str, ...] = tuple(SHOP["countries"])
+FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
+HOUR, DAY = 3600 * SECOND, 24 * 3600 * SECOND
+_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 # What a number is drawn for; two of one thing never share one.
 Draw = IntEnum(
@@ -55,6 +63,45 @@ class Rows(dict[str, np.ndarray]):
     def take(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, by number or by mask."""
         return Rows({name: values[rows] for name, values in self.items()})
+
+
+class Calendar:
+    """Conversions between local and universal time in microseconds, vectorised."""
+
+    def __init__(self, zone: str, days: int) -> None:
+        here, first_day = zone_of(zone), (FIRST_DAY - _EPOCH.date()).days
+        self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
+        # clocks are looked at every half hour, from two days before to some after, which a long session may run into
+        moments_us = np.arange(48 * (first_day - 2), 48 * (first_day + days + 7)) * (HOUR // 2)
+        moments = [(_EPOCH + int(t_us) * _US).astimezone(here) for t_us in moments_us]
+        offsets = np.array([(moment.utcoffset() or timedelta()) // _US for moment in moments], np.int64)
+        new = np.flatnonzero(np.diff(offsets)) + 1
+        self._changes, self._offsets = moments_us[new], offsets[[0, *new]]
+
+    def local_us(self, t_us: np.ndarray) -> np.ndarray:
+        """Return the local time, as microseconds since 1970-01-01 in local time."""
+        local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
+        return local_us
+
+    def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """Return the universal time of a local one.
+
+        Args:
+            local_us: microseconds since 1970-01-01 in local time.
+            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
+                read by the offset of before or of after: they will show another one.
+        """
+        earlier, after = (
+            self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
+            for offsets in (self._offsets[:-1], self._offsets[1:])
+        )
+        t_us: np.ndarray = local_us - np.where(later, after, earlier)
+        return t_us
+
+
+def week_day(local_us: np.ndarray) -> np.ndarray:
+    """0 is Monday."""
+    return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
 
 
 class Choice:
