@@ -59,16 +59,9 @@ class ImportOptions(Options):
     """Describe the files of a raw log."""
 
     format: str | None = parameter(
-        None,
-        "shop-log, yoochoose, diginetica, rees46, sigir or columns.",
-        default="recognised",
-        names="diptych.commerce.logs:LOG_FORMATS",
+        None, "Of the files.", default="recognised", names="diptych.commerce.logs:LOG_FORMATS"
     )
-    column: list[str] = parameter(
-        [],
-        "TARGET=COLUMN of your own log, e.g. time=ts, client=cookie_id, visitor, session, device, channel, "
-        "country, action, page_type, query, item, price, purchase, address, agent. Repeatable.",
-    )
+    column: list[str] = parameter([], "TARGET=COLUMN of your own log, e.g. client=cookie_id. Repeatable.")
     columns_file: Path | None = parameter(
         None, "TOML file with [columns], [values.action], [constants], time_format, missing.", "--mapping"
     )
@@ -77,12 +70,10 @@ class ImportOptions(Options):
     )
     times_in: str | None = parameter(None, "Zone of times that name none.", default="UTC")
     zone: str | None = parameter(
-        None, "Zone of local days and hours, e.g. Europe/Amsterdam.", default="the log's, or UTC"
+        None, "Zone of the shop, e.g. Europe/Amsterdam.", default="the log's, or UTC"
     )
     name: str | None = parameter(None, "What reports call the log.", default="as its source")
-    buckets: int | None = parameter(
-        None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the number of rows"
-    )
+    buckets: int | None = parameter(None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the rows")
     memory_limit: str | None = parameter(None, "E.g. 1GB.", default=DEFAULT_MEMORY)
     threads: int | None = parameter(None, "Of the engine.", ge=1, default="all processors")
 
@@ -102,28 +93,20 @@ class Cleaning(Options):
     until: str | None = parameter(None, "First day or moment that is no longer kept.")
     countries: tuple[str, ...] = parameter((), "Keep only these, e.g. NL,BE,DE. Repeatable.", "--country")
     keep_missing_country: bool = parameter(False, "With --country: keep those without one.")
-    devices: tuple[str, ...] = parameter(
-        (), "Keep only these types, e.g. pc,smartphone,'game console'. Repeatable.", "--device"
-    )
+    devices: tuple[str, ...] = parameter((), "Keep only these, e.g. pc,smartphone. Repeatable.", "--device")
     bots: bool = parameter(False, "Keep events whose user agent is a bot's.", "--keep-bots")
     duplicates: bool = parameter(False, "Keep events equal in all columns.", "--keep-duplicates")
-    most_events: int | None = parameter(
-        100_000, "Drop clients with more events, whole; 0 for no limit.", ge=0
-    )
+    most_events: int | None = parameter(100_000, "Drop clients with more, whole; 0 for no limit.", ge=0)
 
     @field_validator("countries", "devices")
     @classmethod
     def _words(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         """Return each word once, of texts with commas."""
-        words = {part.strip().lower() for one in given for part in one.split(",")}
-        if info.field_name == "countries":
-            words = {word.upper() for word in words}
-        for word in sorted(words):
-            if not re.fullmatch("[A-Z]{2}" if info.field_name == "countries" else ".+", word):
-                raise ValueError(
-                    f"{word!r} is no name; countries have two letters each (ISO 3166), e.g. NL,BE,DE"
-                )
-        return tuple(sorted(words))
+        change, form = (str.upper, "[A-Z]{2}") if info.field_name == "countries" else (str.lower, ".+")
+        words = sorted({change(part.strip()) for one in given for part in one.split(",")})
+        if wrong := [word for word in words if not re.fullmatch(form, word)]:
+            raise ValueError(f"{wrong[0]!r} is no name; countries have two letters, e.g. NL,BE,DE")
+        return tuple(words)
 
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
@@ -346,11 +329,9 @@ def ingest(
                 wrong = f"no event is left of {running.read:,} rows ({lost or 'there are none'})"
                 raise DataError(wrong, "check the format, the columns and the rules")
             about = database.record(template("summary", table=_table(written)))
-            days = about["events_by_day"]
-            about["events_by_day"] = {
-                f"{date(1970, 1, 1) + timedelta(days=day)}": days.get(day, 0)
-                for day in range(min(days), max(days) + 1)
-            }
+            days, first = about["events_by_day"], date(1970, 1, 1)
+            days = {day: days.get(day, 0) for day in range(min(days), max(days) + 1)}
+            about["events_by_day"] = {f"{first + timedelta(days=day)}": n for day, n in days.items()}
             for name in ("by_action", "devices", "channels"):
                 about[name] = dict(Counter(about[name]).most_common())
             # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
@@ -362,17 +343,15 @@ def ingest(
         shutil.rmtree(running.work)
         prints = [one["fingerprint"] for one in made_of]
         no_events = [f"left out, for it holds no events: {one}" for one in chosen.left_out]
+        about |= {"importer": importer.name, "name": given.name or _name(sources[0]), "zone": zone or "UTC"}
+        about |= {"rows_read": running.read, "buckets": buckets, "hours_known": known and importer.has_hours}
         about |= {
-            **{"importer": importer.name, "name": given.name or _name(sources[0]), "zone": zone or "UTC"},
-            **{"rows_read": running.read, "buckets": buckets, "hours_known": known and importer.has_hours},
-            **{
-                "notes": [*importer.notes, *no_events, *odd],
-                "rules": rules,
-                "sources": made_of,
-                "options": how,
-            },
-            "fingerprint": fingerprint("log", Log.FORMAT, importer.name, prints, zone or "UTC", how),
+            "notes": [*importer.notes, *no_events, *odd],
+            "rules": rules,
+            "sources": made_of,
+            "options": how,
         }
+        about["fingerprint"] = fingerprint("log", Log.FORMAT, importer.name, prints, about["zone"], how)
         Log(about).save(made / Log.marker())
     return Log.open(folder)
 

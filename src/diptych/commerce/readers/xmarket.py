@@ -82,9 +82,8 @@ def _attributes(
 
 def _largest_picture(given: Any) -> str:
     """Return the address of a product's largest image: a text, a list, or a dict to heights and widths, or its JSON."""
-    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            given = json.loads(given)
+    with suppress(TypeError, ValueError, RecursionError):
+        given = json.loads(given)
     sizes = given if isinstance(given, Mapping) else {}
     addresses = given if isinstance(given, Mapping | list | tuple) else [given]
 

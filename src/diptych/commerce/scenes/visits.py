@@ -17,7 +17,6 @@ from scipy.special import ndtr, ndtri
 
 from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 
 SHOP = read_toml(Path(__file__).with_name("shop_log.toml"))
@@ -51,7 +50,7 @@ SEARCH, PRODUCT, BASKET, CHECKOUT, CONFIRMATION = (
 TYPES = CONFIRMATION  # how many a chain has; the row behind them is of what goes before the first page
 NO_DEVICE = len(THESIS_DEVICES)  # in a table of transitions the row of what goes before the first session
 
-_EVEN, _LEAST = 1e-9, 1e-16
+_LEAST = 1e-16  # draw of a quantile: that of 0 is none
 
 
 class Rows(dict[str, np.ndarray]):
@@ -107,8 +106,8 @@ def week_day(local_us: np.ndarray) -> np.ndarray:
 class Choice:
     """Distributions in rows, by which columns are chosen."""
 
-    def __init__(self, name: str, rows: Any) -> None:
-        self.rows = np.atleast_2d(shares_of(name, rows))
+    def __init__(self, rows: Any) -> None:
+        self.rows = np.atleast_2d(np.asarray(rows, np.float64))
         sums = np.cumsum(self.rows, axis=1)
         sums /= sums[:, -1:]
         self._rising = (sums + np.arange(len(sums))[:, None]).ravel()
@@ -117,18 +116,8 @@ class Choice:
         """(n,) int64: a column for each draw in [0, 1), by the distribution in its row."""
         columns = self.rows.shape[1]
         places = np.searchsorted(self._rising, uniform + rows, side="right") - rows * columns
-        chosen: np.ndarray = np.minimum(
-            places, columns - 1
-        )  # a draw next to 1 may be rounded into the next row
+        chosen: np.ndarray = np.minimum(places, columns - 1)  # next to 1 it may be rounded into the next row
         return chosen
-
-
-def shares_of(name: str, rows: Any) -> np.ndarray:
-    """Return distributions as an array."""
-    shares = np.asarray(rows, dtype=np.float64)
-    if shares.min() < -_EVEN or np.abs(shares.sum(axis=-1) - 1).max() > _EVEN:
-        raise UsageError(f"effects: {name} is no distribution", "give shares that add up to 1")
-    return shares
 
 
 _by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNELS)
@@ -148,13 +137,13 @@ class World:
         )
         self.chance = 1 / (1 + np.exp(-log_odds))  # (d, c, 7, 24) of a purchase
         self.latent_chance = ndtri(self.chance)
-        of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us)]
-        self.days = Choice("days", of_days / of_days.sum())
-        self.hours = Choice("hours", effects["hours"])
-        self.channels = Choice("channels", _by_channel(effects["channels"]))
+        of_days = np.array(effects["week_days"])[week_day(calendar.days_us)]
+        self.days = Choice(of_days / of_days.sum())
+        self.hours = Choice(effects["hours"])
+        self.channels = Choice(_by_channel(effects["channels"]))
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
-        self.queries = Choice("queries", queries / queries.sum())
-        self.styles = Choice("styles", [0.70, 0.15, 0.05, 0.06, 0.04])
+        self.queries = Choice(queries / queries.sum())
+        self.styles = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
         # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
         self.asked = np.array(_by_device(effects["query"]))
 
@@ -164,15 +153,15 @@ class World:
         shares = np.zeros((2, len(self.owned)))
         shares[1, : len(sets)] = [one["share"] for one in effects["device_sets"]]
         shares[0, len(sets) :] = _by_device(effects["anonymous_devices"])
-        self.sets = Choice("device_sets", shares)  # of anonymous visitors and of customers
-        every = shares_of("transitions", effects["transitions"])
+        self.sets = Choice(shares)  # of anonymous visitors and of customers
+        every = np.array(effects["transitions"])
         # (s · (d + 1), d) transitions among the devices of a set; the last row is of the first session
-        self.moves = Choice("moves", np.vstack([_moves(every, devices) for devices in self.owned]))
+        self.moves = Choice(np.vstack([_moves(every, devices) for devices in self.owned]))
 
         chains = (effects["others"], effects["buyers"])
         # (2 · (t + 1), t) of others and of buyers, the last row that of first pages
         rows = [row for one in chains for row in (*one["next"], one["start"])]
-        self.chains = Choice("others or buyers", rows)
+        self.chains = Choice(rows)
         # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
         self.dwell = np.array([chain["dwell"] for chain in chains])
         self.spread = np.array([[chain["spread"]] for chain in chains])
@@ -180,12 +169,12 @@ class World:
         self.dwell_limits = [ndtr((limit - self.dwell) / self.spread) for limit in limits]
         pages = _by_device(effects["pages"])
         # (d, pages) that a session without a purchase has 1, 2, … pages, and that the confirmation is page 1, 2, …
-        self.pages = Choice("pages", [_mixture(one["others"], first=1) for one in pages])
+        self.pages = Choice([_mixture(one["others"], first=1) for one in pages])
         until = [_mixture(one["until_basket"], first=FORCED + 1) for one in pages]
-        self.confirmation = Choice("pages until the basket", until)
+        self.confirmation = Choice(until)
         # of 0, 1, … pages after the confirmation
         more = effects["continued"] * _mixture([(1.0, effects["pages_after"])], first=1)
-        self.after = Choice("pages_after", [1 - effects["continued"], *more])
+        self.after = Choice([1 - effects["continued"], *more])
 
     def draw(self, what: Draw, *keys: np.ndarray | int) -> np.ndarray:
         """(n,) float64 in [0, 1): of visitors by number, of sessions by key and page, which is 0 for all of it."""
@@ -217,7 +206,6 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
 
     The means of the parts count from 0 on where they begin later than at 1.
     """
-    shares_of("pages", [share for share, _ in parts])
     beyond = np.arange(MOST_PAGES - first + 1)
     values = np.zeros(MOST_PAGES)
     for share, mean in parts:
