@@ -250,7 +250,7 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
     country = np.searchsorted(np.cumsum((0.83, 0.13, 0.04)), world.draw(Draw.COUNTRY, number))
 
     person = np.repeat(np.arange(len(number)), counts)
-    key = number[person] * SESSION_KEYS + _in_turn(counts)
+    key = number[person] * SESSION_KEYS + np.arange(len(person)) - (np.cumsum(counts) - counts)[person]
 
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, 0)
@@ -289,13 +289,6 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
         pages=pages,  # how many are opened
         confirmation=confirmation,  # which of them confirms the purchase; 0 in others
     )
-
-
-def _in_turn(counts: np.ndarray) -> np.ndarray:
-    """0, 1, … for each of the counts, one after the other: [2, 3] → [0, 1, 0, 1, 2]."""
-    ends = np.cumsum(counts)
-    numbers: np.ndarray = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-    return numbers
 
 
 def _devices(
@@ -346,10 +339,10 @@ def _paths(world: World, sessions: Rows) -> Rows:
     """
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
-    position = _in_turn(sessions.pages) + 1
+    first = np.cumsum(sessions.pages) - sessions.pages
+    position = np.arange(len(session)) - first[session] + 1
     key, confirmation = sessions.key[session], sessions.confirmation[session]
     buying = (position <= confirmation).astype(np.int64)
-    first = np.cumsum(sessions.pages) - sessions.pages
 
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, position)
