@@ -60,7 +60,7 @@ class FetchOptions(DataSource, TargetOption):
         else:
             data = read_collection(self.data, self.reader, **self.reader_options())
             rows = zip(data.image_ids, data.records or (), data.pictured, strict=False)
-            found = {name: one.get("picture_address") for name, one, has in rows if not has}
+            found = {name: one.get("picture_address") or "" for name, one, has in rows if not has}
         texts = {name.strip(): str(address).strip() for name, address in found.items() if address}
         if not any(texts):
             raise DataError(f"{self.data}: no addresses", "give records of ids and addresses, or CSV")
