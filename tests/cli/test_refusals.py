@@ -232,7 +232,7 @@ intent ingest {table} --out {out} => table.csv has columns when, who
 intent ingest {table} --out {out} --column who=who => nothing is called 'who' & known: time, client
 intent ingest {table} --out {out} --column time=when => table.csv has columns when, who
 intent ingest {table} --out {out} --time-format iso => does not name the time
-intent ingest {table} --out {out} --country ' ,' => two letters each
+intent ingest {table} --out {out} --country ' ,' => two letters
 intent ingest {table} --out {out} --country NL,Holland => 'HOLLAND' is no name
 intent ingest {table} --out {out} --format rees => did you mean 'rees46'?
 intent ingest {table} --out {out} --column time=when --column client=who --zone Europe/Amsterdm => /Amsterdam
