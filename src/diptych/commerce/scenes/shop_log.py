@@ -108,10 +108,8 @@ class ShopLog(Generator):
     def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str]]]) -> dict[str, Any]:
         """Write the events, and what is true of them."""
         totals: Counter[str] = Counter()
-        write_tables(
-            (totals.update(counts) or table for table, counts in chunks),
-            folder / event_files(self.given.format),
-        )
+        name = "events.csv.gz" if self.given.format == "csv" else "events/part-*.parquet"
+        write_tables((totals.update(counts) or table for table, counts in chunks), folder / name)
         dirt = {rule: totals.pop(rule, 0) for rule in SHOP["rules"]}
         rows = {"rows": totals["events"] + sum(dirt.values()), "dirt": dirt}
         write_json(folder / TRUTH, {"effects": self.planted, **totals, **rows})
@@ -136,11 +134,6 @@ def shown(truth: Mapping[str, Any]) -> Table:
     """Return what ``truth.json`` says of the log: its events and sessions, and rows that are no events."""
     counts = {name: n for name, n in truth.items() if isinstance(n, int)} | truth["dirt"]
     return Table.of("a generated log", "", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()])
-
-
-def event_files(file_format: str) -> str:
-    """Return where the events are, as a pattern inside the folder: of ``csv`` or ``parquet``."""
-    return "events.csv.gz" if file_format == "csv" else "events/part-*.parquet"
 
 
 def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
