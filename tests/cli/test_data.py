@@ -130,7 +130,7 @@ def test_a_log_is_made_and_told_of(diptych: Command, tmp_path: Path) -> None:
     truth = json.loads((folder / "truth.json").read_text())
     header = json.loads((folder / "dataset.json").read_text())
     assert (header["visitors"], header["days"], header["seed"], header["dirt"]) == (60, 7, 2, 0.1)
-    assert f"a log of {truth['events']:,} events" in done.out
+    done.shows("events", f"{truth['events']:,}")
     for rule, rows in truth["dirt"].items():
         done.shows(rule, f"{rows:,}")
     assert f"next: diptych intent ingest {folder} --out log" in done.out

@@ -229,11 +229,11 @@ categories tree {taxonomy} --format google --option colour=red => has no option 
 categories tree {taxonomy} --format google --reader feed => give one kind
 categories tree {out} =1> does not exist
 intent ingest {table} --out {out} => table.csv has columns when, who
-intent ingest {table} --out {out} --column who=who => nothing is called 'who' & targets: time, client
-intent ingest {table} --out {out} --column time=when => columns of table.csv: when, who
-intent ingest {table} --out {out} --time-format iso => --time-format is of your own columns
-intent ingest {table} --out {out} --country ' ,' => --country names none
-intent ingest {table} --out {out} --country NL,Holland => no country 'Holland'
+intent ingest {table} --out {out} --column who=who => nothing is called 'who' & known: time, client
+intent ingest {table} --out {out} --column time=when => table.csv has columns when, who
+intent ingest {table} --out {out} --time-format iso => does not name the time
+intent ingest {table} --out {out} --country ' ,' => two letters
+intent ingest {table} --out {out} --country NL,Holland => 'HOLLAND' is no name
 intent ingest {table} --out {out} --format rees => did you mean 'rees46'?
 intent ingest {table} --out {out} --column time=when --column client=who --zone Europe/Amsterdm => /Amsterdam
 intent ingest {here}/none.csv --out {out} =1> none.csv does not exist

@@ -181,10 +181,8 @@ def test_the_best_of_a_grid_is_chosen_by_validation_and_is_of_the_paper():
     grid = {"dual": (50, 7), "eta-0.1": (30, 8), "ifm": (60, 9)}
     grid = {"vse-none": (40, 0), **{f"vse-unique-ltd-{row}": values for row, values in grid.items()}}
     found = evidence(grid, "validation rsum")
-    assert judge(CLAIMS["4.1: only partly"], found).findings[0].status == "holds"
-    grid_of_the_paper = "of vse-unique-ltd-dual 7.0, vse-unique-ltd-eta-0.1 8.0."
-    remark = resolve_name(LTD.further)(LTD, found).remarks[0]
-    assert remark.endswith(f"vse-unique-ltd-eta-0.1; {grid_of_the_paper}")
+    first = judge(CLAIMS["4.1: only partly"], found).findings[0]
+    assert (first.status, first.what) == ("holds", "[vse-unique-ltd-eta-0.1: rsum] <= [vse-none: rsum]")
 
 
 def test_the_papers_numbers():

@@ -169,6 +169,6 @@ def _reason(
         return "country"
     if event["device"] not in devices:
         return "device"
-    if "bot" in (row["agent"] or "").lower():
+    if "bot" in (row["agent"] or "").lower().replace("cubot", ""):
         return "agent"
     return ""

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.shop_log import week_day
-from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World
+from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World, week_day
 
 _CLASSES = ("other", "purchase")
 

@@ -138,7 +138,7 @@ def shop_log(out: OutOption, options: shop_logs.ShopLogOptions) -> None:
         diptych data shop-log --visitors 5000 --out visits
     """
     folder = shop_logs.make_shop_log(out.out, **dict(options))
-    show(*shop_logs.shown(read_json(folder / TRUTH)), _in(folder))
+    show(shop_logs.shown(read_json(folder / TRUTH)), _in(folder))
     next_step(["diptych", "intent", "ingest", folder, "--out", "log"])
 
 

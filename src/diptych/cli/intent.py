@@ -12,8 +12,7 @@ import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.commerce import purchase_intent as intent
-from diptych.commerce.logs.cleaning import Cleaning
-from diptych.commerce.logs.ingest import ImportOptions
+from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent import drift as drifting
 from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
@@ -73,7 +72,7 @@ def ingest(sources: Sources, out: Out, options: ImportOptions, cleaning: Cleanin
         diptych intent ingest events.csv --column client=id --column time=ts -o log
     """
     log = intent.ingest(sources, out, cleaning=cleaning, **dict(options))
-    show(*log.dropped(everything=False), *log.lines(), f"written to {out}")
+    show(*log.tables(), *log.lines(), f"written to {out}")
     next_step([*_INTENT, "describe", out, "--out", out.with_name("description")])
 
 

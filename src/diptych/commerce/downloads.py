@@ -34,7 +34,6 @@ class FetchOptions(DataSource, TargetOption):
     """Which images are fetched, and how politely."""
 
     data: Path = parameter(..., "Dataset of records with addresses, or CSV of id and address.", argument=True)
-    out: Path = parameter(..., "Folder of images: new, or of an earlier call.", "--out", "-o")
     contact: str = parameter(
         ..., "Your mail address, sent to every host.", envvar="DIPTYCH_CONTACT", pattern=r"^\w\S+$"
     )
@@ -42,15 +41,13 @@ class FetchOptions(DataSource, TargetOption):
     allow_private: bool = parameter(False, "Follow addresses into private networks.")
     timeout: float = parameter(30.0, "Seconds without a byte; ten times as many in all.", gt=0)
     max_bytes: int = parameter(30_000_000, "An image's largest file.", ge=1)
-    limit: int | None = parameter(None, "Try at most so many images now.", ge=1)
     retry_failed: bool = parameter(False, "Try those again that failed in an earlier call.")
 
     @property
     def is_list(self) -> bool:
         """Return whether the data are a CSV file with the columns ``id`` and ``address``."""
-        if self.data.suffix != ".csv" or self.reader is not None or self.reader_options():
-            return False
-        return {"id", "address"} <= set(DelimitedTable(self.data, delimiter="comma").columns)
+        is_table = self.data.suffix == ".csv" and self.reader is None
+        return is_table and {"id", "address"} <= {*DelimitedTable(self.data, delimiter="comma").columns}
 
     def addresses(self) -> dict[str, str]:
         """Return the address of each image that the data names and does not have, by its id."""
@@ -59,16 +56,15 @@ class FetchOptions(DataSource, TargetOption):
         if self.is_list:
             table = DelimitedTable(self.data, delimiter="comma")
             name, address = map(table.columns.index, ("id", "address"))
-            found = [(row[name], row[address]) for _, row in table.rows() if len(row) > max(name, address)]
+            found = {row[name]: row[address] for _, row in table.rows() if len(row) > max(name, address)}
         else:
             data = read_collection(self.data, self.reader, **self.reader_options())
             rows = zip(data.image_ids, data.records or (), data.pictured, strict=False)
-            found = [(name, one.get("picture_address") or "") for name, one, has in rows if not has]
-        addresses = {name.strip(): str(address).strip() for name, address in found}
-        if len(addresses) < len(found) or not any(name and address for name, address in addresses.items()):
-            wrong = f"{self.data}: no addresses, or an id occurs twice"
-            raise DataError(wrong, "give records, or CSV, of both")
-        return {name: address for name, address in addresses.items() if address}
+            found = {name: one.get("picture_address") or "" for name, one, has in rows if not has}
+        texts = {name.strip(): str(address).strip() for name, address in found.items() if address}
+        if not any(texts):
+            raise DataError(f"{self.data}: no addresses", "give records of ids and addresses, or CSV")
+        return {name: text for name, text in texts.items() if name and text}
 
 
 class Downloads(NamedTuple):
@@ -81,9 +77,9 @@ class Downloads(NamedTuple):
 
     def tables(self) -> list[Table]:
         """Return the counts, and why images did not come."""
-        why = Counter(f"failed: {one['error']}" for one in self.failures).most_common(20)
-        counts = [("there", self.there), ("fetched now", self.fetched), ("not tried yet", self.left), *why]
-        return [Table.of("downloads", "", ("", "images"), [(name, f"{count:,}") for name, count in counts])]
+        counts = {"there": self.there, "fetched now": self.fetched, "not tried yet": self.left}
+        counts |= dict(Counter(f"failed: {one['error']}" for one in self.failures).most_common(20))
+        return [Table.of("downloads", "", ("", "images"), [(name, f"{n:,}") for name, n in counts.items()])]
 
 
 class Failed(Exception):
@@ -93,12 +89,11 @@ class Failed(Exception):
 def download(options: FetchOptions) -> Downloads:
     """Fetch images into a folder as ``NAME.ENDING``, NAME as :func:`~diptych.data.products.picture_name` says.
 
-    Bytes are kept as they came, once they were decoded. Proxies of the environment are not used. Killed or stopped
-    (:class:`~diptych.core.errors.Interrupted`) at any moment, the same call resumes.
+    Bytes are kept as they came, once they were decoded. Killed or stopped at any moment, the same call resumes.
     """
-    httpx, folder, addresses = require("httpx", "downloads", "downloading"), options.out, options.addresses()
+    folder, file, addresses = options.out, options.out / JOURNAL, options.addresses()
     check_replaceable(folder, JOURNAL)
-    client = httpx.Client(
+    client = require("httpx", "downloads", "downloading").Client(
         headers={"User-Agent": f"diptych/{__version__} (+{options.contact})", "Accept": "image/*"},
         timeout=options.timeout,
         follow_redirects=True,
@@ -106,24 +101,21 @@ def download(options: FetchOptions) -> Downloads:
         trust_env=False,
         event_hooks={"request": [] if options.allow_private else [_check_public]},
     )
+    ready, refusals, fetched = defaultdict[str, float](float), Counter[str](), 0
     with exclusive_folder(folder), client:
-        file, ready, refusals = folder / JOURNAL, defaultdict[str, float](float), Counter[str]()
         journal = {line["id"]: line for _, line in read_log(file)} if file.exists() else {}
         write_text(file, "".join(f"{json.dumps(line)}\n" for line in journal.values()))  # without half a line
-        known = [journal[name] for name in addresses if name in journal]
-        known = [line for line in known if line["address"] == addresses[line["id"]]]
-        before = {line["id"] for line in known if "file" in line and (folder / line["file"]).is_file()}
+        known = [line for name, line in journal.items() if line["address"] == addresses.get(name)]
+        there = {line["id"] for line in known if "file" in line and (folder / line["file"]).is_file()}
         failed = {line["id"]: line for line in known if "error" in line}
         final = {name for name, line in failed.items() if not (line["again"] or options.retry_failed)}
-        fetched, todo = 0, [name for name in addresses if name not in before | final][: options.limit]
+        todo = [name for name in addresses if name not in there | final]
         for name in track(todo, "downloading", unit="images"):
             host = "".join(addresses[name].split("/")[2:3])
             if refusals[host] == _GIVEN_UP:
                 continue
             check_stop()
-            while (left := ready[host] - time.monotonic()) > 0:
-                time.sleep(min(left, 0.2))
-                check_stop()
+            time.sleep(max(0.0, ready[host] - time.monotonic()))
             ready[host] = time.monotonic() + 1 / options.rate
             line: dict[str, Any] = {"id": name, "address": addresses[name]}
             failed.pop(name, None)
@@ -138,8 +130,8 @@ def download(options: FetchOptions) -> Downloads:
                 failed[name] = line
             with file.open("a", encoding="utf-8") as log:
                 log.write(f"{json.dumps(line)}\n")
-    there = len(before) + fetched
-    return Downloads(there, fetched, len(addresses) - there - len(failed), list(failed.values()))
+    n_there = len(there) + fetched
+    return Downloads(n_there, fetched, len(addresses) - n_there - len(failed), list(failed.values()))
 
 
 def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str]:
@@ -161,8 +153,9 @@ def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str
         image = decode_image(bytes(content), "the image")
         if min(image.size) < 2:
             raise Failed(f"a placeholder of {image.width} × {image.height} pixels", False)
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ImageError) as error:
-        again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError, ImageError) as error:
+        passing = isinstance(error, httpx.TransportError | OSError)
+        again = passing and not isinstance(error, httpx.UnsupportedProtocol)
         raise Failed(f"{type(error).__name__}: {error}", again) from None
     kind = str(Image.open(io.BytesIO(content)).format).lower()
     return bytes(content), {"jpeg": "jpg", "tiff": "tif"}.get(kind, kind)
@@ -170,10 +163,7 @@ def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str
 
 def _check_public(request: Any) -> None:
     """Refuse a host inside a private network: a list of addresses must not reach what is behind the firewall."""
-    try:
-        found = socket.getaddrinfo(request.url.host, request.url.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Failed(f"unreachable: {error}", True) from None
+    found = socket.getaddrinfo(request.url.host, request.url.port, type=socket.SOCK_STREAM)
     for number in {str(one[4][0]).split("%")[0] for one in found}:
         address = ipaddress.ip_address(number)
         inner = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address

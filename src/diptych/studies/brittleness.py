@@ -112,9 +112,7 @@ class Granularity(Measuring):
         right = granularity(part, folder=folder, **options)
         published = granularity(part, compat="published", **options)
         columns = {one.name: right.column(one.name) for one in right.features}
-        queries = {
-            name: column[~np.isnan(column)] for name, column in columns.items()
-        }  # not of every caption
+        queries = {name: one[~np.isnan(one)] for name, one in columns.items()}  # not of every caption
         images = {name: right.caption_image[~np.isnan(column)] for name, column in columns.items()}
         Kept(queries, images).save(folder / KEPT)
         means = {one.name: one.mean for one in right.features}

@@ -33,15 +33,13 @@ from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.results import Cell, count_errors
 from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.files import safe_name
-from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Source, Subject, logger
+from diptych.studies.sources import Source, Subject, keyed, logger
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row
 
 _SECTIONS = ("features", "train", MEASURE)
@@ -53,7 +51,6 @@ _COLUMNS = {name: name for name in CATEGORY_MEASURES if "hits" not in name}
 _COLUMNS |= {f"mAP-hits@{k}": f"mAP@{k}{PUBLISHED}" for k in (5, 10)}
 
 _DEPTHS = range(-4, 5)  # differences of depth that have a column
-_KEY = 8  # characters of a fingerprint that tell folders apart
 
 
 class MeasureOptions(Options):
@@ -117,15 +114,15 @@ class CatalogueRows(Source):
             "settings": [one for options in usable for one in options["setting"].split(", ")],
             "seeds": list(seeds),
         }
-        key = fingerprint(
+        self.folder = keyed(
+            plan.folder.resolve().parent / f"{plan.study.paper.key}.catalogues",
+            self.catalogue.name,
             self.catalogue.fingerprint,
             list(self.catalogue.splits),
             self.maker.fingerprint,
             self.options.model_dump(exclude={"jobs"}),
             self.training and self.training.model_dump(mode="json"),
         )
-        shared = plan.folder.resolve().parent / f"{plan.study.paper.key}.catalogues"
-        self.folder = shared / f"{safe_name(self.catalogue.name)}-{key[:_KEY]}"
         return left_out
 
     @cached_property

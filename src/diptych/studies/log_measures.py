@@ -241,16 +241,11 @@ def _described(name: str, description: Description) -> tuple[list[Table], list[C
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
-    tables = [
-        replace(
-            one,
-            caption=f"{one.caption}: all that the log has",
-            rows=[[Cell(cell.line) for cell in row] for row in one.rows],
-            after=f"{note}{one.after}".strip(),
-        )
-        for one in description.tables(shown)
-        if name not in _NOT_LISTED
-    ]
+    tables = []
+    for one in () if name in _NOT_LISTED else description.tables(shown):
+        rows = [[Cell(cell.line) for cell in row] for row in one.rows]
+        whole = f"{one.caption}: all that the log has"
+        tables.append(replace(one, caption=whole, rows=rows, after=f"{note}{one.after}".strip()))
     return tables, description.charts(shown)
 
 

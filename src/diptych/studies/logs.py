@@ -37,21 +37,20 @@ from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS
 from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError
-from diptych.core.files import atomic_folder, safe_name
-from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.files import atomic_folder
+from diptych.core.fingerprint import fingerprint_file
 from diptych.core.locking import cached, taking_turns
 from diptych.core.options import Options
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for
-from diptych.studies.sources import Captions, Subject, logger
+from diptych.studies.sources import Captions, Subject, keyed, logger
 from diptych.studies.study import Row, Study
 
 T = TypeVar("T")
 
 FOREST = "random-forest"  # the model whose importances there are
 _LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
-_KEY = 8  # characters of a fingerprint that tell folders apart
 _NO_CHANNEL = "no channel is known"
 _MISLEADING = {"zone", "days"}  # without them what is counted would be of something else
 
@@ -168,7 +167,7 @@ class ShopLog:
         """Return one model on all steps, settings and feature sets, fitted once; None where there is too little."""
         try:
             how, sample = self.options.only("split", "folds", "steps", "seed"), self.sample(setting)
-            folder = self._folder(model, sample.fingerprint, how)
+            folder = keyed(self.folder, model, sample.fingerprint, how)
             if folder not in self._evaluations:
                 if not Evaluation.is_at(folder):
                     logger.info(f"{sample.describe()}: {model}")
@@ -185,10 +184,7 @@ class ShopLog:
             make(folder)
 
         given = how.model_dump(mode="json", exclude_unset=True)
-        return cached(self._folder(name, self.sessions.fingerprint, given), read, write)
-
-    def _folder(self, name: str, *depends_on: Any) -> Path:
-        return self.folder / f"{name}-{fingerprint(*depends_on)[:_KEY]}"
+        return cached(keyed(self.folder, name, self.sessions.fingerprint, given), read, write)
 
 
 @dataclass
@@ -216,7 +212,7 @@ class ShopSessions(ShopLog):
             with atomic_folder(folder, SessionTables.marker()) as inside:
                 sessions_of_table(self.log, inside)
 
-        return cached(self._folder("sessions", self.log.fingerprint), SessionTables.open, make)
+        return cached(keyed(self.folder, "sessions", self.log.fingerprint), SessionTables.open, make)
 
     @property
     def features(self) -> FeatureTable:
@@ -235,9 +231,6 @@ def open_shop(
     path, reader = ((given or {}).get(key) for key in ("path", "reader"))
     options: dict[str, Any] = {"name": "scenes"} if path is None else dict((given or {}).get("options") or {})
 
-    def folder(name: str, *depends_on: Any) -> Path:
-        return beside / f"{safe_name(name)}-{fingerprint(*depends_on)[:_KEY]}"
-
     def make(target: Path) -> None:
         if path is None:
             logger.info("scenes: generating a shop log")
@@ -246,14 +239,14 @@ def open_shop(
         ingest(raw, target, format=reader, **options)
 
     if path is None:
-        target = folder("scenes", dict(generated))
+        target = keyed(beside, "scenes", dict(generated))
     elif Log.is_at(path := Path(path)):
         log = Log.open(path)
-        return ShopLog(folder(log.name, log.fingerprint), log, how)
+        return ShopLog(keyed(beside, log.name, log.fingerprint), log, how)
     elif not path.exists():
         raise DataError(f"{path} is not there", "give a log that diptych intent ingest wrote, or raw events")
     elif path.is_file() and is_table(path) and recognise_session_table(path)[0]:
-        target = folder(path.name.partition(".")[0], fingerprint_file(path))
+        target = keyed(beside, path.name.partition(".")[0], fingerprint_file(path))
         write = partial(make_whole_features, path)
         table = cached(target / "features", open_features, lambda inside: write(folder=inside))
         return ShopSessions(target, table, how)
@@ -262,7 +255,7 @@ def open_shop(
         # Files that have changed, or are read otherwise, are another log.
         files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
         found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        target = folder(path.name.partition(".")[0], found, reader, options)
+        target = keyed(beside, path.name.partition(".")[0], found, reader, options)
     return ShopLog(target, cached(target / "log", Log.open, make), how)
 
 

@@ -140,9 +140,7 @@ class Counting(Measuring):
     The batches are those of one epoch, without dropout or augmentation.
     """
 
-    epsilon: float = (
-        0.01  # a candidate counts when its weight is above it; half and twice of it are counted too
-    )
+    epsilon: float = 0.01  # a candidate counts when its weight is above it; half and twice are counted too
     published: bool = True  # also as the published code counts, which knows the paper's losses alone
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:

@@ -17,7 +17,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import write_json
+from diptych.core.files import safe_name, write_json
+from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.studies.plan import GIVEN, Plan
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("diptych.studies")  # gets one line before each training and measurement
 
 _COST, _GIVEN = "cost.json", "given.json"
+_KEY = 8  # characters of a fingerprint that tell folders apart
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,11 @@ def source_of(row: Row) -> Source:
     """Return a new source of a row's kind."""
     found: Source = resolve_name(SOURCES[row.kind])()
     return found
+
+
+def keyed(folder: Path, name: str, *depends_on: Any) -> Path:
+    """Return a folder whose name tells what it depends on apart."""
+    return folder / f"{safe_name(name)}-{fingerprint(*depends_on)[:_KEY]}"
 
 
 @contextmanager

@@ -137,7 +137,8 @@ def test_sigir_tells_a_products_page_once(tmp_path: Path) -> None:
 
 def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Path) -> None:
     from diptych.commerce.logs import Cleaning
-    from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, MOST_EVENTS, make_shop_log
+    from diptych.commerce.scenes.shop_log import DEVICES, MOST_EVENTS, make_shop_log
+    from diptych.commerce.scenes.visits import COUNTRIES
     from diptych.core.reading import read_json
 
     shop = make_shop_log(tmp_path / "shop", visitors=60, dirt=True)

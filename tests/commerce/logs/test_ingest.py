@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -29,15 +28,6 @@ def test_columns_are_those_of_the_contract_in_order_and_sorted(tmp_path: Path) -
         rows = pq.ParquetFile(file).read(["client_id", "t_us", "event_id"]).to_pylist()
         assert [tuple(row.values()) for row in rows] == sorted(tuple(row.values()) for row in rows)
     assert sorted(event["event_id"] for event in events_of(log)) == list(range(3000))
-
-
-def test_a_client_is_in_the_bucket_of_its_md5(tmp_path: Path) -> None:
-    log = import_text(tmp_path, CONTENT, buckets=5)
-    assert [file.parent.name for file in log.buckets] == [f"bucket=0{number}" for number in range(5)]
-    for number, file in enumerate(log.buckets):
-        clients = set(pq.ParquetFile(file).read(["client_id"])["client_id"].to_pylist())
-        assert clients
-        assert {int(hashlib.md5(client.encode()).hexdigest()[:8], 16) % 5 for client in clients} == {number}
 
 
 def test_bytes_do_not_depend_on_threads_nor_events_on_buckets(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ UNLIKELY = {
     "item": ["1", "-"],
     "price": ["9.5", "9,5", "inf"],
     "purchase": ["0", "Yes"],
-    "agent": ["Firefox", "Googlebot/2.1"],
+    "agent": ["Firefox", "Googlebot/2.1", "CUBOT NOVA"],
 }
 COLUMNS = list(LIKELY)
 ROW = st.fixed_dictionaries(

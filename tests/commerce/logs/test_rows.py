@@ -118,7 +118,7 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
         ("empty.csv", b"", "is empty"),
         ("blank.csv", b"\n  \n", "blank lines"),
         ("header.csv", b"time,client\n", "no event is left of 0 rows"),
-        ("bad.csv", b"time,client\nx\x1b,a\n", r"unreadable time: 1, most of them x\?"),
+        ("bad.csv", b"time,client\nx\x1b,a\n", r"unreadable time: 1 \['x.x1b'\]"),
         ("utf16.csv", "time,client\n".encode("utf-16"), "no UTF-8 text"),
         ("latin.csv", b"time,client,\xe9\n", "no UTF-8 text"),
         ("binary.csv", b"\0\1\2\3", "no UTF-8 text"),

@@ -7,56 +7,9 @@ import pytest
 from imported import dropped_of, events_of, import_text
 from refusals import refused
 
-from diptych.commerce.logs import Cleaning, ColumnMapping, ingest, read_mapping
+from diptych.commerce.logs import ColumnMapping, ingest, read_mapping
 from diptych.core.artifact import encode
 from diptych.core.errors import UsageError
-
-HEADER = "time,client,visitor,device,country,action,agent\n"
-DIRTY = HEADER + "\n".join(
-    [
-        "2019-10-02,a,,pc,NL,page,Mozilla/5.0 (X11; Linux) Firefox/69.0",
-        "2019-10-02,a,,pc,NL,page,Mozilla/5.0 (Linux; Android 9; CUBOT NOVA) Chrome/77",
-        "2019-10-02,b,,pc,be,page,",
-        "2019-10-02,c,,tablet,,page,",
-        "2019-10-02,d,,tv,DE,page,",
-        "2019-10-02,e,,,NL,page,",
-        "2019-10-02,f,,pc,NL,page,Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
-        "2019-10-02,f,,pc,NL,page,python-requests/2.22.0",
-        "2019-10-01,g,,pc,NL,page,",
-        "2019-10-02,h,,pc,NL,jump,",
-        "2019-10-02,h,,pc,NL,jump,",
-        "2019-10-02,h,,pc,NL,,",
-        "2019-10-02,,,tv,XX,jump,bot",
-        "soon,,,tv,XX,jump,bot",
-        "soon",
-    ]
-)
-
-
-def test_a_row_is_counted_under_the_first_rule_that_drops_it(tmp_path: Path) -> None:
-    cleaning = Cleaning(since="2019-10-02", countries=("nl", "BE"), devices=("PC", "tv", "unknown"))
-    log = import_text(tmp_path, DIRTY, cleaning=cleaning)
-    assert [event["client_id"] for event in events_of(log)] == ["a", "b", "e"]
-    assert dropped_of(log) == {
-        "unreadable row": 1,
-        "unreadable time": 1,
-        "no client": 1,
-        "unknown action": 3,
-        "outside": 1,
-        "country": 2,
-        "agent": 2,
-        "duplicate": 1,
-    }
-    named = {rule["rule"]: rule.get("named") for rule in log.about["rules"]}
-    order = (
-        "unreadable row,unreadable time,no client,unknown action,outside,country,device,agent,twin,duplicate"
-    )
-    assert ",".join(named) == f"{order},too many events"
-    assert named["unreadable time"] == {"soon": 1}
-    assert named["unknown action"] == {"jump": 2, "(missing)": 1}
-    assert named["country"] == {"(missing)": 1, "DE": 1}
-    assert log.about["rows_read"] == 15
-    assert "agent" not in events_of(log)[0]
 
 
 def test_the_first_of_equal_events_stays_also_of_those_in_several_files(tmp_path: Path) -> None:
@@ -148,27 +101,34 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*targets: time, client"),
-        ({"columns": {}, "values": {"price": {}}}, "values: nothing is called 'price'"),
-        ({"columns": {}, "constants": {"time": "now"}}, "constants: nothing is called 'time'"),
-        ({"columns": {}, "values": {"action": {"zoom": ("z",)}}}, "no action 'zoom'.*page, query, add"),
-        ({"columns": {}, "constants": {"action": "zoom"}}, "no action 'zoom'"),
-        ({"columns": {"device": "x"}, "constants": {"device": "pc"}}, "a column and a constant"),
-        ({"columns": {}, "values": {"purchase": {"no": ("0",)}}}, "listed under yes"),
+        ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*known: time, client"),
+        ({"values": {"price": {}}}, "values: nothing is called 'price'"),
+        ({"constants": {"time": "now"}}, "constants: nothing is called 'time'"),
+        ({"values": {"action": {"zoom": ("z",)}}}, "action: nothing is called 'zoom'.*page, query, add"),
+        ({"constants": {"action": "zoom"}}, "constants.action: nothing is called 'zoom'"),
+        ({"values": {"purchase": {"no": ("0",)}}}, "values.purchase: .*known: yes"),
     ],
 )
 def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
     refused(UsageError, says, ColumnMapping, **arguments)
 
 
-def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None:
+def test_what_a_mapping_lacks_is_an_error_with_the_columns(tmp_path: Path) -> None:
     for columns, says in (
-        (["client=who"], "no column holds the time.*columns of events.csv: when, who"),
-        (["time=when"], "no column holds the client or the visitor.*columns of events.csv: when, who"),
-        (["time=when", "client=cookie"], "no column 'cookie'.*columns of events.csv: when, who"),
+        (["client=who"], "events.csv has columns when, who: client=who does not name the time"),
+        (["time=when"], "events.csv has columns when, who: time=when does not name"),
+        (["time=when", "client=cookie"], "columns when, who: time=when, client=cookie does not name"),
+        (["time"], "is not KEY=VALUE"),
     ):
-        mapping = ColumnMapping().with_columns(columns)
-        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", mapping=mapping)
+        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", column=columns)
+    refused(
+        UsageError,
+        "nothing does not name the time",
+        import_text,
+        tmp_path,
+        "when,who\n1,2\n",
+        time_format="iso",
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER
-from diptych.commerce.scenes.shop_log import COUNTRIES, DEVICES, EFFECTS, MOST_EVENTS, Calendar, make_shop_log
-from diptych.commerce.scenes.visits import World
+from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
+from diptych.commerce.scenes.visits import COUNTRIES, Calendar, World
 
 
 def described(shop: Path, confidence: float = 0.95) -> Description:

@@ -57,7 +57,6 @@ def test_a_feed_of_a_shop(tmp_path: Path) -> None:
     assert attributes_of(found.records[0]) == (("brand", "Fair & Co"), ("color", "Red"))
     assert found.records[0]["picture_address"] == "https://x/1.jpg"
     assert "price" not in found.records[0]
-    assert read_collection(file, keep="Price, link").records[0]["price"] == "9 EUR"  # type: ignore[index]
     assert found.records[1] == {"title": "Shoe", "category_path": ("Women", "Shoes")}
     assert found.pictured.tolist() == [False, True]
     assert found.image(1).getpixel((0, 0)) == (9, 0, 0)
@@ -152,8 +151,8 @@ def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> 
 
 def test_bad_options_and_folders(tmp_path: Path) -> None:
     file = write(tmp_path, "id,title,link\n1,a,l\n", "feed.csv")
-    wrong = {"categories": "both", "missing": "no", "duplicates": "last", "validation": 2, "keep": "id"}
-    for option, value in {**wrong, "separator": " ", "delimiter": "x"}.items():
+    wrong = {"categories": "both", "missing": "no", "duplicates": "last", "validation": 2}
+    for option, value in wrong.items():
         refused(UsageError, option, read_collection, file, **{option: value})
     write(tmp_path, file.read_text(), "other.csv")
     refused(DataError, r"one product feed expected in .*: feed\.csv, other\.csv", read_collection, tmp_path)
@@ -190,8 +189,5 @@ def test_atom(tmp_path: Path) -> None:
         "atom.xml",
     )
     taxonomy = write(tmp_path, TAXONOMY, "t.txt")
-    kept = read_collection(file, taxonomy=taxonomy, keep="link").records
-    assert kept is not None
-    assert kept[0]["link"] == "https://x/1"
     found = read_collection(file, taxonomy=taxonomy)
     assert found.records == [{"title": "Lamp", "category_path": ("Apparel & Accessories", "Dresses")}]

@@ -116,13 +116,12 @@ def test_several_files_and_markets(tmp_path: Path) -> None:
         tmp_path,
         duplicates="error",
     )
-    assert read_collection(tmp_path, categories="Toys").captions == ["other", "other"]
+    assert read_collection(tmp_path / "metadata_us_Toys.json").captions == ["other", "other"]
     write(tmp_path / "metadata_de_Toys.json", {**toy, "asin": "B3"})
     refused(UsageError, "2 markets: de, us", read_collection, tmp_path)
     assert read_collection(tmp_path, market="de").name == "xmarket-de"
     wrong = {
         "market": "fr",
-        "categories": "Books",
         "missing": "no",
         "attributes": "x",
         "duplicates": "y",

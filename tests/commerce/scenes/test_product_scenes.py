@@ -80,13 +80,6 @@ def test_records_are_products(shop: Path, products: Collection) -> None:
     assert 25 <= spoilt <= 90
 
 
-@pytest.mark.parametrize("levels", [(1, 1), (2, 2), (3, 4), (9, 9)])
-def test_paths_have_the_levels_that_were_asked_for(levels: tuple[int, int], tmp_path: Path) -> None:
-    made = product_scenes(tmp_path / "made", 60, levels=levels, size=32, workers=1)
-    lengths = {len(record["belongs"]) for record in made.records}
-    assert (min(lengths), max(lengths)) == levels
-
-
 def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
     assert read_collection(shop).text_fingerprint == products.text_fingerprint
     refused(UsageError, "has no option 'images'", read_collection, shop, images="elsewhere")

@@ -1,4 +1,4 @@
--- The rows of a file as canonical events; rows.py fills in the braces. What is not given is NULL, as text.
+-- The rows of a file as canonical events; database.py fills in the braces. What is not given is NULL, as text.
 SELECT
     event_id,
     coalesce(client_identity, 'visitor:' || visitor_identity)::VARCHAR AS client_id,

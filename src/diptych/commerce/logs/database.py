@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.formats import CONSTANT, TARGETS, Layout, SourceFile
-from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS
+from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
 from diptych.core.context import Task
-from diptych.core.errors import DataError, StorageError, UsageError, nearest
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 
 DEFAULT_MEMORY = "2GB"  # enough for a bucket; one with a very busy client is spilled
@@ -58,6 +58,8 @@ def duckdb_errors(what: str = "a table") -> Iterator[None]:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
         line = str(error).strip().split("\n", 1)[0]
+        if "format specifier" in line:
+            raise UsageError(f"times have no such format: {line}", "see --time-format") from None
         if "No space left" in line:
             fix = "free some space and repeat the command"
             raise StorageError(f"the disk is full: {line}", fix) from None
@@ -82,6 +84,12 @@ class Database:
         with duckdb_errors(what):
             return list(self._connection.execute(sql, list(values)).fetchall())
 
+    def record(self, sql: str) -> dict[str, Any]:
+        """Return the first row of a query, by column."""
+        with duckdb_errors("a table of the log"):
+            found = self._connection.execute(sql)
+            return dict(zip([one[0] for one in found.description], found.fetchone(), strict=True))
+
     def run(self, sql: str, bar: Task, steps: int, what: str) -> list[Any]:
         """Run a long statement, and advance ``bar`` by ``steps`` meanwhile; can be interrupted."""
         done = 0
@@ -97,13 +105,6 @@ class Database:
                 raise
         bar.advance(steps - done)
         return work.result()
-
-    def check_zone(self, name: str) -> None:
-        """Raise a UsageError for what is no time zone."""
-        names = [row[0] for row in self.rows("SELECT name FROM pg_timezone_names()")]
-        if name not in names:
-            fix = nearest(name, names) or "names are like Europe/Amsterdam, or UTC"
-            raise UsageError(f"there is no time zone {name!r}", fix.strip())
 
 
 @contextmanager
@@ -123,7 +124,7 @@ def open_database(
     database = Database(connection)
     try:
         connection.execute(Path(__file__).with_name("macros.sql").read_text())
-        database.check_zone(times_in)
+        zone_of(times_in)
         settings = {
             "TimeZone": times_in,
             "temp_directory": str(spill),
@@ -187,33 +188,35 @@ def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
     given |= {target: literal(value) for target, value in layout.constants.items()}
     for target, sql in layout.sql.items():
         given[target] = sql.format_map(given)
-    raw = {"raw_action": given["action"], "written": given["time"]}
-    time_format = "iso" if layout.columns.get("time") in file.timed else layout.time_format
-    has_zone = "%z" in time_format.lower() if "%" in time_format else time_format not in ("auto", "iso")
-    missing = literals((*MISSING_WORDS, *layout.missing))
+    given |= {"raw_action": given["action"], "written": given["time"]}
     for target in CONSTANT:
         given[target] = _choose(given[target], layout.values.get(target, {}), otherwise=given[target])
-    if raw["raw_action"] == "NULL":
+    if given["raw_action"] == "NULL":
         given["action"] = f"CASE WHEN {given['query']} IS NULL THEN 'page' ELSE 'query' END"
     else:
-        given["action"] = _choose(raw["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
+        given["action"] = _choose(given["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
     yes = {"yes": layout.values.get("purchase", {}).get("yes", YES_WORDS)}
     given["purchase"] = f"{_choose(given['purchase'], yes)} = 'yes'"
-    given["time"] = read_time(given["time"], time_format)
-    return _template(
+    given["time"] = read_time(given["time"], layout.time_format)
+    zoneless: object = "zoneless(given_written)"
+    if layout.time_format not in ("auto", "iso"):
+        zoneless = "%" in layout.time_format and "%z" not in layout.time_format.lower()
+    missing = literals((*MISSING_WORDS, *layout.missing))
+    return template(
         "canonical",
         rows=_rows_sql(file, taken, layout.bare > 0, first_number),
-        given=", ".join(f"{sql} AS given_{part}" for part, sql in (given | raw).items()),
+        given=", ".join(f"{sql} AS given_{part}" for part, sql in given.items()),
         identities=", ".join(
             f"CASE WHEN given_{part} NOT IN ({missing}) THEN given_{part} END AS {part}_identity"
             for part in _IDENTITIES
         ),
         device=_choose("given_device", DEVICE_WORDS, otherwise="lower(given_device)"),
-        zoneless="zoneless(given_written)" if time_format in ("auto", "iso") else not has_zone,
+        zoneless=zoneless,
     )
 
 
-def _template(name: str, **given: object) -> str:
+def template(name: str, **given: object) -> str:
+    """Return a statement of a file of SQL, filled in."""
     return Path(__file__).with_name(f"{name}.sql").read_text().format_map(given)
 
 
@@ -238,7 +241,7 @@ def _rows_sql(file: SourceFile, taken: Mapping[str, str], is_bare: bool, first_n
             fields = f"fields_of(line, {literals([file.delimiter, other])})"
             steps = ["trimmed", "unquoted", "trimmed"]
             places = {column: int(column) if is_bare else 1 + file.names.index(column) for column in taken}
-        rows = _template(
+        rows = template(
             "lines",
             path=path,
             texts=", ".join(f"fields[{places[one]}] AS {alias}" for one, alias in taken.items()),

@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -29,8 +28,7 @@ ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parqu
 _BEGINNING, _UNPACKED = 1 << 20, 6  # bytes that are looked at; times as large as gzipped, roughly
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """A file of a raw log, as its beginning shows it."""
 
     path: Path
@@ -39,17 +37,12 @@ class SourceFile:
     rows: int  # of text and JSON an estimate
     delimiter: str = ","
     gzipped: bool = False
-    timed: frozenset[str] = frozenset()  # Parquet columns of dates and timestamps
-    pointers: Mapping[str, str] = field(default_factory=dict)  # JSON: column → its place (RFC 6901)
-
-    @property
-    def name(self) -> str:
-        return self.path.name
+    pointers: Mapping[str, str] = {}  # JSON: column → its place (RFC 6901)
 
     @property
     def stem(self) -> str:
         """Return the name in lower case without its endings."""
-        return self.name.lower().removesuffix(".gz").rpartition(".")[0]
+        return self.path.name.lower().removesuffix(".gz").rpartition(".")[0]
 
 
 def look_at(path: Path) -> SourceFile:
@@ -57,7 +50,13 @@ def look_at(path: Path) -> SourceFile:
     with file_errors(path, DataError), open_regular(path) as handle:
         magic = handle.read(4)
     if magic == b"PAR1":
-        return _look_at_parquet(path)
+        pa, pq = (require(name, "commerce", "reading Parquet") for name in ("pyarrow", "pyarrow.parquet"))
+        try:
+            found = pq.read_metadata(path)
+        except (pa.ArrowException, OSError) as error:
+            line = str(error).split("\n", 1)[0]
+            raise DataError(f"{path} is no whole Parquet file: {line}", "fetch it again") from None
+        return SourceFile(path, "parquet", tuple(found.schema.to_arrow_schema().names), found.num_rows)
     gzipped = magic.startswith(b"\x1f\x8b")
     with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
         content = handle.read(_BEGINNING)
@@ -67,11 +66,8 @@ def look_at(path: Path) -> SourceFile:
         empty = "holds nothing but blank lines" if magic else "is empty"
         raise DataError(f"{path} {empty}", "check how it was made; leave it out")
     rows = max(1, path.stat().st_size * (_UNPACKED if gzipped else 1) * len(lines) // (len(whole) + 1))
-    try:
-        first = lines[0].decode()  # in the others an odd byte is one bad row
-    except UnicodeDecodeError:
-        first = "\0"
-    if "\0" in first:
+    first = lines[0].decode(errors="replace")  # in the others an odd byte is one bad row
+    if "\0" in first or "\ufffd" in first:
         fix = "unpack or export it as one of these; iconv -f utf-16 -t utf-8 changes an encoding"
         raise DataError(f"{path} is no UTF-8 text, JSON lines or Parquet", fix)
     if first.startswith("["):
@@ -89,7 +85,7 @@ def look_at(path: Path) -> SourceFile:
 def _pointers(line: bytes) -> list[tuple[str, str]]:
     """Return the keys of an object, of inner ones as ``outer.inner``, and where their values are; none of a bad row."""
 
-    def places(value: Mapping[str, Any], name: str, pointer: str) -> Iterator[tuple[str, str]]:
+    def places(value: Any, name: str, pointer: str) -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
             if isinstance(inner, dict):
@@ -98,23 +94,9 @@ def _pointers(line: bytes) -> list[tuple[str, str]]:
                 yield name + key, place
 
     try:
-        value = json.loads(line)
-        return list(places(value, "", "")) if isinstance(value, dict) else []
-    except (ValueError, RecursionError):
+        return list(places(json.loads(line), "", ""))
+    except (AttributeError, ValueError, RecursionError):
         return []
-
-
-def _look_at_parquet(path: Path) -> SourceFile:
-    pa, pq = (require(name, "commerce", "reading Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        opened = pq.ParquetFile(path)
-        schema, rows = opened.schema_arrow, opened.metadata.num_rows
-    except (pa.ArrowException, OSError) as error:
-        line = str(error).split("\n", 1)[0]
-        raise DataError(f"{path} is no whole Parquet file: {line}", "it is corrupt: fetch it again") from None
-    types = pa.types
-    timed = frozenset(one.name for one in schema if types.is_timestamp(one.type) or types.is_date(one.type))
-    return SourceFile(path, "parquet", tuple(schema.names), rows, timed=timed)
 
 
 def check_whole(file: SourceFile) -> None:
@@ -124,8 +106,6 @@ def check_whole(file: SourceFile) -> None:
             while handle.read(_BEGINNING):
                 pass
 
-
-# Which column holds what.
 
 TARGETS = (
     *("time", "client", "visitor", "session", "device", "channel", "country", "action", "page_type"),
@@ -145,7 +125,7 @@ class Columns(Options):
     columns: dict[str, str] = Field({})  # target → column
     # target → meaning → the words for it; what is nowhere listed stays, of an action it is unknown
     values: dict[str, dict[str, tuple[str, ...]]] = Field({})
-    constants: dict[str, str] = Field({})  # target → the value of all events
+    constants: dict[str, str] = Field({})  # target → the value of all events, whatever a column holds
     time_format: str = "auto"  # of ``TIME_FORMATS``, or of ``strptime``
     missing: tuple[str, ...] = ()  # identifiers of no client, besides ``MISSING_WORDS``
 
@@ -163,17 +143,19 @@ class Layout(Columns):
         if self.bare:
             is_so = len(file.names) == self.bare and all(map(_BARE.fullmatch, file.names[:3]))
             return self if is_so and file.kind == "text" else None
-        own, found = {_plain(name): name for name in file.names}, {}
-        for target, spellings in self.columns.items():
-            known = [own[_plain(one)] for one in spellings.split("|") if _plain(one) in own]
-            if known:
-                found[target] = known[0]
+        own, found = {_plain(name): name for name in file.names} | {name: name for name in file.names}, {}
+        for target, spelt in self.columns.items():
+            spellings = [one for text in spelt.split("|") for one in (text, _plain(text))]
+            name = next((own[one] for one in spellings if one in own), None)
+            if name is not None:
+                found[target] = name
             elif target not in self.optional:
                 return None
-        more = {_plain(name) for name in file.names if name not in found.values()}
-        if self.others is not None and not more <= set(self.others):
-            return None
-        return self.model_copy(update={"columns": found})
+        more = {_plain(name) for name in {*file.names} - {*found.values()}}
+        given = found.keys() | self.sql.keys()
+        known = more if self.others is None else {*self.others}
+        fits = "time" in given and given & {"client", "visitor"} and more <= known
+        return self.model_copy(update={"columns": found}) if fits else None
 
 
 _BARE = re.compile(r"\d+\.?\d*|\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -188,46 +170,18 @@ class ColumnMapping(Columns):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        valued = (*CONSTANT, "purchase")
-        for name, allowed in (("columns", TARGETS), ("values", valued), ("constants", CONSTANT)):
-            if unknown := [target for target in getattr(self, name) if target not in allowed]:
-                fix = f"targets: {', '.join(allowed)}"
-                raise UsageError(f"{name}: nothing is called {unknown[0]!r}", fix)
-        if both := sorted(set(self.columns) & set(self.constants)):
-            raise UsageError(f"{both[0]} has a column and a constant", "give one of them")
-        for action in (*self.values.get("action", {}), *filter(None, [self.constants.get("action")])):
-            if action not in ACTIONS:
-                raise UsageError(f"there is no action {action!r}", f"actions: {', '.join(ACTIONS)}")
-        if not set(self.values.get("purchase", {})) <= {"yes"}:
-            raise UsageError("values of purchase are listed under yes", "[values.purchase] yes = [...]")
+        values, action = self.values, self.constants.get("action", ACTIONS[0])
+        for where, given, known in (
+            ("columns", self.columns, TARGETS),
+            ("values", values, (*CONSTANT, "purchase")),
+            ("values.action", values.get("action", ()), ACTIONS),
+            ("values.purchase", values.get("purchase", ()), ("yes",)),
+            ("constants", self.constants, CONSTANT),
+            ("constants.action", [action], ACTIONS),
+        ):
+            if unknown := [name for name in given if name not in known]:
+                raise UsageError(f"{where}: nothing is called {unknown[0]!r}", f"known: {', '.join(known)}")
         return self
-
-    def with_columns(self, options: Sequence[str]) -> ColumnMapping:
-        """Return the same with further columns, each written ``target=column``."""
-        more = dict(self.columns)
-        for option in options:
-            target, _, column = (part.strip() for part in option.partition("="))
-            if not column:
-                fix = f"e.g. client=cookie_id; targets: {', '.join(TARGETS)}"
-                raise UsageError(f"{option!r} names no column", fix)
-            more[target] = column
-        return ColumnMapping.model_validate({**dict(self), "columns": more})
-
-    def layout(self, file: SourceFile) -> Layout:
-        """Return the layout of a file; UsageError where it lacks a column."""
-        columns = list(self.columns.values())
-        is_bare = file.kind == "text" and not {*columns} <= {*file.names} and all(map(str.isdigit, columns))
-        names = [str(1 + place) for place in range(len(file.names))] if is_bare else list(file.names)
-        found = f"columns of {file.name}: {', '.join(names)}"
-        for needed in (("time",), ("client", "visitor")):
-            if not {*needed} & set(self.columns):
-                fix = "name columns: --column time=COLUMN --column client=COLUMN"
-                raise UsageError(f"no column holds the {' or the '.join(needed)}", f"{fix}; {found}")
-        for column in columns:
-            if (count := names.count(column)) != 1:
-                there = f"{count} columns" if count else "no column"
-                raise UsageError(f"{file.name} has {there} {column!r}", found)
-        return Layout(**dict(self), bare=len(names) if is_bare else 0)
 
 
 def read_mapping(path: Path) -> ColumnMapping:
@@ -246,23 +200,11 @@ class LogFormat(Options):
     others: tuple[str, ...] = ()  # names, without endings, of files that come with the log and hold no events
     has_hours: bool = True  # whether its times are those of a clock
 
-    def layout(self, file: SourceFile) -> Layout | None:
-        """Return how a file is read, None where it is of another format."""
-        return next(filter(None, (one.fitted(file) for one in self.layouts)), None)
-
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
 LOG_FORMATS = tuple(map(LogFormat.model_validate, _DECLARED))
 
-
-# Which format it is.
-
-_SESSIONS = {
-    "Administrative",
-    "ProductRelated",
-    "PageValues",
-    "Revenue",
-}  # of UCI's shoppers: a row is a session
+_SESSIONS = {"Administrative", "ProductRelated", "PageValues", "Revenue"}  # of UCI's shoppers
 
 
 class Chosen(NamedTuple):
@@ -279,40 +221,47 @@ def choose_format(
 ) -> Chosen:
     """Find the format of files or folders."""
     by_name = {one.name: one for one in LOG_FORMATS}
+    if mapping is not None:
+        own = by_name["columns"].model_copy(update={"layouts": (Layout(**dict(mapping)),)})
+        if name not in (None, own.name):
+            raise UsageError(f"format {name!r} takes no columns", "leave out the format, or the columns")
+        name, by_name[own.name] = own.name, own
     if name is not None and name not in by_name:
         raise UnknownNameError("log format", name, by_name)
-    if mapping is not None and name not in (None, "columns"):
-        raise UsageError(f"format {name!r} takes no columns", "leave out the format, or the columns")
     paths, zone = [path for source in sources for path in _files_of(source)], None
-    if len(sources) == 1 and mapping is None and name in (None, "shop-log"):
-        paths, zone = _generated(sources[0]) or (paths, None)
+    marker = sources[0] / "dataset.json"
+    made = read_json(marker) if mapping is None and len(sources) == 1 and marker.is_file() else None
+    if isinstance(made, dict) and made.get("dataset") == "shop-log":
+        pattern = "events.csv.gz" if made["format"] == "csv" else "events/part-*.parquet"
+        paths, zone = list(sources[0].glob(pattern)), str(made["zone"])
     for path, times in Counter(path.resolve() for path in paths).items():
         if times > 1:
             raise UsageError(f"{path} is given {times} times", "its events would be, too: name it once")
     if not paths:
         raise DataError(f"{sources[0]} has no file of events", "give the files themselves")
     files = [look_at(path) for path in sorted(paths, key=lambda path: (path.name, str(path)))]
-    if mapping is not None:
-        return Chosen(by_name["columns"], [(file, mapping.layout(file)) for file in files], [])
     refused = files[0]
-    if {*refused.names} >= _SESSIONS:
-        wrong = f"{refused.name} is a table of sessions (UCI), not of events; mind that its column PageValues"
+    if mapping is None and {*refused.names} >= _SESSIONS:
+        wrong = f"{refused.path} is a table of sessions (UCI), not of events; mind that its column PageValues"
         fix = f"diptych intent features {refused.path} --out FEATURES"
         raise UsageError(f"{wrong} is computed from purchases", fix)
     for one in LOG_FORMATS if name is None else [by_name[name]]:
         events = [file for file in files if file.stem not in one.others]
-        layouts = [(file, layout) for file in events if (layout := one.layout(file)) is not None]
-        if layouts and len(layouts) == len(events):
-            return Chosen(one, layouts, [file.name for file in files if file not in events], zone)
-        if layouts:
-            known = [file for file, _ in layouts]
-            refused = next(file for file in events if file not in known)
-    no_file = (
-        f"it is no file of {name}: {by_name[name].description}" if name else "no log format recognises it"
-    )
-    own = "name its columns: --column time=COLUMN --column client=COLUMN …"
-    wrong = f"{refused.name} has columns {', '.join(refused.names)}: {no_file}"
-    raise UsageError(wrong, f"{own}, or a format: --format {', '.join(by_name)}")
+        layouts = [next(filter(None, (each.fitted(file) for each in one.layouts)), None) for file in events]
+        known = [(file, layout) for file, layout in zip(events, layouts, strict=True) if layout is not None]
+        if known and len(known) == len(events):
+            return Chosen(one, known, [file.path.name for file in files if file not in events], zone)
+        if known:
+            refused = events[layouts.index(None)]
+    no_file = "no log format recognises it"
+    if mapping is not None:
+        listed = ", ".join(f"{target}={column}" for target, column in mapping.columns.items())
+        no_file = f"{listed or 'nothing'} does not name the time and the client or visitor, or a column is not there"
+    elif name is not None:
+        no_file = f"it is no file of {name}: {by_name[name].description}"
+    own_columns = "name its columns: --column time=COLUMN --column client=COLUMN …"
+    wrong = f"{refused.path.name} has columns {', '.join(refused.names)}: {no_file}"
+    raise UsageError(wrong, f"{own_columns}, or a format: --format {', '.join(by_name)}")
 
 
 def _files_of(source: Path) -> list[Path]:
@@ -320,13 +269,3 @@ def _files_of(source: Path) -> list[Path]:
         return [source]
     visible = [path for path in source.iterdir() if path.is_file() and not path.name.startswith(".")]
     return [path for path in visible if path.name.lower().removesuffix(".gz").endswith(ENDINGS)]
-
-
-def _generated(folder: Path) -> tuple[list[Path], str] | None:
-    """Return the files and the zone of a generated shop log, None where the folder is none."""
-    marker = folder / "dataset.json"
-    made = read_json(marker) if marker.is_file() else None
-    if not isinstance(made, dict) or made.get("dataset") != "shop-log":
-        return None
-    pattern = "events.csv.gz" if made["format"] == "csv" else "events/part-*.parquet"
-    return list(folder.glob(pattern)), str(made["zone"])

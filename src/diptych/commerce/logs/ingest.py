@@ -4,17 +4,26 @@ The first pass reads every file once, row by row, and writes the rows to the buc
 drops go to a bucket of their own and are counted there. The second takes one bucket at a time, which holds everything
 about its clients: events are compared with others of their client, and written in the order of client, time and
 arrival. What does not fit into memory is spilled.
+
+Rules have a fixed order, and a row is counted under the first that drops it: so the rows that were read are the
+events that were kept and what all rules dropped together.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate, compress
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from diptych.commerce.logs.cleaning import MARKS, STAGED, Cleaning, notes_of, rules_of
+from pydantic import ValidationInfo, field_validator
+
 from diptych.commerce.logs.database import (
     DEFAULT_MEMORY,
     REJECTED,
@@ -23,7 +32,7 @@ from diptych.commerce.logs.database import (
     literal,
     literals,
     open_database,
-    read_time,
+    template,
 )
 from diptych.commerce.logs.formats import (
     Chosen,
@@ -34,15 +43,14 @@ from diptych.commerce.logs.formats import (
     read_mapping,
 )
 from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import COLUMNS, SECOND, printable
+from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, SECOND, UNKNOWN, zone_of
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.options import Options, parameter
+from diptych.core.options import Options, parameter, parse_values
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_BUCKETS = 256
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
 
@@ -51,16 +59,9 @@ class ImportOptions(Options):
     """Describe the files of a raw log."""
 
     format: str | None = parameter(
-        None,
-        "shop-log, yoochoose, diginetica, rees46, sigir or columns.",
-        default="recognised",
-        names="diptych.commerce.logs:LOG_FORMATS",
+        None, "Of the files.", default="recognised", names="diptych.commerce.logs:LOG_FORMATS"
     )
-    column: list[str] = parameter(
-        [],
-        "TARGET=COLUMN of your own log, e.g. time=ts, client=cookie_id, visitor, session, device, channel, "
-        "country, action, page_type, query, item, price, purchase, address, agent. Repeatable.",
-    )
+    column: list[str] = parameter([], "TARGET=COLUMN of your own log, e.g. client=cookie_id. Repeatable.")
     columns_file: Path | None = parameter(
         None, "TOML file with [columns], [values.action], [constants], time_format, missing.", "--mapping"
     )
@@ -69,28 +70,49 @@ class ImportOptions(Options):
     )
     times_in: str | None = parameter(None, "Zone of times that name none.", default="UTC")
     zone: str | None = parameter(
-        None, "Zone of local days and hours, e.g. Europe/Amsterdam.", default="the log's, or UTC"
+        None, "Zone of the shop, e.g. Europe/Amsterdam.", default="the log's, or UTC"
     )
     name: str | None = parameter(None, "What reports call the log.", default="as its source")
-    buckets: int | None = parameter(
-        None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the number of rows"
-    )
+    buckets: int | None = parameter(None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the rows")
     memory_limit: str | None = parameter(None, "E.g. 1GB.", default=DEFAULT_MEMORY)
     threads: int | None = parameter(None, "Of the engine.", ge=1, default="all processors")
 
     def mapping(self) -> ColumnMapping | None:
-        """Return what the options name; None where they name no column."""
-        if not self.column and self.columns_file is None:
-            if self.time_format is not None:
-                fix = "name them with --column or --mapping"
-                raise UsageError("--time-format is of your own columns", fix)
-            return None
+        """Return what the options say of columns; None where they say nothing."""
         found = ColumnMapping() if self.columns_file is None else read_mapping(self.columns_file)
-        found = found.with_columns(self.column)
-        return found.model_copy(update={"time_format": self.time_format or found.time_format})
+        columns = {**found.columns, **parse_values(self.column, "--column")}
+        given = {**dict(found), "columns": columns, "time_format": self.time_format or found.time_format}
+        mapping = ColumnMapping.read(given, "--column")
+        return None if mapping == ColumnMapping() else mapping
 
 
-_KEPT = (*STAGED, "address", "is_twin")
+class Cleaning(Options):
+    """Choose the events that are kept; rows without a time, for example, are always dropped."""
+
+    since: str | None = parameter(None, "First day or moment that is kept, ISO 8601.")
+    until: str | None = parameter(None, "First day or moment that is no longer kept.")
+    countries: tuple[str, ...] = parameter((), "Keep only these, e.g. NL,BE,DE. Repeatable.", "--country")
+    keep_missing_country: bool = parameter(False, "With --country: keep those without one.")
+    devices: tuple[str, ...] = parameter((), "Keep only these, e.g. pc,smartphone. Repeatable.", "--device")
+    bots: bool = parameter(False, "Keep events whose user agent is a bot's.", "--keep-bots")
+    duplicates: bool = parameter(False, "Keep events equal in all columns.", "--keep-duplicates")
+    most_events: int | None = parameter(100_000, "Drop clients with more, whole; 0 for no limit.", ge=0)
+
+    @field_validator("countries", "devices")
+    @classmethod
+    def _words(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Return each word once, of texts with commas."""
+        change, form = (str.upper, "[A-Z]{2}") if info.field_name == "countries" else (str.lower, ".+")
+        words = sorted({change(part.strip()) for one in given for part in one.split(",")})
+        if wrong := [word for word in words if not re.fullmatch(form, word)]:
+            raise ValueError(f"{wrong[0]!r} is no name; countries have two letters, e.g. NL,BE,DE")
+        return tuple(words)
+
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
+_STAGED = [name for name in COLUMNS if not name.startswith("local_")]
+_KEPT = ", ".join((*_STAGED, "address", "is_twin"))
+_MARKS: Mapping[str, str] = _DECLARED["marks"]  # what is counted of all rows besides: among which of them
 _NAMED = 20  # things that a rule names of what it dropped
 _DAY, _HOUR = 86_400 * SECOND, 3_600 * SECOND
 _LOCAL = {
@@ -107,57 +129,69 @@ class _Import:
     def __init__(
         self, database: Database, folder: Path, chosen: Chosen, cleaning: Cleaning, zone: str, buckets: int
     ) -> None:
-        database.check_zone(zone)
-        try:
-            database.rows(f"SELECT {read_time(literal(''), chosen.files[0][1].time_format)}")
-        except DataError as error:
-            raise UsageError(f"times have no such format: {error.message}", "see --time-format") from None
-        self.database, self.folder, self.zone, self.buckets = database, folder, zone, buckets
-        self.files, self.work = chosen.files, folder / "work"
-        since, until = (_moment(database, text, zone) for text in (cleaning.since, cleaning.until))
-        self.rules = rules_of(cleaning, since, until, database)
+        self.database, self.work, self.events = database, folder / "work", folder / EVENTS
+        self.files, self.zone, self.buckets = chosen.files, zone, buckets
         self.read = self.rejected = 0  # rows, and of them lines that never became any
-        self.counts = dict.fromkeys(MARKS, 0)
+        self.work.mkdir()
+        options = {
+            "since": _moment(cleaning.since, zone_of(zone)),
+            "until": _moment(cleaning.until, zone_of(zone)),
+            "countries": list(cleaning.countries) or None,
+            "keep_missing": cleaning.keep_missing_country,
+            "devices": list(cleaning.devices) or None,
+            "no_bots": not cleaning.bots or None,
+            "bots": "|".join(BOT_WORDS),
+            "no_duplicates": not cleaning.duplicates or None,
+            "most_events": cleaning.most_events or None,
+        }
+        for name, value in options.items():
+            database.rows(f"SET VARIABLE {name} = ?", [value])
+        needed = [one.get("needs", ["bots"]) for one in _DECLARED["rule"]]
+        is_on = [any(options[name] is not None for name in names) for names in needed]
+        self.rules = list(compress(_DECLARED["rule"], is_on))
         database.rows("CREATE TEMP TABLE dropped (event_id BIGINT, rule INTEGER, named VARCHAR)")
 
-    def stage(self) -> None:
-        """Read files, drop rows by rules, and write the others to their buckets."""
-        rules = [(number, rule) for number, rule in enumerate(self.rules, 1) if not rule.of_client]
-        drops = " ".join(f"WHEN {rule.drops} THEN {number}" for number, rule in rules)
-        names = " ".join(f"WHEN {number} THEN {rule.names}" for number, rule in rules)
+    def stage(self) -> dict[str, int]:
+        """Read files, drop rows by rules, write the others to their buckets, and return how many have each mark."""
+        rules = [(number, rule) for number, rule in enumerate(self.rules, 1) if "of_client" not in rule]
+        drops = " ".join(f"WHEN {rule['drops']} THEN {number}" for number, rule in rules)
+        names = " ".join(f"WHEN {number} THEN {rule.get('names', 'NULL')}" for number, rule in rules)
         sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in self.files]
         with task("reading", total=sum(sizes), unit="MB") as bar:
             for number, (size, (file, layout)) in enumerate(zip(sizes, self.files, strict=True)):
                 rows = f"""
-                    SELECT {", ".join([*_KEPT, *MARKS])}, rule, (CASE rule {names} END)::VARCHAR AS named,
+                    SELECT {", ".join([_KEPT, *_MARKS])}, rule, (CASE rule {names} END)::VARCHAR AS named,
                         if(rule = 0, bucket_of(client_id, {self.buckets}), {self.buckets})::INTEGER AS bucket
                     FROM (SELECT *, CASE {drops} ELSE 0 END::INTEGER AS rule
                           FROM ({canonical_sql(file, layout, self.read)}))"""
                 target = literal(self.work / f"{number:05d}")
                 copy = f"COPY ({rows}) TO {target} (FORMAT parquet, PARTITION_BY (bucket))"
-                self.read += self.database.run(copy, bar, size, file.name)[0][0]
-        if staged := sorted(self.work.glob("*/*/*.parquet")):
-            sums = ", ".join(f"count(*) FILTER ({name} AND {among})" for name, among in MARKS.items())
-            marks = self.database.rows(f"SELECT {sums} FROM {_table(staged)}")[0]
-            self.counts |= dict(zip(MARKS, marks, strict=True))
+                self.read += self.database.run(copy, bar, size, file.path.name)[0][0]
         if any(file.kind != "parquet" for file, _ in self.files):
             self.rejected = self.database.rows(REJECTED)[0][0]
             self.read += self.rejected
+        sums = ", ".join(f"count(*) FILTER ({name} AND {among})" for name, among in _MARKS.items())
+        staged = sorted(self.work.glob("*/*/*.parquet"))
+        counts = (
+            self.database.rows(f"SELECT {sums} FROM {_table(staged)}")[0] if staged else [0] * len(_MARKS)
+        )
+        return dict(zip(_MARKS, counts, strict=True))
 
     def write_buckets(self) -> list[Path]:
         """Clean the events of one bucket after the other, and return the files that were written."""
         digits = max(2, len(str(self.buckets - 1)))
         for number in track(range(self.buckets), "sorting", unit="buckets"):
             if staged := sorted(self.work.glob(f"*/bucket={number}/*.parquet")):
-                self._write_bucket(staged, self.folder / EVENTS / f"bucket={number:0{digits}d}")
-        return sorted((self.folder / EVENTS).glob("*/*.parquet"))
+                self._write_bucket(staged, self.events / f"bucket={number:0{digits}d}")
+        return sorted(self.events.glob("*/*.parquet"))
 
     def _write_bucket(self, staged: Sequence[Path], folder: Path) -> None:
         left = f"FROM {_table(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
-        self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {', '.join(_KEPT)} {left}")
+        self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_KEPT} {left}")
         for place, rule in enumerate(self.rules, 1):
-            if rule.of_client:
-                found = f"SELECT event_id, {place}, named FROM ({rule.drops}) AS found (event_id, named)"
+            if "of_client" in rule:
+                drops = rule["drops"].format(same=", ".join(_STAGED[1:]))
+                found = f"SELECT event_id, {place}, named FROM ({drops}) AS found (event_id, named)"
                 self.database.rows(f"INSERT INTO dropped {found}")
         columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
         wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
@@ -181,7 +215,7 @@ class _Import:
             QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
             ORDER BY n DESC, named"""
         found: list[dict[str, Any]] = [
-            {"rule": rule.name, "description": rule.description, "dropped": 0} for rule in self.rules
+            {"rule": rule["name"], "description": rule["description"], "dropped": 0} for rule in self.rules
         ]
         for number, name, n, total in self.database.rows(counted):
             found[number - 1]["dropped"] = total
@@ -190,35 +224,12 @@ class _Import:
         found[0]["dropped"] += self.rejected
         return found
 
-    def summary(self, files: Sequence[Path]) -> dict[str, Any]:
-        """Return what a log says of its events, of which there is at least one."""
-        table, epoch = _table(files), date(1970, 1, 1)
-        several = "min(visitor_id) IS DISTINCT FROM max(visitor_id) AS several"
-        each = f"SELECT count(*) AS n, {several} FROM {table} GROUP BY client_id"
-        sums = "count(*), count(*) FILTER (several), max(n)"
-        people = self.database.rows(f"SELECT {sums} FROM ({each})")[0]
-        self.counts |= dict(zip(("clients", "shared", "busiest"), people, strict=True))
-        by_day, by_action, devices, channels = (
-            dict(self.database.rows(f"SELECT {one}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC, 1"))
-            for one in ("local_day", "action", "device", "channel")
-        )
-        sums = "count(*), min(t_us), max(t_us), count(*) FILTER (is_purchase), count(DISTINCT visitor_id)"
-        events, *ends, purchases, visitors = self.database.rows(f"SELECT {sums} FROM {table}")[0]
-        first, last = (f"{EPOCH + timedelta(seconds=t // SECOND):%Y-%m-%dT%H:%M:%SZ}" for t in ends)
-        days = {day: by_day.get(day, 0) for day in range(min(by_day), 1 + max(by_day))}
-        return {
-            **{"events": events, "first": first, "last": last, "visitors": visitors, "purchases": purchases},
-            "events_by_day": {(epoch + timedelta(days=day)).isoformat(): n for day, n in days.items()},
-            **{"by_action": by_action, "devices": devices, "channels": channels},
-            **{"clients": self.counts["clients"], "rows_read": self.read},
-        }
-
 
 def _table(paths: Iterable[Path]) -> str:
     return f"read_parquet([{literals(paths)}], hive_partitioning = false)"
 
 
-def _moment(database: Database, text: str | None, zone: str) -> int | None:
+def _moment(text: str | None, zone: ZoneInfo) -> int | None:
     """Return microseconds of an ISO 8601 date or time; one that names no zone is in ``zone``."""
     if text is None:
         return None
@@ -226,10 +237,51 @@ def _moment(database: Database, text: str | None, zone: str) -> int | None:
         given = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is no time", "e.g. 2019-10-01, or 2019-10-01T12:00:00+02:00") from None
-    if given.tzinfo is None:
-        sql = "SELECT epoch_us(timezone(?, ?::TIMESTAMP))"
-        return int(database.rows(sql, [zone, given.isoformat(sep=" ")])[0][0])
-    return (given - EPOCH) // timedelta(microseconds=1)
+    moment = given if given.tzinfo else given.replace(tzinfo=zone)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+_RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
+_FAR, _FEW = 7, 0.05  # days without events, after which a small share of events is far from the others
+
+
+def _notes(about: Mapping[str, Any], counts: Mapping[str, Any], database: Database) -> list[str]:
+    """Return what is odd in a log, in a fixed order."""
+    events, no_device = about["events"], about["devices"].get(UNKNOWN, 0)
+    days = [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()]
+    empty = [f"{day}" for day, n in days if not n]
+    facts = {
+        **counts,
+        **{name: about[name] for name in ("events", "clients", "visitors", "purchases")},
+        **{"n_days": len(days), "n_empty": len(empty), "year": days[0][0].year},
+        "empty": ", ".join(empty[:5]) + (", …" if len(empty) > 5 else ""),
+        "first_odd": _edge(days, events),
+        "last_odd": _edge(days[::-1], events),
+        "busy": counts["busiest"] / events,
+        **{"no_device": no_device, "without": no_device / events},
+        "no_channel": about["channels"].get(UNKNOWN, 0),
+    }
+    notes, given = _DECLARED["note"], ", ".join(f"? AS {name}" for name in facts)
+    whens = ", ".join(f"({note['when']})" for note in notes)
+    (holds,) = database.rows(f"SELECT {whens} FROM (SELECT {given})", list(facts.values()))
+    return [note["text"].format(**facts) for note, is_so in zip(notes, holds, strict=True) if is_so]
+
+
+def _edge(days: list[tuple[date, int]], total: int) -> str:
+    """Describe the days at one end that hold next to nothing, or little and far from the others; nothing of none."""
+    busy = [one for one in days if one[1]]
+    seen = list(accumulate(n for _, n in busy))
+    odd = [
+        place
+        for place, (n, (one, _), (after, _)) in enumerate(zip(seen, busy, busy[1:], strict=False))
+        if n < _RARE_DAY * total or (n <= _FEW * total and abs(after - one).days > _FAR)
+    ]
+    if not odd:
+        return ""
+    begin, close = sorted((busy[0][0], busy[odd[-1]][0]))
+    fix = f"--since {close + timedelta(days=1)}" if days[0] < days[-1] else f"--until {begin}"
+    span = f"{begin}" if begin == close else f"{begin} to {close}"
+    return f"({span}) hold only {seen[odd[-1]]:,} of {total:,} events: wrong clocks? {fix}"
 
 
 def ingest(
@@ -260,42 +312,46 @@ def ingest(
             wrong = f"{one} lies in {folder}, which would be replaced"
             raise UsageError(wrong, "write the log to another folder")
     chosen = choose_format(sources, given.format, mapping)
-    times_in, zone = given.times_in or "UTC", given.zone or chosen.zone
-    rows, name = sum(file.rows for file, _ in chosen.files), given.name or _name(sources[0])
+    importer, times_in, zone = chosen.format, given.times_in or "UTC", given.zone or chosen.zone
+    rows = sum(file.rows for file, _ in chosen.files)
     buckets = given.buckets or min(MOST_BUCKETS, 1 << (max(0, rows - 1) // _BUCKET_ROWS).bit_length())
     how = {"times_in": times_in, "cleaning": encode(cleaning, {}), "mapping": encode(mapping, {})}
     with atomic_folder(folder, Log.marker()) as made:
-        inside, paths = made.resolve(), [file.path.resolve() for file, _ in chosen.files]
-        (inside / "work").mkdir()
-        with open_database(paths, inside, times_in, given.memory_limit, given.threads) as database:
-            running = _Import(database, inside, chosen, cleaning, zone or "UTC", buckets)
+        paths = [file.path.resolve() for file, _ in chosen.files]
+        with open_database(paths, made.resolve(), times_in, given.memory_limit, given.threads) as database:
+            running = _Import(database, made.resolve(), chosen, cleaning, zone or "UTC", buckets)
             made_of = [_whole(file) for file, _ in track(chosen.files, "checking", unit="files")]
-            running.stage()
-            written, rules, counts = running.write_buckets(), running.report(), running.counts
+            counts: dict[str, Any] = running.stage()
+            written, rules = running.write_buckets(), running.report()
             if not written:
-                lost = "; ".join(map(_lost, filter(lambda one: one["dropped"], rules))) or "there are none"
-                wrong = f"no event is left of {running.read:,} rows ({lost})"
+                counted = [(one, [*one.get("named", ())][:3] or "") for one in rules if one["dropped"]]
+                lost = "; ".join(f"{one['rule']}: {one['dropped']:,} {names}" for one, names in counted)
+                wrong = f"no event is left of {running.read:,} rows ({lost or 'there are none'})"
                 raise DataError(wrong, "check the format, the columns and the rules")
-            about = running.summary(written)
+            about = database.record(template("summary", table=_table(written)))
+            days, first = about["events_by_day"], date(1970, 1, 1)
+            days = {day: days.get(day, 0) for day in range(min(days), max(days) + 1)}
+            about["events_by_day"] = {f"{first + timedelta(days=day)}": n for day, n in days.items()}
+            for name in ("by_action", "devices", "channels"):
+                about[name] = dict(Counter(about[name]).most_common())
             # Where the log names no zone and none was given, its hours are what the shop's clocks showed.
             known = bool(zone) or counts["zoneless"] == about["events"]
+            counts |= {name: about.pop(name) for name in ("shared", "busiest")}
+            counts |= {"hours": known or not importer.has_hours}
             counts["zoneless"] *= given.times_in is None
-            odd = notes_of(about, counts, known or not chosen.format.has_hours, database)
-        shutil.rmtree(inside / "work")
-        importer, prints = chosen.format.name, [one["fingerprint"] for one in made_of]
+            odd = _notes(about, counts, database)
+        shutil.rmtree(running.work)
+        prints = [one["fingerprint"] for one in made_of]
+        no_events = [f"left out, for it holds no events: {one}" for one in chosen.left_out]
+        about |= {"importer": importer.name, "name": given.name or _name(sources[0]), "zone": zone or "UTC"}
+        about |= {"rows_read": running.read, "buckets": buckets, "hours_known": known and importer.has_hours}
         about |= {
-            **{"importer": importer, "name": name, "zone": zone or "UTC", "buckets": buckets},
-            "hours_known": known and chosen.format.has_hours,
-            "notes": [
-                *chosen.format.notes,
-                *(f"left out, for it holds no events: {one}" for one in chosen.left_out),
-                *odd,
-            ],
+            "notes": [*importer.notes, *no_events, *odd],
             "rules": rules,
             "sources": made_of,
             "options": how,
-            "fingerprint": fingerprint("log", Log.FORMAT, importer, prints, zone or "UTC", how),
         }
+        about["fingerprint"] = fingerprint("log", Log.FORMAT, importer.name, prints, about["zone"], how)
         Log(about).save(made / Log.marker())
     return Log.open(folder)
 
@@ -303,12 +359,7 @@ def ingest(
 def _whole(file: SourceFile) -> dict[str, Any]:
     check_whole(file)
     size = file.path.stat().st_size
-    return {"file": file.name, "bytes": size, "fingerprint": fingerprint_file(file.path)}
-
-
-def _lost(rule: dict[str, Any]) -> str:
-    names = ", ".join(map(printable, [*rule.get("named", {})][:3]))
-    return f"{rule['rule']}: {rule['dropped']:,}" + (f", most of them {names}" if names else "")
+    return {"file": file.path.name, "bytes": size, "fingerprint": fingerprint_file(file.path)}
 
 
 def _name(source: Path) -> str:

@@ -14,16 +14,13 @@ order of client, time and event.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from diptych.commerce.logs.schema import printable
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, harmless
 
 EVENTS = "events"
 
@@ -70,9 +67,7 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
     def lines(self) -> list[str]:
         """Return what the import read and kept, in a few lines."""
         about = self.about
-        nothing = ", ".join(one["rule"] for one in about["rules"] if not one["dropped"])
         return [
-            *([f"nothing was dropped by: {nothing}"] if nothing else []),
             f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read",
             f"events by action: {_listed(about['by_action'], 10)}",
             f"by device: {_listed(about['devices'], 10)}",
@@ -81,27 +76,21 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
             self.describe(),
         ]
 
-    def dropped(self, everything: bool = True) -> list[Table]:
-        """Return the rules of the import, or those that dropped rows, and how many each dropped; none where none is."""
-        read, rows = self.about["rows_read"], []
-        for one in self.about["rules"]:
-            if everything or one["dropped"]:
-                share = f"{100 * one['dropped'] / read:.2f}" if read else "–"
-                words = (one["description"], _listed(one.get("named", {}), 5))
-                counts = (Cell.number(one["dropped"], 0), Cell(share))
-                rows.append([Cell(one["rule"]), *counts, *(Cell(text, words=True) for text in words)])
+    def tables(self) -> list[Table]:
+        """Return the rules of the import that dropped rows, and how many."""
+        rows = [
+            [
+                Cell(one["rule"]),
+                Cell.number(one["dropped"], 0),
+                Cell(f"{100 * one['dropped'] / self.about['rows_read']:.2f}"),
+                Cell(one["description"], words=True),
+                Cell(_listed(one.get("named", {}), 5), words=True),
+            ]
+            for one in self.about["rules"]
+            if one["dropped"]
+        ]
         heads = ("rule", "rows", "%", "what it drops", "most of them")
         return [Table("What the import dropped", heads, rows)] if rows else []
-
-    def tables(self) -> list[Table]:
-        """Return what the import dropped, and how often the log has each week day, where that differs."""
-        days = Counter(f"{date.fromisoformat(day):%A}" for day in self.about.get("events_by_day") or {})
-        if not days or (len(days) == 7 and len({*days.values()}) == 1):
-            return self.dropped()
-        return [
-            *self.dropped(),
-            Table.of("Week days in the log", "", [*days], [[f"{n}" for n in days.values()]]),
-        ]
 
     def charts(self) -> list[Chart]:
         """Return events by local day."""
@@ -112,4 +101,4 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
 
 def _listed(counts: dict[str, int], most: int) -> str:
-    return ", ".join(f"{printable(word)} {count:,}" for word, count in list(counts.items())[:most])
+    return ", ".join(f"{harmless(word)} {count:,}" for word, count in list(counts.items())[:most])

@@ -10,6 +10,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from zoneinfo import ZoneInfo, available_timezones
+
+from diptych.core.errors import UnknownNameError
 
 SECOND = 1_000_000  # microseconds
 UNKNOWN = "unknown"  # a device, channel or page type that the log does not have
@@ -44,6 +47,8 @@ YES_WORDS: tuple[str, ...] = tuple(_WORDS["yes"])
 BOT_WORDS: tuple[str, ...] = tuple(_WORDS["bots"])
 
 
-def printable(word: str) -> str:
-    """Return a log's word without what a terminal would take for a command."""
-    return "".join(letter if letter.isprintable() else "?" for letter in word)
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone by its name."""
+    if name not in (names := available_timezones()):
+        raise UnknownNameError("time zone", name, names)
+    return ZoneInfo(name)

@@ -20,7 +20,7 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import beginning_of, file_errors, open_bytes
 from diptych.data.collection import Collection
-from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
+from diptych.data.lines import DelimitedTable, plain_column
 from diptych.data.products import split_path
 from diptych.data.readers.contract import choice, first_folder, listing, looks, matching, reader
 from diptych.data.readers.products import Duplicates, Missing, ProductGathering, short_text
@@ -42,17 +42,11 @@ def _is_xml(file: Path) -> bool:
     return _start(file).startswith("<") or file.name.lower().removesuffix(".gz").endswith(".xml")
 
 
-def _columns(file: Path) -> set[str]:
-    """Return the columns of a table, by their plain names."""
-    header = next(iter(_start(file).splitlines()), "")
-    delimiter = max(DELIMITERS.values(), key=header.count)
-    return {plain_column(name.strip('" ')) for name in header.split(delimiter)} - {""}
-
-
 def _is_feed(file: Path) -> bool:
     if _is_xml(file):
         return _start(file).startswith("<") and _FEED.search(_start(file)) is not None
-    columns = _columns(file)
+    header = next(iter(_start(file).splitlines()), "")
+    columns = {plain_column(name.strip('" ')) for name in re.split(r"[,;\t|]", header)}
     return {"id", "title"} <= columns and bool(columns & _TELLING)
 
 
@@ -76,7 +70,7 @@ def _xml_rows(file: Path) -> Iterator[Row]:
 
     A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
     """
-    if _start(file) and not _PROLOG.match(_start(file).replace("\0", "")):
+    if not _PROLOG.match(_start(file).replace("\0", "")):
         wrong = "no element begins it, or the document declares a type or entities of its own"
         raise DataError(f"{file.name}: {wrong}", "feeds need no declaration: take it out")
     parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))
@@ -104,23 +98,23 @@ def _xml_rows(file: Path) -> Iterator[Row]:
         parser.close()
 
 
-def _table_rows(
-    file: Path, counts: Counter[str], encoding: str, delimiter: str | None, quotes: bool, skip: bool
-) -> Iterator[Row]:
-    table = DelimitedTable(file, encoding, delimiter, quotes)
+def _table_rows(file: Path, counts: Counter[str], encoding: str, quotes: bool, skip: bool) -> Iterator[Row]:
+    table = DelimitedTable(file, encoding, quotes=quotes)
     names = [plain_column(name) for name in table.columns]
+    if "id" not in names:
+        raise UsageError(f"{file} has no column id", f"its columns: {', '.join(names)}")
     for line, fields in table.rows():
-        if len(fields) != len(names):
-            if not skip:
-                wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
-                raise DataError(wrong, "correct it, or leave it out with --reader-option skip_bad_lines=true")
+        if len(fields) == len(names):
+            values: dict[str, list[str]] = {}
+            for name, field in zip(names, fields, strict=True):
+                if name and field.strip():
+                    values.setdefault(name, []).append(field.strip())
+            yield table.where(line), values
+        elif skip:
             counts["lines with more or fewer fields than columns left out"] += 1
-            continue
-        values: dict[str, list[str]] = {}
-        for name, field in zip(names, fields, strict=True):
-            if name and field.strip():
-                values.setdefault(name, []).append(field.strip())
-        yield table.where(line), values
+        else:
+            wrong = f"{table.where(line)} has {len(fields)} fields, the header has {len(names)}"
+            raise DataError(wrong, "correct it, or leave it out with --reader-option skip_bad_lines=true")
 
 
 def _values_in(text: str) -> list[str]:
@@ -132,7 +126,7 @@ def _values_in(text: str) -> list[str]:
     return [value.strip() for value in fields if value.strip()]
 
 
-def paths_in(text: str, separator: str = SEPARATOR) -> list[tuple[str, ...]]:
+def paths_in(text: str) -> list[tuple[str, ...]]:
     """Return the category paths of a field: ``"Books > Sports,Books > Business"`` are two.
 
     Names hold commas as well, so a comma ends a path only where no blank follows it and what follows has a separator of
@@ -141,28 +135,27 @@ def paths_in(text: str, separator: str = SEPARATOR) -> list[tuple[str, ...]]:
     parts = [text]
     if text.startswith('"'):
         parts = _values_in(text)
-    elif "," in text and separator in text:
-        root, own = re.escape(text[: text.index(separator)] + separator), re.escape(separator)
+    elif "," in text and SEPARATOR in text:
+        root, own = re.escape(text[: text.index(SEPARATOR)] + SEPARATOR), re.escape(SEPARATOR)
         parts = []
         for one in re.split(rf",\s+(?={root})", text):
             first, *others = re.split(rf",(?=(?!\s)(?:(?!{own})[^,])*{own})", one)
             parts.append(first)
             for other in others:
-                if separator in parts[-1]:
+                if SEPARATOR in parts[-1]:
                     parts.append(other)
                 else:
                     parts[-1] += f",{other}"
-    return [path for part in parts if (path := split_path(part, separator))]
+    return [path for part in parts if (path := split_path(part))]
 
 
 _ATTRIBUTES = ("brand", "color", "colour", "size", "material", "pattern", "gender", "age_group")
 _KINDS = {"product_type": "product_type", "google": "google_product_category"}
-_OWN = {"id", "title", "attributes", "picture_address", "category_path", "category_paths", "product"}
 _FILES = tuple(f"*{one}{packed}" for one in (".csv", ".tsv", ".txt", ".xml") for packed in ("", ".gz"))
 _FIRST = 1000
 
 
-def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[str, Any]:
+def _record(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     attributes = {name: [short_text(one) for one in values[name]] for name in _ATTRIBUTES if name in values}
     for detail in (one for field in values.get("product_detail", ()) for one in _values_in(field)):
         parts = ["", *map(short_text, detail.split(":", 2))][-3:]  # section:name:value, or name:value
@@ -172,7 +165,6 @@ def _record(values: Mapping[str, Sequence[str]], keep: Sequence[str]) -> dict[st
         "title": short_text(values.get("title", [""])[0]),
         "attributes": attributes,
         "picture_address": next(iter(values.get("image_link", ())), ""),
-        **{name: short_text(values[name][0]) for name in keep if name in values},
     }
 
 
@@ -187,24 +179,16 @@ def read_feed(
     images: Path | str | None = None,
     categories: Literal["product_type", "google"] | None = None,
     taxonomy: Path | str | None = None,
-    separator: str = SEPARATOR,
-    keep: str = "",
     missing: Missing = "none",
     duplicates: Duplicates = "error",
     validation: float = 0.15,
     test: float = 0.15,
-    delimiter: str | None = None,
     quotes: bool = True,
     encoding: str = "utf-8",
     skip_bad_lines: bool = False,
 ) -> Collection:
     """Read a product feed as products with a title, attributes and category paths."""
     choice("categories", categories or "google", _KINDS)
-    if not separator.strip():
-        raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
-    kept = [plain_column(one) for one in str(keep).split(",") if one.strip()]
-    if set(kept) & _OWN:
-        raise UsageError(f"keep is {keep!r}", f"records have {', '.join(sorted(_OWN))} of their own")
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)
     found = [path] if path.is_file() else list(filter(_is_feed, matching(path, listing(path), _FILES)))
@@ -212,12 +196,10 @@ def read_feed(
         names = ", ".join(file.name for file in found) or "none"
         raise DataError(f"one product feed expected in {path}, found: {names}", "name it with --data")
     (file,) = found
-    if not (is_xml := _is_xml(file)) and "id" not in (columns := _columns(file)):
-        raise UsageError(f"{file} has no column id", f"its columns: {', '.join(sorted(columns)) or 'none'}")
 
     def rows(counts: Counter[str]) -> Iterator[Row]:
-        how = (str(encoding), delimiter, quotes, skip_bad_lines)
-        return _xml_rows(file) if is_xml else _table_rows(file, counts, *how)
+        how = (str(encoding), quotes, skip_bad_lines)
+        return _xml_rows(file) if _is_xml(file) else _table_rows(file, counts, *how)
 
     if categories is None:
         has_types = any("product_type" in values for _, values in islice(rows(Counter()), _FIRST))
@@ -230,7 +212,7 @@ def read_feed(
 
     def paths_of(text: str) -> list[tuple[str, ...]]:
         if categories == "product_type":
-            return paths_in(text, separator)
+            return paths_in(text)
         if not text.isdigit():
             return paths_in(text)[:1]
         why = lacks if taxonomy is None else "that the taxonomy does not have"
@@ -240,7 +222,7 @@ def read_feed(
     for where, values in track(rows(gathered.counts), "reading products", unit="products"):
         paths = [path for text in values.get(_KINDS[categories], ()) for path in paths_of(text)]
         name, group = (" ".join(values.get(key, [""])[0].split()) for key in ("id", "item_group_id"))
-        gathered.product(name, _record(values, kept) | {"category_paths": paths}, where, short_text(group))
+        gathered.product(name, _record(values) | {"category_paths": paths}, where, short_text(group))
     folder = first_folder(images, (), "--images") or file.parent / "images"
     note = f"{len(gathered.items):,} products; categories are of the column {_KINDS[categories]}"
     return gathered.products(Path(file.name.removesuffix(".gz")).stem, folder, [note])

@@ -15,6 +15,7 @@ import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from diptych.data.readers.products import Duplicates, Missing, ProductGathering,
 MAX_LITERAL = 1 << 20  # characters of a line that is not JSON: a literal takes some hundred times its length
 
 
+_FIX = "fetch the file again, or leave such lines out with --reader-option skip_bad_lines=true"
+
+
 def parse_line(line: str, where: str) -> Any:
     """Return the value of a line: JSON, else a literal of Python's.
 
@@ -36,16 +40,17 @@ def parse_line(line: str, where: str) -> Any:
     """
     try:
         return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        wrong = f"{where} is neither JSON ({error}) nor a Python literal"
-    if len(line) > MAX_LITERAL:
-        raise DataError(f"{wrong}, for which {len(line):,} characters are too long", "fetch the file again")
+    except (ValueError, RecursionError):
+        pass
     try:
+        if len(line) > MAX_LITERAL:
+            raise ValueError(f"{len(line):,} characters are too long for a literal")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python does not know: they stay as written
             return ast.literal_eval(line.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise DataError(f"{wrong} ({type(error).__name__})", "one record per line is expected") from None
+        wrong = f"{where} is neither JSON nor a Python literal ({type(error).__name__}: {error})"
+        raise DataError(wrong[:300], _FIX) from None
 
 
 ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
@@ -77,11 +82,8 @@ def _attributes(
 
 def _largest_picture(given: Any) -> str:
     """Return the address of a product's largest image: a text, a list, or a dict to heights and widths, or its JSON."""
-    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            return ""
+    with suppress(TypeError, ValueError, RecursionError):
+        given = json.loads(given)
     sizes = given if isinstance(given, Mapping) else {}
     addresses = given if isinstance(given, Mapping | list | tuple) else [given]
 
@@ -108,7 +110,7 @@ def _path_in(given: Any) -> tuple[str, ...]:
 _PATTERNS = ("metadata_[a-z][a-z]_*.json", "metadata_[a-z][a-z]_*.json.gz")
 
 
-def _files(path: Path, market: str | None, categories: str | None) -> tuple[str, list[Path]]:
+def _files(path: Path, market: str | None) -> tuple[str, list[Path]]:
     """Return the market, and its files; of a file that is there both ways, the unpacked one."""
     found: dict[str, dict[str, Path]] = {}  # by market and category
     for file in matching(path, listing(path), _PATTERNS):
@@ -121,10 +123,7 @@ def _files(path: Path, market: str | None, categories: str | None) -> tuple[str,
         raise UsageError(f"{path} has {len(found)} markets: {', '.join(sorted(found))}", fix)
     market = str(market or next(iter(found)))
     choice("market", market, sorted(found))
-    chosen = found[market] if categories is None else [one.strip() for one in str(categories).split(",")]
-    for category in chosen:
-        choice("categories", category, sorted(found[market]))
-    return market, [found[market][one] for one in sorted(chosen)]
+    return market, [found[market][category] for category in sorted(found[market])]
 
 
 def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -134,11 +133,10 @@ def _records(file: Path, skip: bool, counts: Counter[str]) -> Iterator[tuple[str
             given = parse_line(line, where) if line.strip() else []
             records = given if isinstance(given, list) else [given]
             if not all(isinstance(one, dict) and isinstance(one.get("asin"), str) for one in records):
-                raise DataError(f"{where} is no product: it has no asin", "fetch the file again")
-        except DataError as error:
+                raise DataError(f"{where} is no product: it has no asin", _FIX)
+        except DataError:
             if not skip:
-                fix = f"{error.fix}; or leave such lines out with --reader-option skip_bad_lines=true"
-                raise DataError(error.message, fix) from None
+                raise
             counts["lines that are no products left out"] += 1
             continue
         yield from ((where, record) for record in records)
@@ -153,7 +151,6 @@ def read_xmarket(
     path: Path | str,
     images: Path | str | None = None,
     market: str | None = None,
-    categories: str | None = None,
     attributes: str = "overview,details",
     missing: Missing = "none",
     duplicates: Duplicates = "merge",
@@ -167,7 +164,7 @@ def read_xmarket(
         choice("attributes", part, ATTRIBUTES)
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)
-    market, files = _files(path, market, categories)
+    market, files = _files(path, market)
     for file in track(files, "reading products", unit="files"):
         for where, record in _records(file, skip_bad_lines, gathered.counts):
             title = record.get("title")

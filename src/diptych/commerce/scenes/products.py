@@ -11,11 +11,10 @@ import html
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,10 +52,9 @@ MODALITIES = ("picture", "title", "attributes")
 _TITLES, _EFFECTS = SHOP["titles"], SHOP["effects"]
 
 PRODUCTS = "products.jsonl"
-"""A line for each product: ``id``, ``split``, ``picture`` (its file, or null), ``title`` (or null), ``attributes``,
-``category_paths``, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets that this category
-depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells, rightly or
-wrongly)."""
+"""A line for each product: its record, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets
+that this category depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells,
+rightly or wrongly)."""
 
 _KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
 
@@ -66,8 +64,7 @@ TRUTH = "truth.json"
 _SPLITS = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A category without children."""
 
     path: tuple[str, ...]  # names from the root on
@@ -117,8 +114,7 @@ def grow(seed: int, levels: tuple[int, int] = (2, len(FACETS)), skew: float = 0.
         order = ["department", "shape", *seen, *unseen]
         leaves += below(order, {"department": name}, (name,), weight / sum(weights))
     largest = max(leaves, key=lambda leaf: leaf.prior)
-    priors = (leaf.prior * (1 - skew) + skew * (leaf is largest) for leaf in leaves)
-    return [Leaf(leaf.path, leaf.values, prior) for leaf, prior in zip(leaves, priors, strict=True)]
+    return [leaf._replace(prior=leaf.prior * (1 - skew) + skew * (leaf is largest)) for leaf in leaves]
 
 
 def _stops(least: int, most: int) -> dict[int, float]:
@@ -187,7 +183,8 @@ class Products(Generator):
         lines = [self.line(number) for number in chunk]
         for number, line in zip(chunk, lines, strict=True):
             if line["picture"]:
-                picture = _draw(line["told"]["picture"], self._chance(number, "drawing"), self.given.size)
+                chance = random.Random(f"diptych products/{self.given.seed}/{number}/drawing")
+                picture = _draw(line["told"]["picture"], chance, self.given.size)
                 # noise does not compress: level 1 is about as small as level 9 here, and several times faster
                 picture.save(folder / line["picture"], "PNG", compress_level=1)
         return lines
@@ -199,34 +196,36 @@ class Products(Generator):
         with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
             for line in chain.from_iterable(chunks):
                 file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-        write_json(folder / TRUTH, {"effects": _EFFECTS, "leaves": [asdict(leaf) for leaf in self.leaves]})
+        write_json(folder / TRUTH, {"effects": _EFFECTS, "leaves": [leaf._asdict() for leaf in self.leaves]})
         return {"files": sizes_of(folder)}
 
     def line(self, number: int) -> dict[str, Any]:
-        """Return a product as ``products.jsonl`` has it."""
-        given, chance = self.given, self._chance(number, "facts")
+        """Return a product as ``products.jsonl`` has it; nothing else draws from the generators of its purposes."""
+        given = self.given
+
+        def chance_of(purpose: str) -> random.Random:
+            return random.Random(f"diptych products/{given.seed}/{number}/{purpose}")
+
+        chance, lot = chance_of("facts"), chance_of("shares")
         (leaf,) = chance.choices(self.leaves, [leaf.prior for leaf in self.leaves])
         facts = {facet: leaf.values.get(facet) or chance.choice(list(WORDS[facet])) for facet in FACETS}
         facts["noun"] = DEPARTMENTS[facts["department"]]["noun"]
-        lot = self._chance(number, "shares")
         missing = (given.without_picture, given.without_title, given.without_attributes)
-        present = [lot.random() >= share for share in missing]
-        stated = {
-            modality: self._stated(number, modality, facts, leaf)
-            for modality, there in zip(MODALITIES, present, strict=True)
-            if there
-        }
+        present = [
+            modality for modality, share in zip(MODALITIES, missing, strict=True) if lot.random() >= share
+        ]
+        stated = {modality: _stated(modality, facts, leaf, chance_of(modality)) for modality in present}
         categorised = lot.random() >= given.without_category
         paths = [leaf.path]
         if lot.random() < given.in_two_places and (second := _second_place(self.leaves, leaf)):
             paths.append(second.path)
         title, attributes = None, {}
         if "title" in stated:
-            title = title_of(stated["title"], self._chance(number, "words"), _EFFECTS["synonyms"])
+            title = title_of(stated["title"], chance_of("words"), _EFFECTS["synonyms"])
         if "attributes" in stated:
-            attributes = attributes_of(stated["attributes"], self._chance(number, "sheet"))
+            attributes = attributes_of(stated["attributes"], chance_of("sheet"))
         if lot.random() < given.dirt:
-            dirt = self._chance(number, "dirt")
+            dirt = chance_of("dirt")
             title = None if title is None else spoilt(title, dirt)
             attributes = {name: spoilt(value, dirt) for name, value in attributes.items()}
             if attributes:
@@ -244,23 +243,18 @@ class Products(Generator):
             "told": stated,
         }
 
-    def _chance(self, number: int, purpose: str) -> random.Random:
-        """Return the generator of one purpose of one product, which nothing else draws from."""
-        return random.Random(f"diptych products/{self.given.seed}/{number}/{purpose}")
 
-    def _stated(self, number: int, modality: str, facts: Mapping[str, str], leaf: Leaf) -> dict[str, str]:
-        """Return what a modality states, in the order of facets; every facet takes the same draws, stated or not."""
-        chance, telling = self._chance(number, modality), _EFFECTS[modality]
-        found = {}
-        for facet, value in facts.items():
-            draws = chance.random(), chance.random(), chance.random()
-            if facet in telling:
-                how = telling[facet]
-                depends = modality == "picture" or facet == "noun" or facet in leaf.values
-                if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
-                    others = [other for other in WORDS[facet] if other != value]
-                    found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
-        return found
+def _stated(modality: str, facts: Mapping[str, str], leaf: Leaf, chance: random.Random) -> dict[str, str]:
+    """Return what a modality states, in the order of facets; every facet takes the same draws, stated or not."""
+    found = {}
+    for facet, value in facts.items():
+        draws = chance.random(), chance.random(), chance.random()
+        if how := _EFFECTS[modality].get(facet):
+            depends = modality == "picture" or facet == "noun" or facet in leaf.values
+            if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
+                others = [other for other in WORDS[facet] if other != value]
+                found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
+    return found
 
 
 def _picture(number: int) -> str:
@@ -282,11 +276,10 @@ def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
     values in common, the first of several."""
 
     def likeness(leaf: Leaf) -> tuple[bool, int]:
-        same = sum(own.values.get(facet) == value for facet, value in leaf.values.items())
-        return own.values.get("shape") == leaf.values.get("shape"), same
+        same = own.values.items() & leaf.values.items()
+        return own.values.get("shape") == leaf.values.get("shape"), len(same)
 
-    others = (leaf for leaf in leaves if leaf.path[0] != own.path[0])
-    return max(others, key=likeness, default=None)
+    return max((leaf for leaf in leaves if leaf.path[0] != own.path[0]), key=likeness, default=None)
 
 
 def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
@@ -322,14 +315,11 @@ def attributes_of(stated: Mapping[str, str], chance: random.Random) -> dict[str,
 
 
 def spoilt(text: str, chance: random.Random) -> str:
-    """Return the same text as some feeds have it; ``plain_text`` gives it back.
-
-    Nothing comes between two words but white space, and no word is changed.
-    """
-    first, blank, rest = text.partition(" ")
+    """Return the same text as some feeds have it, with no word changed; ``plain_text`` gives it back."""
     written = html.escape(text, quote=False)
+    first, blank, rest = written.partition(" ")
     forms = (
-        f"<b>{html.escape(first, quote=False)}</b>{blank}{html.escape(rest, quote=False)}",
+        f"<b>{first}</b>{blank}{rest}",
         f"<p class='title'>{written}<br/></p>",
         written.replace(" ", "&nbsp;", 1) + "<!-- seo -->",
         html.escape(f"<i>{written}</i>", quote=False),

@@ -8,96 +8,62 @@ mean and what is planted.
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator
 
-from diptych.commerce.logs.schema import SECOND
-from diptych.core.errors import UsageError
+from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.scenes import visits
+from diptych.commerce.scenes.visits import (
+    CONFIRMATION,
+    COUNTRIES,
+    DAY,
+    FIRST_DAY,
+    NOTHING,
+    SHOP,
+    Calendar,
+    Draw,
+    Rows,
+    World,
+)
+from diptych.core.draws import draw_below, draw_uniform
+from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
-from diptych.core.reading import read_toml
 from diptych.core.table import Table
-from diptych.data.scenes.generator import (
-    Generator,
-    GeneratorOptions,
-    parts_of,
-    sizes_of,
-    with_changes,
-)
+from diptych.data.scenes.generator import Generator, GeneratorOptions, parts_of, sizes_of, with_changes
 
-SHOP = read_toml(Path(__file__).with_suffix(".toml"))
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RAW_COLUMNS: Mapping[str, str] = SHOP["columns"]  # name → meaning, in order
 ACTIONS: Mapping[str, str] = SHOP["actions"]
 DEVICES: Mapping[str, str] = SHOP["devices"]  # the log's spelling → the canonical one
-COUNTRIES: tuple[str, ...] = tuple(SHOP["countries"])
 MOST_EVENTS: int = SHOP["most_events"]
 EFFECTS: Mapping[str, Any] = SHOP["effects"]
 """What is planted in the usual shop."""
 
-FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
-HOUR = 3600 * SECOND
-DAY = 24 * HOUR
-_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-
 TRUTH = "truth.json"
-
-
-def event_files(file_format: str) -> str:
-    """Return where the events are, as a pattern inside the folder: of ``csv`` or ``parquet``."""
-    return "events.csv.gz" if file_format == "csv" else "events/part-*.parquet"
-
-
-class Calendar:
-    """Conversions between local and universal time in microseconds, vectorised."""
-
-    def __init__(self, zone: str, days: int) -> None:
-        try:
-            here = ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise UsageError(f"there is no time zone {zone!r}", "e.g. Europe/Amsterdam, or UTC") from None
-        first_day = (FIRST_DAY - _EPOCH.date()).days
-        self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
-        # clocks are looked at every half hour, from two days before to some after, which a long session may run into
-        half_hours = range(48 * (first_day - 2), 48 * (first_day + days + 7))
-        moments = [_EPOCH + timedelta(minutes=30 * n) for n in half_hours]
-        offsets = [(moment.astimezone(here).utcoffset() or timedelta(0)) // _US for moment in moments]
-        new = np.flatnonzero(np.diff(offsets)) + 1
-        self._changes = np.array([(moments[place] - _EPOCH) // _US for place in new], np.int64)
-        self._offsets = np.array(offsets, np.int64)[[0, *new]]
-
-    def local_us(self, t_us: np.ndarray) -> np.ndarray:
-        """Return the local time, as microseconds since 1970-01-01 in local time."""
-        local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
-        return local_us
-
-    def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return the universal time of a local one.
-
-        Args:
-            local_us: microseconds since 1970-01-01 in local time.
-            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
-                read by the offset of before or of after: they will show another one.
-        """
-        earlier, after = (
-            self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
-            for offsets in (self._offsets[:-1], self._offsets[1:])
-        )
-        t_us: np.ndarray = local_us - np.where(later, after, earlier)
-        return t_us
-
-
-def week_day(local_us: np.ndarray) -> np.ndarray:
-    """0 is Monday."""
-    return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
+_WORK = "making a shop log"
+_TABLES = 32  # blocks of visitors in a Parquet file
+_BOT_COOKIE = 1 << 62  # above those of visitors
+_NAMES: dict[str, Sequence[str | None]] = {
+    "unreadable": ("yesterday", "2019-13-45T25:61:61.000000Z", "n/a", None),  # what stands instead of a time
+    "device": (*DEVICES, "Robot"),
+    "channel": [name.capitalize() for name in THESIS_CHANNELS],
+    "country": (*COUNTRIES, "US", "CN", "BR"),
+    "action": list(ACTIONS),
+    "page": visits.PAGES,
+    "item": [f"p{number:05d}" for number in range(visits.ITEMS)],
+}
 
 
 class ShopLogOptions(GeneratorOptions):
@@ -123,8 +89,6 @@ class ShopLog(Generator):
     block = 4096
 
     def __init__(self, given: ShopLogOptions, effects: Mapping[str, Any]) -> None:
-        from diptych.commerce.scenes.visits import World
-
         self.given, self.world = given, World(effects, Calendar(given.zone, given.days), given.seed)
         kind = "usual" if effects == EFFECTS else fingerprint(effects)
         # one process: tables would wait in memory for the one that writes them
@@ -134,31 +98,20 @@ class ShopLog(Generator):
         """Return the numbers of visitors, so many at a time, and last none: the bot that a dirty log has."""
         return parts_of(self.total, self.block) + ([range(0)] if self.given.dirt else [])
 
-    def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str], Counter[str]]:
-        """Return the events of some visitors as a table, how many there are of what, and rows of dirt by rule."""
-        from diptych.commerce.scenes.events import events_of, raw_table, spoil
-
-        events, totals = events_of(self.world, chunk)
-        spoilt: Counter[str] = Counter()
+    def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str]]:
+        """Return the events of some visitors as a table, and how many there are of what; of dirt by rule."""
+        events, counts = events_of(self.world, chunk)
         if self.given.dirt:
-            events, spoilt = spoil(self.world, events, self.given.dirt)
-        return raw_table(self.world, events), totals, spoilt
+            events = spoil(self.world, events, self.given.dirt, counts)
+        return raw_table(self.world, events), counts
 
-    def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str], Counter[str]]]) -> dict[str, Any]:
+    def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str]]]) -> dict[str, Any]:
         """Write the events, and what is true of them."""
-        from diptych.commerce.scenes.events import write_tables
-
         totals: Counter[str] = Counter()
-        spoilt = Counter(dict.fromkeys(SHOP["rules"], 0))
-
-        def tables() -> Iterator[Any]:
-            for table, found, added in chunks:
-                totals.update(found)
-                spoilt.update(added)
-                yield table
-
-        write_tables(tables(), folder / event_files(self.given.format))
-        rows = {"rows": totals["events"] + spoilt.total(), "dirt": dict(spoilt)}
+        name = "events.csv.gz" if self.given.format == "csv" else "events/part-*.parquet"
+        write_tables((totals.update(counts) or table for table, counts in chunks), folder / name)
+        dirt = {rule: totals.pop(rule, 0) for rule in SHOP["rules"]}
+        rows = {"rows": totals["events"] + sum(dirt.values()), "dirt": dirt}
         write_json(folder / TRUTH, {"effects": self.planted, **totals, **rows})
         return {"first_day": str(FIRST_DAY), "files": sizes_of(folder)}
 
@@ -177,14 +130,165 @@ def make_shop_log(
     return ShopLog(given, with_changes(EFFECTS, effects)).make(folder)
 
 
-def shown(truth: Mapping[str, Any]) -> list[str | Table]:
-    """Return what ``truth.json`` says of the sessions, and of rows that are no events."""
-    bought, anonymous = (
-        f"{truth[what] / truth['sessions']:.1%}" for what in ("purchase sessions", "anonymous sessions")
-    )
-    spoilt = [(rule, f"{rows:,}") for rule, rows in truth["dirt"].items() if rows]
-    return [
-        f"a log of {truth['events']:,} events in {truth['sessions']:,} sessions, "
-        f"{bought} with a purchase, {anonymous} anonymous",
-        *([Table.of("rows that are no events", "", ("rule", "rows"), spoilt)] if spoilt else []),
+def shown(truth: Mapping[str, Any]) -> Table:
+    """Return what ``truth.json`` says of the log: its events and sessions, and rows that are no events."""
+    counts = {name: n for name, n in truth.items() if isinstance(n, int)} | truth["dirt"]
+    return Table.of("a generated log", "", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()])
+
+
+def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
+    """Return all events of some visitors, ordered by time, and how many there are of what; of no visitors, a bot's.
+
+    Columns are numbers of values, and NOTHING where there is none.
+    """
+    if not numbers:
+        return _busy_bot(world), Counter()
+    sessions, pages = visits.visits_of(world, numbers)
+    known_page, start_us = sessions.known_page[pages.session], sessions.start_us[pages.session]
+    opened_us, inside_us = start_us + pages.open_us, start_us + pages.inside_us
+    shown = np.where((pages.kind == visits.PRODUCT) | (pages.kind == CONFIRMATION), pages.item, NOTHING)
+    logs_in = (pages.position == known_page) & (known_page > visits.RECOGNISED)
+    nothing = np.full(len(opened_us), NOTHING)
+    of_actions = [  # whether it happens, when, and on which page, query and item
+        (pages.position > 0, opened_us, pages.kind, nothing, shown),
+        (pages.query != NOTHING, opened_us - visits.QUERY_AHEAD, nothing, pages.query, nothing),
+        (pages.add, inside_us, nothing, nothing, pages.item),
+        (pages.removed != NOTHING, inside_us, nothing, nothing, pages.removed),
+        (logs_in, opened_us - SECOND // 2, nothing, nothing, nothing),
     ]
+    happens = [np.flatnonzero(one) for one, *_ in of_actions]
+    t_us, page, query, item = (
+        np.concatenate([columns[place][row] for columns, row in zip(of_actions, happens, strict=True)])
+        for place in (1, 2, 3, 4)
+    )
+    action = np.repeat(np.arange(len(happens)), [len(row) for row in happens])
+    order, row = np.argsort(t_us, kind="stable"), np.concatenate(happens)
+    events = Rows(t_us=t_us, page=page, query=query, item=item, row=row, action=action).take(order)
+    row = events.pop("row")
+    of = sessions.take(pages.session[row])
+    # a cookie is above 0 and another one for each visitor and device
+    place = of.number * len(THESIS_DEVICES) + of.device
+    mixed = (world.draw(Draw.COOKIE, place) * 2**31).astype(np.int64)
+    events |= {
+        "unreadable": np.full(len(row), NOTHING),  # the text that stands instead of the time
+        "session": of.key,
+        "cookie": (mixed << 32) + place,
+        "customer": np.where(pages.position[row] >= of.known_page, of.number, NOTHING),
+        "device": of.device,
+        "channel": of.channel,
+        "country": of.country,
+        "purchased": events.page == CONFIRMATION,
+    }
+    anonymous = int((sessions.known_page == visits.NEVER).sum())
+    totals = {"events": len(row), "sessions": len(sessions.key)}
+    totals |= {"purchase sessions": int(sessions.purchase.sum()), "anonymous sessions": anonymous}
+    return events, Counter(totals)
+
+
+def _busy_bot(world: World) -> Rows:
+    """Return one cookie with more events than any visitor has, all else as it should be."""
+    numbers = np.arange(MOST_EVENTS + 500)
+    after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
+    values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)
+    values |= {"device": list(DEVICES).index("PC"), "channel": 0, "country": 0, "action": 0}
+    values |= {"cookie": 2 * _BOT_COOKIE - 1, "purchased": False}
+    return Rows(
+        {name: np.full(len(numbers), value) for name, value in values.items()},
+        t_us=np.sort(world.calendar.days_us[0] + after_us),
+        page=draw_below(visits.TYPES, world.seed, Draw.BOT, numbers, 1),
+    )
+
+
+def spoil(world: World, events: Rows, rate: float, counts: Counter[str]) -> Rows:
+    """Return the events of a block, unordered, among rows that are none, which are counted by rule.
+
+    A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
+    that cannot be read; a part ``rate`` of the sessions is there once more from another country, and from no known
+    device. All that are no exact copies have cookies of their own. Of the bot, which has no session, all is too many.
+    """
+    *rules, last = SHOP["rules"]
+    if events.session[0] == NOTHING:
+        counts[last] = len(events.t_us)
+        return events
+    spoilt = [events]
+    for number, rule in enumerate(rules):
+        thing = np.where(rule in ("country", "device"), 0, events.t_us)
+        rows = np.flatnonzero(world.draw(Draw.DIRT, number, events.session, thing) < rate)
+        some = events.take(rows)
+        kind = world.draw(Draw.BOT, number, some.session, thing[rows])
+        bot = _BOT_COOKIE + (kind * 2**53).astype(np.int64)
+        if rule != "duplicate":
+            nothing = np.full(len(bot), NOTHING)
+            some |= {"customer": nothing, "cookie": nothing if rule == "no client" else bot}
+        if rule == "unreadable time":
+            some["unreadable"] = bot % len(_NAMES["unreadable"])
+        elif rule == "country":
+            some["country"] = len(COUNTRIES) + bot % 3
+        elif rule == "device":
+            some["device"] = np.where(bot % 2 == 0, NOTHING, len(DEVICES))
+        counts[rule] = len(rows)
+        spoilt.append(some)
+    order = [world.draw(Draw.ORDER, place, one.session, one.t_us) for place, one in enumerate(spoilt)]
+    joined = Rows({name: np.concatenate([one[name] for one in spoilt]) for name in events})
+    return joined.take(np.argsort(np.concatenate(order), kind="stable"))
+
+
+def raw_table(world: World, events: Rows) -> pa.Table:
+    """Return the columns of the raw log: apps write universal time, browsers local time and its offset."""
+    pa = require("pyarrow", "commerce", _WORK)
+    in_apps = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])
+    offset_us = np.where(in_apps, 0, world.calendar.local_us(events.t_us) - events.t_us)
+    database = _database(world.effects["queries"]).cursor()
+    database.register("events", pa.table({**events, "in_apps": in_apps, "offset_us": offset_us}))
+    return database.execute(SHOP["raw"]).to_arrow_table().select(list(RAW_COLUMNS))
+
+
+@cache
+def _database(n_queries: int) -> Any:
+    """Return a database with what columns of numbers stand for, as lists."""
+    database = require("duckdb", "commerce", _WORK).connect(config={"threads": 1})
+    prices = 2 * 400 ** draw_uniform(20191001, np.arange(visits.ITEMS))  # 2 to 800 euros, most low
+    lists = {**_NAMES, "query": typed_texts(n_queries), "price": np.round(prices, 2).tolist()}
+    database.execute(
+        f"CREATE TABLE lists AS SELECT {', '.join(f'? AS {name}' for name in lists)}",
+        [list(values) for values in lists.values()],
+    )
+    return database
+
+
+def typed_texts(count: int) -> list[str]:
+    """Return the first ``count`` queries, most frequent first, each as it is typed in five ways."""
+    kinds, things, uses = (SHOP["queries"][name] for name in ("kinds", "things", "uses"))
+    typed = []
+    for number in range(count):
+        rest, kind = divmod(number, len(kinds))
+        use, thing = rest // len(things), (rest + kind * 7) % len(things)
+        text = f"{kinds[kind]} {things[thing]}{uses[use] if use < len(uses) else f' {use}'}"
+        typed += [text, text.capitalize(), text.upper(), f" {text}  ", text.replace(" ", "  ", 1)]
+    return typed
+
+
+def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
+    """Write tables of the same columns, one after the other; the same rows are the same bytes.
+
+    Args:
+        path: of a compressed CSV file with a header, or a pattern of Parquet files with a row group for every table.
+    """
+    csv, parquet = (require(f"pyarrow.{name}", "commerce", _WORK) for name in ("csv", "parquet"))
+    first = next(tables)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gz":
+        # neither a name nor a time in the header
+        with (
+            path.open("wb") as file,
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=4, mtime=0) as packed,
+            csv.CSVWriter(packed, first.schema) as writer,
+        ):
+            for table in chain([first], tables):
+                writer.write_table(table)
+        return
+    for number, group in groupby(enumerate(chain([first], tables)), lambda one: one[0] // _TABLES):
+        name = path.with_name(path.name.replace("*", f"{number:04d}"))
+        with parquet.ParquetWriter(name, first.schema, compression="zstd", store_schema=False) as out:
+            for _, table in group:
+                out.write_table(table)

@@ -6,16 +6,24 @@ Every number is drawn for a thing alone, a visitor, a session or a page, by its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.shop_log import COUNTRIES, HOUR, SHOP, Calendar, week_day
+from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
+
+SHOP = read_toml(Path(__file__).with_name("shop_log.toml"))
+COUNTRIES: tuple[str, ...] = tuple(SHOP["countries"])
+FIRST_DAY = date(2019, 10, 1)  # as in thesis section 6.3; on the 27th clocks are set back in Europe
+HOUR, DAY = 3600 * SECOND, 24 * 3600 * SECOND
+_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 # What a number is drawn for; two of one thing never share one.
 Draw = IntEnum(
@@ -42,7 +50,7 @@ SEARCH, PRODUCT, BASKET, CHECKOUT, CONFIRMATION = (
 TYPES = CONFIRMATION  # how many a chain has; the row behind them is of what goes before the first page
 NO_DEVICE = len(THESIS_DEVICES)  # in a table of transitions the row of what goes before the first session
 
-_EVEN, _LEAST = 1e-9, 1e-16
+_LEAST = 1e-16  # draw of a quantile: that of 0 is none
 
 
 class Rows(dict[str, np.ndarray]):
@@ -56,11 +64,50 @@ class Rows(dict[str, np.ndarray]):
         return Rows({name: values[rows] for name, values in self.items()})
 
 
+class Calendar:
+    """Conversions between local and universal time in microseconds, vectorised."""
+
+    def __init__(self, zone: str, days: int) -> None:
+        here, first_day = zone_of(zone), (FIRST_DAY - _EPOCH.date()).days
+        self.days_us = (first_day + np.arange(days)) * DAY  # local midnights
+        # clocks are looked at every half hour, from two days before to some after, which a long session may run into
+        moments_us = np.arange(48 * (first_day - 2), 48 * (first_day + days + 7)) * (HOUR // 2)
+        moments = [(_EPOCH + int(t_us) * _US).astimezone(here) for t_us in moments_us]
+        offsets = np.array([(moment.utcoffset() or timedelta()) // _US for moment in moments], np.int64)
+        new = np.flatnonzero(np.diff(offsets)) + 1
+        self._changes, self._offsets = moments_us[new], offsets[[0, *new]]
+
+    def local_us(self, t_us: np.ndarray) -> np.ndarray:
+        """Return the local time, as microseconds since 1970-01-01 in local time."""
+        local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
+        return local_us
+
+    def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """Return the universal time of a local one.
+
+        Args:
+            local_us: microseconds since 1970-01-01 in local time.
+            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
+                read by the offset of before or of after: they will show another one.
+        """
+        earlier, after = (
+            self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
+            for offsets in (self._offsets[:-1], self._offsets[1:])
+        )
+        t_us: np.ndarray = local_us - np.where(later, after, earlier)
+        return t_us
+
+
+def week_day(local_us: np.ndarray) -> np.ndarray:
+    """0 is Monday."""
+    return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
+
+
 class Choice:
     """Distributions in rows, by which columns are chosen."""
 
-    def __init__(self, name: str, rows: Any) -> None:
-        self.rows = np.atleast_2d(shares_of(name, rows))
+    def __init__(self, rows: Any) -> None:
+        self.rows = np.atleast_2d(np.asarray(rows, np.float64))
         sums = np.cumsum(self.rows, axis=1)
         sums /= sums[:, -1:]
         self._rising = (sums + np.arange(len(sums))[:, None]).ravel()
@@ -69,25 +116,11 @@ class Choice:
         """(n,) int64: a column for each draw in [0, 1), by the distribution in its row."""
         columns = self.rows.shape[1]
         places = np.searchsorted(self._rising, uniform + rows, side="right") - rows * columns
-        chosen: np.ndarray = np.minimum(
-            places, columns - 1
-        )  # a draw next to 1 may be rounded into the next row
+        chosen: np.ndarray = np.minimum(places, columns - 1)  # next to 1 it may be rounded into the next row
         return chosen
 
 
-def shares_of(name: str, rows: Any) -> np.ndarray:
-    """Return distributions as an array."""
-    shares = np.asarray(rows, dtype=np.float64)
-    if shares.min() < -_EVEN or np.abs(shares.sum(axis=-1) - 1).max() > _EVEN:
-        raise UsageError(f"effects: {name} is no distribution", "give shares that add up to 1")
-    return shares
-
-
-def _each(effects: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> list[Any]:
-    """Return the values of an effect that has one for each of some names, in their order."""
-    if set(effects[name]) != set(keys):
-        raise UsageError(f"effects: {name} has {', '.join(effects[name])}", f"name each of {', '.join(keys)}")
-    return [effects[name][key] for key in keys]
+_by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNELS)
 
 
 class World:
@@ -95,66 +128,53 @@ class World:
 
     def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
         self.effects, self.calendar, self.seed = effects, calendar, seed
-        single = {name: effects[name] for name in ("repeat", "customers", "login", "continued", "exact_gaps")}
-        single["recognised and login"] = effects["recognised"] + effects["login"]
-        for name, share in single.items():
-            if not 0 <= share <= 1:
-                raise UsageError(f"effects: {name} is {share}", "give a share from 0 to 1")
         log_odds = (
             effects["base"]
-            + np.array(_each(effects, "device", THESIS_DEVICES))[:, None, None, None]
-            + np.array(_each(effects, "channel", THESIS_CHANNELS))[:, None, None]
+            + np.array(_by_device(effects["device"]))[:, None, None, None]
+            + np.array(_by_channel(effects["channel"]))[:, None, None]
             + np.array(effects["week_day"])[:, None]
             + np.array(effects["hour"])
         )
         self.chance = 1 / (1 + np.exp(-log_odds))  # (d, c, 7, 24) of a purchase
         self.latent_chance = ndtri(self.chance)
-        of_days = shares_of("week_days", effects["week_days"])[week_day(calendar.days_us)]
-        self.days = Choice("days", of_days / of_days.sum())
-        self.hours = Choice("hours", effects["hours"])
-        self.channels = Choice("channels", _each(effects, "channels", THESIS_CHANNELS))
-        self._open_devices(effects)
-        self._open_pages(effects)
+        of_days = np.array(effects["week_days"])[week_day(calendar.days_us)]
+        self.days = Choice(of_days / of_days.sum())
+        self.hours = Choice(effects["hours"])
+        self.channels = Choice(_by_channel(effects["channels"]))
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
-        self.queries = Choice("queries", queries / queries.sum())
-        self.styles = Choice("styles", [0.70, 0.15, 0.05, 0.06, 0.04])
+        self.queries = Choice(queries / queries.sum())
+        self.styles = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
         # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
-        self.asked = np.array(_each(effects, "query", THESIS_DEVICES))
+        self.asked = np.array(_by_device(effects["query"]))
 
-    def _open_devices(self, effects: Mapping[str, Any]) -> None:
-        """Make the sets of devices; the last d are those of anonymous visitors, one device each."""
+        # sets of devices; the last d are those of anonymous visitors, one device each
         sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
         self.owned = [*sets, *([device] for device in range(NO_DEVICE))]
         shares = np.zeros((2, len(self.owned)))
         shares[1, : len(sets)] = [one["share"] for one in effects["device_sets"]]
-        shares[0, len(sets) :] = _each(effects, "anonymous_devices", THESIS_DEVICES)
-        self.sets = Choice("device_sets", shares)  # of anonymous visitors and of customers
-        every = shares_of("transitions", effects["transitions"])
+        shares[0, len(sets) :] = _by_device(effects["anonymous_devices"])
+        self.sets = Choice(shares)  # of anonymous visitors and of customers
+        every = np.array(effects["transitions"])
         # (s · (d + 1), d) transitions among the devices of a set; the last row is of the first session
-        self.moves = Choice("moves", np.vstack([_moves(every, devices) for devices in self.owned]))
+        self.moves = Choice(np.vstack([_moves(every, devices) for devices in self.owned]))
 
-    def _open_pages(self, effects: Mapping[str, Any]) -> None:
         chains = (effects["others"], effects["buyers"])
         # (2 · (t + 1), t) of others and of buyers, the last row that of first pages
-        self.chains = Choice(
-            "others or buyers", [row for one in chains for row in (*one["next"], one["start"])]
-        )
-        if self.chains.rows.min() <= 0:
-            raise UsageError("effects: a 0 in a chain would give a session away", "give more than 0")
+        rows = [row for one in chains for row in (*one["next"], one["start"])]
+        self.chains = Choice(rows)
         # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
         self.dwell = np.array([chain["dwell"] for chain in chains])
         self.spread = np.array([[chain["spread"]] for chain in chains])
-        self.dwell_limits = [
-            ndtr((np.log(limit / SECOND) - self.dwell) / self.spread) for limit in (LEAST_DWELL, LONGEST_GAP)
-        ]
-        pages = _each(effects, "pages", THESIS_DEVICES)
+        limits = (np.log(limit / SECOND) for limit in (LEAST_DWELL, LONGEST_GAP))
+        self.dwell_limits = [ndtr((limit - self.dwell) / self.spread) for limit in limits]
+        pages = _by_device(effects["pages"])
         # (d, pages) that a session without a purchase has 1, 2, … pages, and that the confirmation is page 1, 2, …
-        self.pages = Choice("pages", [_mixture(one["others"], first=1) for one in pages])
+        self.pages = Choice([_mixture(one["others"], first=1) for one in pages])
         until = [_mixture(one["until_basket"], first=FORCED + 1) for one in pages]
-        self.confirmation = Choice("pages until the basket", until)
+        self.confirmation = Choice(until)
         # of 0, 1, … pages after the confirmation
         more = effects["continued"] * _mixture([(1.0, effects["pages_after"])], first=1)
-        self.after = Choice("pages_after", [1 - effects["continued"], *more])
+        self.after = Choice([1 - effects["continued"], *more])
 
     def draw(self, what: Draw, *keys: np.ndarray | int) -> np.ndarray:
         """(n,) float64 in [0, 1): of visitors by number, of sessions by key and page, which is 0 for all of it."""
@@ -186,7 +206,6 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
 
     The means of the parts count from 0 on where they begin later than at 1.
     """
-    shares_of("pages", [share for share, _ in parts])
     beyond = np.arange(MOST_PAGES - first + 1)
     values = np.zeros(MOST_PAGES)
     for share, mean in parts:
@@ -202,46 +221,36 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
     minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
     """
-    sessions = _sessions(world, _people(world, np.arange(numbers.start, numbers.stop)))
+    sessions = _sessions(world, np.arange(numbers.start, numbers.stop))
     paths = _paths(world, sessions)
     last = np.cumsum(sessions.pages) - 1
     acts = paths.add[last] | (paths.removed[last] >= 0)
     lasts_us = np.where(acts, paths.inside_us[last], paths.open_us[last])
     sessions["start_us"], kept = _one_after_the_other(world, sessions, lasts_us)
-    if not kept.all():
-        paths = paths.take(kept[paths.session])
-        paths["session"] = (np.cumsum(kept) - 1)[paths.session]
-        sessions = sessions.take(kept)
-    return sessions, paths
+    paths = paths.take(kept[paths.session])
+    paths["session"] = (np.cumsum(kept) - 1)[paths.session]
+    return sessions.take(kept), paths
 
 
-def _people(world: World, number: np.ndarray) -> Rows:
-    customer = world.draw(Draw.KIND, number) < world.effects["customers"]
-    kind = customer.astype(np.int64)
-    more = (np.array(world.effects["sessions"])[kind] - 1) * len(world.calendar.days_us) / MONTH
-    shares = np.cumsum((0.83, 0.13, 0.04))
-    return Rows(
-        number=number,
-        customer=customer,  # whether the visitor has an account
-        # how many the visitor begins; few of them are dropped, where the one before still runs
-        sessions=np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS),
-        devices=world.sets(world.draw(Draw.DEVICES, number), kind),  # which set of them
-        # how little the visitor is inclined to buy, standard normal: what the person's sessions share
-        propensity=ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST)),
-        country=np.searchsorted(shares, world.draw(Draw.COUNTRY, number)).clip(max=len(COUNTRIES) - 1),
-    )
-
-
-def _sessions(world: World, people: Rows) -> Rows:
-    """Return all sessions that these visitors begin, in the order of visitors and time.
+def _sessions(world: World, number: np.ndarray) -> Rows:
+    """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
     The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
     in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
     the visitor is, and sessions of one visitor are alike.
     """
     effects, calendar = world.effects, world.calendar
-    person = np.repeat(np.arange(len(people.number)), people.sessions)
-    key = people.number[person] * SESSION_KEYS + _in_turn(people.sessions)
+    customer = world.draw(Draw.KIND, number) < effects["customers"]  # whether the visitor has an account
+    kind = customer.astype(np.int64)
+    more = (np.array(effects["sessions"])[kind] - 1) * len(calendar.days_us) / MONTH
+    counts = np.minimum(1 + _geometric(world.draw(Draw.SESSIONS, number), more), SESSION_KEYS)
+    owned = world.sets(world.draw(Draw.DEVICES, number), kind)  # which set of devices
+    # how little the visitor is inclined to buy, standard normal: what the person's sessions share
+    propensity = ndtri(np.maximum(world.draw(Draw.PROPENSITY, number), _LEAST))
+    country = np.searchsorted(np.cumsum((0.83, 0.13, 0.04)), world.draw(Draw.COUNTRY, number))
+
+    person = np.repeat(np.arange(len(number)), counts)
+    key = number[person] * SESSION_KEYS + np.arange(len(person)) - (np.cumsum(counts) - counts)[person]
 
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, 0)
@@ -255,13 +264,12 @@ def _sessions(world: World, people: Rows) -> Rows:
     local_us = calendar.local_us(start_us)
     mode = draw(Draw.LOGIN)
     later = 2 + _geometric(draw(Draw.LOGIN_PAGE), effects["login_page"] - 2)
-    known = people.customer[person] & (mode < effects["recognised"] + effects["login"])
-    device = _devices(world, people, person, known, draw(Draw.DEVICE))
+    known = customer[person] & (mode < effects["recognised"] + effects["login"])
+    device = _devices(world, owned, person, known, draw(Draw.DEVICE))
     channel = world.channels(draw(Draw.CHANNEL))
-    place = device, channel, week_day(local_us), local_us // HOUR % 24
-    own, shared = ndtri(np.maximum(draw(Draw.INTENT), _LEAST)), people.propensity[person]
-    latent = np.sqrt(effects["repeat"]) * shared + np.sqrt(1 - effects["repeat"]) * own
-    purchase = latent < world.latent_chance[place]
+    own = ndtri(np.maximum(draw(Draw.INTENT), _LEAST))
+    latent = np.sqrt(effects["repeat"]) * propensity[person] + np.sqrt(1 - effects["repeat"]) * own
+    purchase = latent < world.latent_chance[device, channel, week_day(local_us), local_us // HOUR % 24]
 
     count = draw(Draw.COUNT)
     confirmation = np.where(purchase, 1 + world.confirmation(count, device), 0)
@@ -269,8 +277,8 @@ def _sessions(world: World, people: Rows) -> Rows:
     pages = np.where(purchase, after, 1 + world.pages(count, device))
     known_page = np.minimum(np.where(mode < effects["recognised"], RECOGNISED, later), pages)
     return Rows(
-        number=people.number[person],  # of the visitor
-        country=people.country[person],
+        number=number[person],  # of the visitor
+        country=country.clip(max=len(COUNTRIES) - 1)[person],
         person=person,  # row of the visitor in the block
         key=key,  # number that all draws of the session are for
         start_us=start_us,  # universal time of the first event
@@ -283,26 +291,19 @@ def _sessions(world: World, people: Rows) -> Rows:
     )
 
 
-def _in_turn(counts: np.ndarray) -> np.ndarray:
-    """0, 1, … for each of the counts, one after the other: [2, 3] → [0, 1, 0, 1, 2]."""
-    ends = np.cumsum(counts)
-    numbers: np.ndarray = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-    return numbers
-
-
 def _devices(
-    world: World, people: Rows, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
+    world: World, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
     """Return a session's device: by the transition from the customer's last session in which the customer is known.
 
     In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
     not depend on it, so that the transitions that can be seen are the planted ones.
     """
-    first_row = people.devices * (NO_DEVICE + 1)  # of a set's transitions
+    first_row = owned * (NO_DEVICE + 1)  # of a set's transitions
     device = world.moves(uniform, first_row[person] + NO_DEVICE)
-    counts = np.bincount(person, minlength=len(people.number))
+    counts = np.bincount(person, minlength=len(owned))
     first = np.cumsum(counts) - counts
-    several = np.array([len(devices) > 1 for devices in world.owned])[people.devices]
+    several = np.array([len(devices) > 1 for devices in world.owned])[owned]
     last = np.full(len(counts), NO_DEVICE)
     for number in range(int(counts[several].max(initial=0))):
         who = np.flatnonzero(several & (counts > number))
@@ -338,10 +339,10 @@ def _paths(world: World, sessions: Rows) -> Rows:
     """
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
-    position = _in_turn(sessions.pages) + 1
+    first = np.cumsum(sessions.pages) - sessions.pages
+    position = np.arange(len(session)) - first[session] + 1
     key, confirmation = sessions.key[session], sessions.confirmation[session]
     buying = (position <= confirmation).astype(np.int64)
-    first = np.cumsum(sessions.pages) - sessions.pages
 
     def draw(what: Draw) -> np.ndarray:
         return world.draw(what, key, position)
