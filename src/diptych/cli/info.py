@@ -32,7 +32,7 @@ NAMES = {
     "statistics": ("diptych.commerce.purchase_intent.statistics:STATISTICS", "diptych intent describe"),
     "intent-features": ("diptych.commerce.purchase_intent.features:FEATURES", "diptych intent features"),
     "intent-models": ("diptych.commerce.purchase_intent.models:MODELS", "diptych intent train --model"),
-    "intent-splits": ("diptych.commerce.purchase_intent.splits:SPLITS", "diptych intent evaluate --split"),
+    "intent-splits": ("diptych.commerce.purchase_intent.models:SPLITS", "diptych intent evaluate --split"),
     "intent-checks": ("diptych.commerce.purchase_intent.auditing:CHECKS", "diptych intent audit --check"),
     "taxonomies": ("diptych.commerce.taxonomy:TAXONOMIES", "diptych categories tree --format"),
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),

@@ -29,8 +29,7 @@ from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.objectives.similarity import similarity_of
 from diptych.sparse.expansion import ExpansionControl
-from diptych.sparse.head import Fused, each_head, term_mask
-from diptych.sparse.measures import flops, nonzeros
+from diptych.sparse.head import Fused, each_head, head_of, term_mask
 from diptych.sparse.options import LossOptions, SparsifyOptions
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.training.checkpoint import Place
@@ -39,6 +38,7 @@ from diptych.training.trainer import MicroBatch, StepResult, TrainingTask
 
 _ADAM_EPS = 1e-8
 _VALIDATIONS = 10
+_SAMPLE = 512
 # A GPU is not waited for after every step to see whether the loss is still a number.
 _READ_EVERY = 50
 _MEANS = ("loss", "distillation", "penalty")
@@ -143,9 +143,13 @@ class Validation:
         own = None if head.expands else head.vocabulary.caption_terms(self._captions)
         images, texts = head.sparsify(self._images, "image"), head.sparsify(self._texts, "text", own)
         result = evaluate(images, texts, self._truth, (*_RECALLS, "rsum"))
-        values = {"rsum": result.value("rsum"), "flops": flops(texts, images)}
+        counts = (
+            torch.from_numpy(np.bincount(rows.indices, minlength=rows.shape[1])) for rows in (images, texts)
+        )
+        of_images, of_texts = next(counts) / images.shape[0], next(counts).double() / texts.shape[0]
+        values = {"rsum": result.value("rsum"), "flops": float(of_images.double() @ of_texts)}
         values |= {f"{way} {name}": 100 * result.value(name, way) for way in DIRECTIONS for name in _RECALLS}
-        return values | {"image nonzeros": nonzeros(images), "text nonzeros": nonzeros(texts)}
+        return values | {"image nonzeros": float(of_images.sum()), "text nonzeros": float(of_texts.sum())}
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
@@ -271,7 +275,7 @@ class HeadTask(TrainingTask):
         means = (self._sums / self.steps_per_epoch).tolist()
         self._sums.zero_()
         values = {"epoch": place.epoch, "step": place.step, **dict(zip(_MEANS, means, strict=True))}
-        values["p_c"] = self.control.probability(place.epoch - 1)
+        values |= {"p_c": self.control.probability(place.epoch - 1), **self._nonzeros()}
         training, last = self.options.training, place.epoch == self.epochs
         best, warmup = training.select == "best", max(training.warmup, self.options.loss.warmup)
         warm = place.step >= round(warmup * self._steps)
@@ -284,6 +288,18 @@ class HeadTask(TrainingTask):
         self.folder.log(**values)
         if last and not best:
             self._save_head()
+
+    @torch.no_grad()
+    def _nonzeros(self) -> dict[str, float]:
+        """Return mean non-zeros of a sample of pairs, captions with all the terms they have in use."""
+        count = min(_SAMPLE, len(self.pairs))
+        rows = np.linspace(0, len(self.pairs) - 1, count).round().astype(np.int64)
+        batch = self.pairs.load(rows, self.device)
+        images = head_of(self.heads, "image")(batch.images) > 0
+        texts = head_of(self.heads, "text")(batch.texts) > 0
+        if not self.sparsifier.expands:
+            texts = texts & batch.in_caption
+        return {"image_nonzeros": float(images.sum()) / count, "text_nonzeros": float(texts.sum()) / count}
 
     def _save_head(self) -> None:
         """Write the head as it is now; a Sparsifier remembers the fingerprint of the weights it was made with."""
