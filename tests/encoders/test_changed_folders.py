@@ -130,7 +130,7 @@ REFUSED: list[tuple[str, Change, type[DiptychError], str]] = [
         "2 of another shape",
     ),
     ("conse", conse(weights="nowhere.safetensors"), StorageError, "does not exist"),
-    ("conse", conse(network="test_resnett"), UnknownNameError, "unknown timm backbone"),
+    ("conse", conse(network="test_resnett"), UnknownNameError, "unknown timm network"),
     ("conse", conse(network_options={"nonsense": 1}), UsageError, "nonsense"),
     ("conse", conse(networks="x"), StorageError, "unknown key 'networks'"),
     ("conse", conse(top=0), StorageError, "top: .*greater than or equal to 1"),
