@@ -23,70 +23,29 @@ import time
 from pathlib import Path
 from typing import Any
 
-TINY = (
-    "--set",
-    "model.width=16",
-    "--set",
-    "stages.0.epochs=2",
-    "--set",
-    "batches.size=16",
-    "--accelerator",
-    "cpu",
-)
-VERBS: dict[str, tuple[str, ...]] = {
-    "scenes": ("scenes", "--out", "scenes", "--train", "64", "--val", "24", "--test", "24", "--size", "32"),
-    "train": ("train", "scenes", "--data", "scenes", "--out", "run", "--set", "data.scenes=", *TINY),
-    "embed": ("embed", "run", "--out", "embedded"),
-    "evaluate": ("evaluate", "run", "--samples", "50"),
-    "index": ("index", "embedded", "--engine", "hnsw"),
-    "stress": (
-        "stress",
-        "run",
-        "--perturb",
-        "character-swap",
-        "--perturb",
-        "blur",
-        "--flips",
-        "100",
-        "--samples",
-        "50",
-    ),
-    "cocos": ("cocos", "run"),
-    "audit": ("audit", "run"),
-    "sparsify": (
-        "sparsify",
-        "run",
-        "--set",
-        "training.epochs=1",
-        "--set",
-        "training.batch_size=64",
-        "--accelerator",
-        "cpu",
-    ),
-    "report": ("report", "run"),
-    "granularity": ("granularity", "scenes", "--out", "finer", "--samples", "50"),
-    "shop log": ("scenes", "--shop-log", "--visitors", "150", "--out", "shop"),
-    "ingest": ("intent", "ingest", "shop", "--out", "log"),
-    "describe": ("intent", "describe", "log", "--out", "description"),
-    "features": ("intent", "features", "log", "--out", "features"),
-    "intent": (
-        *(
-            "intent",
-            "evaluate",
-            "features",
-            "--out",
-            "grid",
-            "--model",
-            "logistic-regression",
-            "--folds",
-            "2",
-        ),
-        *("--step", "0", "--samples", "50", "--no-importance"),
-    ),
-    "products": ("scenes", "--products", "--n", "120", "--size", "32", "--out", "catalogue"),
-    "categories": ("categories", "train", "catalogue", "--out", "ranker", "--set", "epochs=1"),
-    "pick": ("categories", "pick", "ranker", "--out", "pictures"),
-    "fill": ("categories", "fill", "ranker", "--out", "filled.jsonl"),
+TINY = "--set model.width=16 --set stages.0.epochs=2 --set batches.size=16 --accelerator cpu"
+VERBS: dict[str, str] = {
+    "scenes": "data scenes --out scenes --train 64 --val 24 --test 24 --size 32",
+    "train": f"train scenes --data scenes --out run --set data.scenes= {TINY}",
+    "embed": "embed run --out embedded",
+    "evaluate": "evaluate run --samples 50",
+    "index": "index embedded --engine hnsw",
+    "stress": "analyse stress run --perturb character-swap --perturb blur --flips 100 --samples 50",
+    "cocos": "analyse cocos run",
+    "audit": "analyse audit run",
+    "sparsify": "sparse train run --set training.epochs=1 --set training.batch_size=64 --accelerator cpu",
+    "report": "report run",
+    "granularity": "analyse granularity scenes --out finer --samples 50",
+    "shop log": "data shop-log --visitors 2000 --out shop",
+    "ingest": "intent ingest shop --out log",
+    "describe": "intent describe log --out description",
+    "features": "intent features log --out features",
+    "intent": "intent evaluate features --out grid --model logistic-regression --folds 2 --step 0 --samples 50",
+    "scorer": "intent train features --out scorer --model logistic-regression --step 0",
+    "products": "data products --n 120 --size 32 --out catalogue",
+    "categories": "categories train catalogue --out ranker --set epochs=1",
+    "pick": "categories pick ranker --out pictures",
+    "fill": "categories fill ranker --out filled.jsonl",
 }
 """The verbs in the order in which one needs what another wrote."""
 
@@ -149,9 +108,8 @@ def _trial(folder: Path, verb: str, seconds: dict[str, float], chance: random.Ra
     time.sleep(0.6)  # for workers to see that they are alone
     again = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
     if again.returncode:
-        resumed = ["--resume", "run"] if verb == "train" else []
         again = subprocess.run(
-            _command(("train", *resumed)) if resumed else command,
+            _command("train --resume run") if verb == "train" else command,
             cwd=place,
             env=environment,
             capture_output=True,
@@ -168,8 +126,8 @@ def _trial(folder: Path, verb: str, seconds: dict[str, float], chance: random.Ra
     return f"differs in {', '.join(other[:5])}" if other else ""
 
 
-def _command(words: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "diptych", *words]
+def _command(words: str) -> list[str]:
+    return [sys.executable, "-m", "diptych", *words.split()]
 
 
 def _environment(folder: Path) -> dict[str, str]:
