@@ -352,7 +352,7 @@ def test_half_a_folder_is_completed(
     elif file == "images/embeddings.json":
         for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are other data
             (path.parent / other).unlink()
-    refused(StorageError, "", EncodedCollection.open, tmp_path / "e")
+    refused(StorageError, ".", EncodedCollection.open, tmp_path / "e")
     encoder = Shades()
     found = encode_collection(encoder, val, tmp_path / "e", "val")
     assert encoder.seen == seen

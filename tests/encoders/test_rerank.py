@@ -272,6 +272,6 @@ def test_prepared_inputs_that_do_not_belong_together() -> None:
         ((rows, rows[:5], images, texts), 2, MismatchError, "5 rows of .*, and inputs of 6"),
         ((rows, rows, {}, texts), 2, MismatchError, "6 rows of images, and inputs of nothing"),
         ((rows, rows, images, texts), 0, UsageError, "is 0, it must be at least 1"),
-        ((rows[:0], rows, head.image_inputs([]), texts), 2, DataError, ""),
+        ((rows[:0], rows, head.image_inputs([]), texts), 2, DataError, "."),
     ):
         refused(error, message, rerank_prepared, head, *sides, k=k)
