@@ -181,5 +181,6 @@ def test_sources_that_are_no_encoder(tmp_path: Path, declared: Family) -> None:
     refused(StorageError, r"found: notes\.txt", DualEncoder.load, tmp_path)
     EncoderHeader("no such", "f", {}).write_header(tmp_path)
     refused(UnknownNameError, "no such", DualEncoder.load, tmp_path)
-    (tmp_path / "len").touch()
-    assert resolve(tmp_path) == (declared, str(tmp_path))
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "len").touch()
+    assert resolve(tmp_path / "own") == (declared, str(tmp_path / "own"))

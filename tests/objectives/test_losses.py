@@ -344,23 +344,6 @@ def test_mvn_wants_the_scores_of_its_anchors_modality() -> None:
     refused(NumericalError, message, mvn, scores, positives, Within(broken, within.texts))
 
 
-def average_precision(scores: list[float], relevant: list[bool]) -> float:
-    hits, total = 0, 0.0
-    for rank, place in enumerate(sorted(range(len(scores)), key=lambda i: -scores[i]), start=1):
-        if relevant[place]:
-            hits += 1
-            total += hits / rank
-    return total / hits
-
-
-@given(st.integers(0, 10_000))
-def test_smoothap_becomes_average_precision(seed: int) -> None:
-    batch = random_batch(seed)
-    loss = smoothap(batch.scores, batch.positives, 1e-7, direction="i2t", reduction="none")
-    rows = zip(batch.scores.tolist(), batch.positives.tolist(), strict=True)
-    assert loss.tolist() == pytest.approx([1 - average_precision(*row) for row in rows], abs=1e-6)
-
-
 @pytest.mark.parametrize("elements", [1, 7, 30])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_blocks_change_neither_smoothap_nor_its_gradient(
@@ -382,23 +365,6 @@ def test_blocks_change_neither_smoothap_nor_its_gradient(
     values = smoothap(scores, batch.positives, 0.1, direction="i2t", reduction="none", compat=compat)  # type: ignore[arg-type]
     torch.testing.assert_close(values, expected)
     torch.testing.assert_close(torch.autograd.grad(values @ weights, scores)[0], gradient)
-
-
-def test_a_row_larger_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-
-    class Noted:
-        def value(self, block: pairs.PairBlock) -> torch.Tensor:
-            sizes.append(len(block.rows))
-            return block.own[:, 0]
-
-        slope = value
-
-    for elements in (1, 6, 1000):
-        monkeypatch.setattr(pairs, "BLOCK_ELEMENTS", elements)
-        own = pairs.pair_losses(Noted(), torch.arange(9.0).reshape(3, 3), torch.eye(3, dtype=torch.bool))
-        assert own.tolist() == [0.0, 4.0, 8.0]
-    assert sizes == [1, 1, 1, 2, 1, 3]
 
 
 def test_smoothap_keeps_no_more_than_scores_and_their_gradient() -> None:

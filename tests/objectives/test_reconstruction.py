@@ -155,13 +155,6 @@ def test_input_targets_agree_with_a_slow_form_and_padding_is_nowhere(seed: int) 
     assert not torch.allclose(token_reconstruction_loss(*wider, lengths, "time-axis", "none"), published)
 
 
-def test_uniform_logits_cost_the_vocabulary() -> None:
-    tokens, lengths = torch.tensor([[1, 5, 6, 2], [1, 2, 0, 0]]), torch.tensor([4, 2])
-    for compat, choices in (("none", 9), ("time-axis", 4)):
-        each = token_reconstruction_loss(torch.zeros(2, 4, 9), tokens, lengths, compat, "none")  # type: ignore[arg-type]
-        assert each.tolist() == pytest.approx([3 * math.log(choices), math.log(choices)])
-
-
 def test_no_state_has_read_the_token_it_predicts() -> None:
     torch.manual_seed(0)
     decoder = InputTargetDecoder(9, 5, word_width=4)
