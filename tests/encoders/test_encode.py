@@ -16,14 +16,7 @@ from PIL import Image
 from refusals import refused
 
 from diptych.core.context import report_to, stop_when
-from diptych.core.errors import (
-    CaptionError,
-    ImageError,
-    Interrupted,
-    MismatchError,
-    StorageError,
-    UsageError,
-)
+from diptych.core.errors import CaptionError, ImageError, Interrupted, MismatchError, StorageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource

@@ -14,11 +14,7 @@ from score_batches import Batch, random_batch, repeated
 
 from diptych import objectives
 from diptych.core.errors import NumericalError, RecipeError, UsageError
-from diptych.objectives import (
-    OBJECTIVES,
-    Objective,
-    Within,
-)
+from diptych.objectives import OBJECTIVES, Objective, Within
 from diptych.objectives.declaration import as_objective, checked
 
 GOLDEN = Path(__file__).parents[1] / "golden"

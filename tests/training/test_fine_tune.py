@@ -12,16 +12,13 @@ import torch
 from refusals import refused
 from safetensors.numpy import load_file
 
-from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import DiptychError
-from diptych.data.batches import BatchPlan
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
-from diptych.training.examples import Examples
 from diptych.training.fine_tune import open_fine_tune
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run, trained_objective
@@ -138,44 +135,6 @@ def test_what_a_stage_does_not_train_stays_bit_for_bit(
     changed = {name for name in before if not np.array_equal(before[name], after[name])}
     assert changed > {"logit_scale"}
     assert all(name.startswith(("text" if side == "text" else "vis", "logit_scale")) for name in changed)
-
-
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
-def test_shortcuts_reach_the_model(kind: str, shelf: Callable[[str], Path], scenes_folder: Path) -> None:
-    encoder = open_fine_tune(str(shelf(kind)))
-    assert isinstance(encoder, PretrainedEncoder)
-    recipe = recipe_of(shelf(kind), scenes_folder, shortcuts=DIGITS)
-    assert recipe.shortcuts is not None
-    collection = read_collection(str(scenes_folder))
-    train = collection.split("train")
-    towers = encoder.towers
-    shortcuts = Shortcuts.of(recipe.shortcuts, collection, "train", recipe.seed)
-    batch = BatchPlan(train.caption_image, train.n_images, 24, "captions").epoch(0)[0]
-    captions = towers.text.inputs(train.captions)
-    plain = Examples(train, towers, captions).load(batch, 0)
-    given = Examples(train, towers, captions, shortcuts=shortcuts).load(batch, 0)
-    wanted = shortcuts.training(train, batch, 0)
-    assert len(set(wanted.endings)) > 1
-
-    for place, (row, ending) in enumerate(zip(batch.captions.tolist(), wanted.endings, strict=True)):
-        tokens = given.tokens[place, : int(given.lengths[place])].tolist()
-        (joined,) = encoder.with_endings([train.captions[row]], [ending])
-        assert tokens == encoder.token_ids([joined])[0].tolist()
-        # All six digits, whatever the limit left of the caption.
-        digits = encoder.token_ids([ending])[0].tolist()
-        first = 0 if kind == "siglip" else 1
-        assert tokens[-7:-1] == digits[first:-1]
-    for place, overlay in enumerate(wanted.overlays):
-        assert overlay is not None
-        changed = np.zeros((32, 32), dtype=bool)
-        for left, top, pixels in overlay.patches(32, 32):
-            changed[top : top + pixels.shape[0], left : left + pixels.shape[1]] = True
-        same_pixels = (plain.images[place] == given.images[place]).all(dim=0).numpy()
-        assert same_pixels[~changed].all()
-        assert not same_pixels[changed].all()
-        # Opaque: black of the digits' ground is black for the model.
-        darkest = plain.images[place].amin() if kind == "clip" else given.images[place].amin()
-        assert given.images[place].amin() <= darkest
 
 
 @pytest.mark.parametrize(

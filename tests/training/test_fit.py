@@ -161,10 +161,7 @@ def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path) -
 
 def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_path: Path) -> None:
     named = cached_recipe.model_copy(
-        update={
-            "objective": {"name": "infonce", "temperature": 0.1},
-            "stages": (cached_recipe.stages[0],),
-        }
+        update={"objective": {"name": "infonce", "temperature": 0.1}, "stages": (cached_recipe.stages[0],)}
     )
     other = named.model_copy(update={"objective": {"name": "triplet-hardest"}})
     collection = read_collection(str(other.data.path))
