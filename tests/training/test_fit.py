@@ -228,6 +228,14 @@ def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> No
             np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)
 
 
+def projected(recipe: Recipe, folder: Path) -> Recipe:
+    """The second stage of ConVSE: a projection on top of a finished base model, which stays as it is."""
+    values = recipe.model_dump() | {"warm_start": str(folder)}
+    values["model"] |= {"width": 8, "projection": {"base": 16, "hidden": 12}}
+    values["stages"] = [{"epochs": 1, "learning_rate": 1e-3, "train": ["*.projection.*"]}]
+    return Recipe.model_validate(values)
+
+
 @pytest.fixture(scope="module")
 def base(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run of :func:`cached_recipe`'s model, for one epoch."""
