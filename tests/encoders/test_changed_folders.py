@@ -19,6 +19,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from .tiny_conse import network_file
 from .tiny_pretrained import CAPTIONS, OPEN_CLIP_CONFIG, pictures
 
+Folders = Callable[[str], Path]
+
 Change = dict[str, Any]
 """What becomes of a file: None removes it, a dict changes keys of its JSON, a call does what it does."""
 
@@ -147,7 +149,7 @@ def test_half_a_model_is_refused(
     change: Change,
     error: type[DiptychError],
     message: str,
-    copied: Callable[[str], Path],
+    copied: Folders,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     prefix, colon, name = kind.rpartition(":")
@@ -174,7 +176,7 @@ def test_half_a_model_is_refused(
     ],
 )
 def test_what_changes_a_row_changes_the_fingerprint(
-    kind: str, change: Change, encoders: Callable[[str], Any], copied: Callable[[str], Path]
+    kind: str, change: Change, encoders: Callable[[str], Any], copied: Folders
 ) -> None:
     encoder, other = encoders(kind), DualEncoder.load(apply(copied(kind), change), device="cpu")
     assert other.fingerprint != encoder.fingerprint
@@ -183,9 +185,7 @@ def test_what_changes_a_row_changes_the_fingerprint(
     assert max(np.abs(mine - whole).max() for mine, whole in zip(*sides, strict=True)) > least
 
 
-def test_where_it_was_written_changes_no_fingerprint(
-    encoders: Callable[[str], Any], copied: Callable[[str], Path]
-) -> None:
+def test_where_it_was_written_changes_no_fingerprint(encoders: Callable[[str], Any], copied: Folders) -> None:
     place = {"transformers_version": "4.1.0", "_name_or_path": "elsewhere", "dtype": "float16"}
     other = DualEncoder.load(apply(copied("clip"), {"config.json": place}), device="cpu")
     assert other.fingerprint == encoders("clip").fingerprint

@@ -45,13 +45,16 @@ from .tiny_pretrained import (
     transformers_model,
 )
 
+Folders = Callable[[str], Path]
+Encoders = Callable[[str], Any]
+
 
 @pytest.fixture(scope="module")
-def clip(sources: Callable[[str], Path]) -> HuggingFaceEncoder:
+def clip(sources: Folders) -> HuggingFaceEncoder:
     return HuggingFaceEncoder.open(str(sources("clip")), device="cpu")
 
 
-def test_a_row_that_is_not_finite_is_named(sources: Callable[[str], Path]) -> None:
+def test_a_row_that_is_not_finite_is_named(sources: Folders) -> None:
     encoder = DualEncoder.load(sources("siglip"), device="cpu")
     assert isinstance(encoder, HuggingFaceEncoder)
     cat = encoder.tokenizer.convert_tokens_to_ids("cat")
@@ -73,9 +76,7 @@ class _Evil:
         return Path.touch, (self.path,)
 
 
-def test_bin_files_are_read_without_running_code(
-    copied: Callable[[str], Path], clip: HuggingFaceEncoder
-) -> None:
+def test_bin_files_are_read_without_running_code(copied: Folders, clip: HuggingFaceEncoder) -> None:
     folder = copied("clip")
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
@@ -91,9 +92,7 @@ def test_bin_files_are_read_without_running_code(
     assert not touched.exists()
 
 
-def test_code_that_comes_with_a_model_is_not_run(
-    copied: Callable[[str], Path], clip: HuggingFaceEncoder
-) -> None:
+def test_code_that_comes_with_a_model_is_not_run(copied: Folders, clip: HuggingFaceEncoder) -> None:
     folder = copied("clip")
     touched = folder / "touched"
     (folder / "own.py").write_text(f"import pathlib\npathlib.Path({str(touched)!r}).touch()\n")
@@ -108,7 +107,7 @@ def test_code_that_comes_with_a_model_is_not_run(
     assert not touched.exists()
 
 
-def test_another_models_tokenizer(copied: Callable[[str], Path], tmp_path: Path) -> None:
+def test_another_models_tokenizer(copied: Folders, tmp_path: Path) -> None:
     folder = copied("clip")
     from transformers import BertTokenizer
 
@@ -122,12 +121,12 @@ def test_another_models_tokenizer(copied: Callable[[str], Path], tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def blip_folder(sources: Callable[[str], Path]) -> Path:
+def blip_folder(sources: Folders) -> Path:
     return sources("blip")
 
 
 @pytest.fixture(scope="module")
-def blip(encoders: Callable[[str], Any]) -> BlipEncoder:
+def blip(encoders: Encoders) -> BlipEncoder:
     return encoders("blip")  # type: ignore[no-any-return]
 
 
@@ -176,7 +175,7 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
 
 
-def test_a_clip_is_no_blip_and_the_other_way_round(blip_folder: Path, sources: Callable[[str], Path]) -> None:
+def test_a_clip_is_no_blip_and_the_other_way_round(blip_folder: Path, sources: Folders) -> None:
     clip = sources("clip")
     assert [one.name for one in FAMILIES if one.recognises(blip_folder)] == ["blip"]
     assert [one.name for one in FAMILIES if one.recognises(clip)] == ["huggingface"]
@@ -190,7 +189,7 @@ def test_a_clip_is_no_blip_and_the_other_way_round(blip_folder: Path, sources: C
     assert caught.value.fix == "known: blip"
 
 
-def test_the_tokenizers_own_encode_token(copied: Callable[[str], Path], blip: BlipEncoder) -> None:
+def test_the_tokenizers_own_encode_token(copied: Folders, blip: BlipEncoder) -> None:
     from transformers import AutoTokenizer
 
     blip_folder = copied("blip")
@@ -231,9 +230,7 @@ def test_another_librarys_tokenizer(tmp_path: Path, caplog: pytest.LogCaptureFix
     np.testing.assert_array_equal(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
 
 
-def test_long_texts_are_cut_counted_and_logged(
-    sources: Callable[[str], Path], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_long_texts_are_cut_counted_and_logged(sources: Folders, caplog: pytest.LogCaptureFixture) -> None:
     encoder = DualEncoder.load(sources("open_clip"), device="cpu")
     fits = " ".join(["dog"] * 14)  # with start and end exactly 16 tokens
     # The fourth would take the library's tokenizer minutes if it were shown all of it.
@@ -248,7 +245,7 @@ LONG = "a dog on the left of a red cube sees two cats and a green ball on the ri
 ENDING = "0 1 2 3 4 5"
 
 
-def test_weights_without_a_side_are_named(sources: Callable[[str], Path]) -> None:
+def test_weights_without_a_side_are_named(sources: Folders) -> None:
     encoder = DualEncoder.load(sources("clip"), device="cpu")
     assert isinstance(encoder, PretrainedEncoder)
     encoder.model.fusion = torch.nn.Linear(2, 2)
@@ -261,7 +258,7 @@ def test_weights_without_a_side_are_named(sources: Callable[[str], Path]) -> Non
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
-def test_endings_are_tokens_of_their_own(kind: str, encoders: Callable[[str], Any]) -> None:
+def test_endings_are_tokens_of_their_own(kind: str, encoders: Encoders) -> None:
     """Token for token what the library makes of the joined text; without endings nothing changes."""
     encoder = encoders(kind)
     inputs = encoder.towers.text.inputs(["ball", "a red dog", "dog"])
@@ -283,7 +280,7 @@ def test_endings_are_tokens_of_their_own(kind: str, encoders: Callable[[str], An
 
 @pytest.mark.parametrize("kind", ["clip", "open_clip"])
 def test_the_limit_cuts_the_text_and_not_its_ending(
-    kind: str, encoders: Callable[[str], Any], caplog: pytest.LogCaptureFixture
+    kind: str, encoders: Encoders, caplog: pytest.LogCaptureFixture
 ) -> None:
     encoder = encoders(kind)
     digits = [token for word in ENDING.split() for token in encoder.token_ids([word])[0].tolist()[1:-1]]
@@ -326,9 +323,7 @@ def test_as_much_as_fits_and_no_more(text: str, letters: int) -> None:
     refused(CaptionError, "'0 1 2' is longer", shortened, "a dog", "0 1 2", lambda text: len(text) <= 4)
 
 
-def test_names_and_libraries_that_are_not_there(
-    sources: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_and_libraries_that_are_not_there(sources: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = sources("open_clip")
     for name, error, message, fix in (
         (
@@ -352,7 +347,7 @@ def test_names_and_libraries_that_are_not_there(
 
 @pytest.mark.parametrize("layout", ["published", "of today", "with a prompt"])
 def test_sentence_transformers_gives_the_same_rows(
-    layout: str, sources: Callable[[str], Path], copied: Callable[[str], Path], tmp_path: Path
+    layout: str, sources: Folders, copied: Folders, tmp_path: Path
 ) -> None:
     """Also of a folder as the library writes it now, in which config.json and modules.json lie side by side."""
     from sentence_transformers import SentenceTransformer
@@ -385,9 +380,7 @@ def test_sentence_transformers_gives_the_same_rows(
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "align", "groupvit", "open_clip"])
-def test_towers_give_the_encoders_rows_and_have_all_its_weights(
-    kind: str, encoders: Callable[[str], Any]
-) -> None:
+def test_towers_give_the_encoders_rows_and_have_all_its_weights(kind: str, encoders: Encoders) -> None:
     encoder = encoders(kind)
     towers, texts = encoder.towers, [caption for caption in CAPTIONS if caption]
     inputs = towers.text.inputs(texts)

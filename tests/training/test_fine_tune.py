@@ -26,11 +26,13 @@ from diptych.training.run import Run, trained_objective
 from ..encoders.tiny_pretrained import open_clip_folder, transformers_folder
 from .conftest import trained
 
+Folders = Callable[[str], Path]
+
 DIGITS = {"setup": "unique", "digits": "drawn", "digit_size": 5}
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """Pretrained models in folders, made when first asked for."""
     root, made = tmp_path_factory.mktemp("pretrained"), {}
 
@@ -69,12 +71,7 @@ def recipe_of(encoder: Path | str, data: Path, **changes: Any) -> Recipe:
     ],
 )
 def test_it_learns_and_is_saved_as_what_it_was(
-    kind: str,
-    weights: str,
-    objective: dict[str, Any],
-    shelf: Callable[[str], Path],
-    scenes_folder: Path,
-    tmp_path: Path,
+    kind: str, weights: str, objective: dict[str, Any], shelf: Folders, scenes_folder: Path, tmp_path: Path
 ) -> None:
     before: Any = DualEncoder.load(shelf(kind), device="cpu")
     stages = [{"epochs": 2, "learning_rate": 3e-3, "schedule": "cosine", "warmup": 3}]
@@ -127,7 +124,7 @@ def test_a_given_temperature_comes_before_the_pretrained_one(scenes_folder: Path
 
 @pytest.mark.parametrize("side", ["text", "image"])
 def test_what_a_stage_does_not_train_stays_bit_for_bit(
-    side: str, shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+    side: str, shelf: Folders, scenes_folder: Path, tmp_path: Path
 ) -> None:
     stages = [{"epochs": 1, "learning_rate": 1e-3, "train": [f"{side}.*", "objective.*"]}]
     run = trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, stages=stages), tmp_path)
@@ -151,14 +148,14 @@ def test_what_a_stage_does_not_train_stays_bit_for_bit(
     ],
 )
 def test_what_the_encoder_does_not_have_is_refused(
-    changes: dict[str, Any], message: str, shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+    changes: dict[str, Any], message: str, shelf: Folders, scenes_folder: Path, tmp_path: Path
 ) -> None:
     recipe = recipe_of(shelf("clip"), scenes_folder, **changes)
     error = refused(DiptychError, message, trained, tmp_path / "run", recipe, tmp_path)
     assert "stages" not in changes or error.fix == "parameters begin with: image, objective, text"
 
 
-def test_a_trained_mode_does_not_reach_validation(shelf: Callable[[str], Path]) -> None:
+def test_a_trained_mode_does_not_reach_validation(shelf: Folders) -> None:
     """Validation comes between training steps: a model in training mode is not what is measured."""
     encoder = open_fine_tune(str(shelf("clip")))
     assert isinstance(encoder, PretrainedEncoder)
@@ -176,7 +173,7 @@ def test_a_trained_mode_does_not_reach_validation(shelf: Callable[[str], Path]) 
 
 
 def test_training_sees_shortcuts_and_validation_measures_both(
-    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+    shelf: Folders, scenes_folder: Path, tmp_path: Path
 ) -> None:
     first, unique = (
         list(trained(tmp_path / setup, recipe, tmp_path).metrics())
