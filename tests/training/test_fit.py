@@ -311,11 +311,12 @@ def test_another_warm_start_is_refused(
     refused(MismatchError, "was begun with warm_start = ", trained, grown.folder, recipe, features)
 
     other = DualEncoder.load(transformers_folder("clip", tmp_path / "clip")).save(tmp_path / "other")
+    (tmp_path / "empty").mkdir()
     wide = cached_recipe.model_dump() | {"warm_start": str(base.folder)}
     wide["model"]["width"] = 32
     for wrong, error, message in (
         (Recipe.model_validate(wide), MismatchError, r"shape \(.*16.*\) in the warm start and \(.*32.*\)"),
-        (projected(cached_recipe, tmp_path), UsageError, "holds no encoder"),
+        (projected(cached_recipe, tmp_path / "empty"), UsageError, "holds no encoder"),
         (projected(cached_recipe, other), UsageError, "holds a .*, which cannot be trained on"),
     ):
         refused(error, message, trained, tmp_path / "wrong", wrong, features)
