@@ -54,9 +54,9 @@ def test_agrees_with_the_published_tower() -> None:
 def one_direction(model: CaptionTower, tokens: torch.Tensor, suffix: str) -> torch.Tensor:
     """(t, state) outputs of one direction by a separate one-directional GRU."""
     state = model.rnn.hidden_size
-    alone = nn.GRU(6, state, batch_first=True).double()
-    alone.load_state_dict({name: getattr(model.rnn, name + suffix) for name in alone.state_dict()})
-    outputs: torch.Tensor = alone(model.embed(tokens)[None])[0][0]
+    single = nn.GRU(6, state, batch_first=True).double()
+    single.load_state_dict({name: getattr(model.rnn, name + suffix) for name in single.state_dict()})
+    outputs: torch.Tensor = single(model.embed(tokens)[None])[0][0]
     return outputs
 
 
@@ -250,7 +250,7 @@ def test_start_and_end_stay_and_a_share_of_the_words_goes(
         assert all(4 <= word < 4 + count for word in known)
 
 
-def test_words_are_dropped_as_often_as_said_and_evenly() -> None:
+def test_words_are_dropped_as_often_as_given_and_evenly() -> None:
     given_captions = inputs(*[20] * 4000)
     tokens, lengths = given_captions.augmented(np.arange(4000), 0.1, 0.0, 3, 0)
     unknown = (tokens[:, 1:21] == UNKNOWN).double().mean(dim=0)

@@ -61,14 +61,14 @@ def test_rows_are_those_of_the_parts(sources: Callable[[str], Path], encoders: C
     np.testing.assert_allclose(encoder.encode_texts(texts), rows, atol=1e-6)
 
 
-def test_preprocessing_is_timms_where_nothing_is_said(copied: Callable[[str], Path]) -> None:
+def test_preprocessing_is_timms_where_nothing_is_given(copied: Callable[[str], Path]) -> None:
     import timm
     from timm.data import resolve_data_config
 
     place = copied("conse")
-    said = read_json(place / "conse.json")
-    del said["preprocessing"]
-    write_json(place / "conse.json", said)
+    content = read_json(place / "conse.json")
+    del content["preprocessing"]
+    write_json(place / "conse.json", content)
     found = ConseEncoder.open(place).preprocessing
     config = resolve_data_config({}, model=timm.create_model("test_resnet"))
     assert found.size == config["input_size"][1]

@@ -142,7 +142,7 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
     assert crash_everywhere(begin, act, check, tmp_path, every=9) > 16
 
 
-def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
+def test_stopped_it_keeps_what_it_has_and_says_so(
     val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
@@ -159,7 +159,7 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     bars = Bars()
     with report_to(bars):
         encode_collection(encoder, val, tmp_path / "e")
-    assert bars.told == [
+    assert bars.bars == [
         ["reading pictures", 16, 16],
         ["embedding images", 16, 16],
         ["embedding captions", 80, 80],
@@ -185,7 +185,7 @@ def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
     assert np.array_equal(found.images.rows, whole.images.rows)
     assert np.array_equal(found.texts.rows, whole.texts.rows)
     assert found.about == whole.about
-    assert bars.told == [
+    assert bars.bars == [
         ["reading pictures", 48, 48],
         ["embedding images", 48, 48],
         ["embedding captions", 240, 240],
@@ -223,7 +223,7 @@ class Machines:
     def __init__(self, size: int) -> None:
         self.world_size = size
         self.barrier = threading.Barrier(size, timeout=60)
-        self.said: Any = None
+        self.sent: Any = None
 
     def member(self, rank: int) -> Any:
         machines = self
@@ -236,11 +236,11 @@ class Machines:
 
             def broadcast(self, value: Any) -> Any:
                 if rank == 0:
-                    machines.said = value
+                    machines.sent = value
                 machines.barrier.wait()
-                said = machines.said
+                sent = machines.sent
                 machines.barrier.wait()
-                return said
+                return sent
 
         return Member()
 
@@ -390,7 +390,7 @@ def test_what_is_wrong_is_named_by_its_id(
     assert error.fix == "fetch it again"
 
 
-def test_where_one_is_asked_to_stop_all_say_so_and_others_resume(
+def test_where_one_is_stopped_all_say_so_and_others_resume(
     val: Collection, blocks: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     blocks(3, 16)

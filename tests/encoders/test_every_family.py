@@ -193,10 +193,10 @@ def test_matching_heads(kind: str, encoders: Encoders) -> None:
     repeated = encoder.match({name: values[rows] for name, values in images.items()}, texts)
     np.testing.assert_allclose(encoder.match_rows(images, rows, texts), repeated, atol=1e-5)
     for place in range(5):
-        alone = encoder.match(
+        single = encoder.match(
             encoder.image_inputs(shown[place : place + 1]), encoder.text_inputs([CAPTIONS[place]])
         )
-        np.testing.assert_allclose(alone, scores[place], atol=1e-5)
+        np.testing.assert_allclose(single, scores[place], atol=1e-5)
     prefixed = encoder.prefix_texts_with("a ball ").text_inputs(["dog"])
     for name, values in encoder.text_inputs(["a ball dog"]).items():
         np.testing.assert_allclose(prefixed[name], values, atol=1e-5)

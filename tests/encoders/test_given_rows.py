@@ -60,8 +60,8 @@ def test_parquet_rows_are_matched_by_karpathys_numbers(tmp_path: Path) -> None:
     part = whole.split("test")
     encoded = encode_collection(DualEncoder.load(f"rows:{tmp_path / 'rows'}"), part, tmp_path / "out", "test")
     first = whole.n_images - 1 - list(whole.image_ids).index(part.image_ids[0])
-    wanted = rows["img_embs"][first] / np.linalg.norm(rows["img_embs"][first])
-    assert np.allclose(encoded.images.rows[0], wanted, atol=1e-6)
+    expected = rows["img_embs"][first] / np.linalg.norm(rows["img_embs"][first])
+    assert np.allclose(encoded.images.rows[0], expected, atol=1e-6)
     assert len(encoded.texts) == part.n_captions
     again = encode_collection(DualEncoder.load(str(tmp_path / "rows")), part, tmp_path / "out", "test")
     assert again.images.encoder == encoded.images.encoder
@@ -114,7 +114,7 @@ def by_hand(rows: np.ndarray, side: LinearMap) -> np.ndarray:
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
-def test_parts_of_other_encoders_are_told(adapted: LinearlyAdapted, tmp_path: Path) -> None:
+def test_parts_of_other_encoders_are_refused(adapted: LinearlyAdapted, tmp_path: Path) -> None:
     folder = adapted.save(tmp_path / "adapted")
     maps(adapted.base.width, 7).save(folder / "maps.npz")
     refused(MismatchError, f"was saved as {adapted.fingerprint} and is", DualEncoder.load, folder)

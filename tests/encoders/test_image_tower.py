@@ -214,9 +214,9 @@ def test_a_frozen_backbone_is_not_changed_unless_as_published() -> None:
         before = {name: value.clone() for name, value in model.backbone.state_dict().items()}
         model.train()
         first = model.features(PICTURES)
-        beside = model.features(torch.cat([PICTURES, 3 * PICTURES]))[: len(PICTURES)]
+        batched = model.features(torch.cat([PICTURES, 3 * PICTURES]))[: len(PICTURES)]
         same = all(torch.equal(before[name], value) for name, value in model.backbone.state_dict().items())
-        assert same == torch.allclose(beside, first, atol=1e-5) == (compat == "none")
+        assert same == torch.allclose(batched, first, atol=1e-5) == (compat == "none")
 
 
 def test_a_projection_follows_the_head() -> None:

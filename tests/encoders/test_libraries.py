@@ -389,10 +389,10 @@ def test_towers_give_the_encoders_rows_and_have_all_its_weights(kind: str, encod
     with torch.no_grad():
         images = towers.image(torch.from_numpy(pixels)).numpy()
         rows = towers.text(*inputs.batch(np.arange(len(texts)))).numpy()
-        alone = towers.text(*inputs.batch(np.array([1]))).numpy()
+        single = towers.text(*inputs.batch(np.array([1]))).numpy()
     np.testing.assert_allclose(images, encoder.encode_images(pictures()), atol=1e-5)
     np.testing.assert_allclose(rows, encoder.encode_texts(texts), atol=1e-5)
-    np.testing.assert_allclose(alone[0], rows[1], atol=1e-5)
+    np.testing.assert_allclose(single[0], rows[1], atol=1e-5)
     given, own = dict(towers.image.named_parameters()), dict(encoder.model.named_parameters())
     assert all(name.startswith("vis") for name in given)
     given |= dict(towers.text.named_parameters())

@@ -229,8 +229,10 @@ def test_every_pair_once_and_every_candidate_knows_its_pair(n: int, m: int, k: i
         name: (items, np.zeros(items.shape, np.float32)) for name, items in (("i2t", i2t), ("t2i", t2i))
     }
     keys = pair_keys(chosen)
-    wanted = {(i, int(t)) for i in range(n) for t in i2t[i]} | {(int(i), t) for t in range(m) for i in t2i[t]}
-    assert list(zip(*(part.tolist() for part in np.divmod(keys, m)), strict=True)) == sorted(wanted)
+    expected = {(i, int(t)) for i in range(n) for t in i2t[i]} | {
+        (int(i), t) for t in range(m) for i in t2i[t]
+    }
+    assert list(zip(*(part.tolist() for part in np.divmod(keys, m)), strict=True)) == sorted(expected)
     found = reranked(chosen, keys, keys.astype(np.float32), False, {})  # a pair's score says which pair it is
     np.testing.assert_array_equal(found.i2t.matching, np.arange(n)[:, None] * m + i2t)
     np.testing.assert_array_equal(found.t2i.matching, t2i * m + np.arange(m)[:, None])

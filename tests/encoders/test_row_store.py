@@ -171,7 +171,7 @@ FEW = np.arange(12, dtype=np.float32).reshape(4, 3)
 FIELDS: Any = {"encoder": "e", "data": "d", "kind": "image", "about": {"split": "test"}}
 
 
-def test_many_ids_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_ids_are_read_when_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Embeddings(["a", "é", "", "a b\nc"], FEW, **FIELDS).save(tmp_path / "e")
     few = Embeddings.open(folder)
     monkeypatch.setattr("diptych.encoders.embeddings._HELD_IDS", 3)

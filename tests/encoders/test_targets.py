@@ -142,7 +142,7 @@ def test_agrees_with_a_slow_form() -> None:
 
 
 @given(st.permutations(range(8)), st.integers(1, 9))
-def test_a_row_depends_on_its_caption_alone(order: list[int], batch_size: int) -> None:
+def test_a_row_depends_on_its_caption_only(order: list[int], batch_size: int) -> None:
     model = LatentSemanticAnalysis.learn(LSA_CAPTIONS, 4)
     rows = model.encode(LSA_CAPTIONS)
     assert np.array_equal(model.encode([LSA_CAPTIONS[place] for place in order], batch_size), rows[order])

@@ -106,9 +106,9 @@ def test_a_caption_with_its_ending_is_read_as_in_training(
     model = two_tower(digits, text={"word_width": 6, "min_count": 1, "max_tokens": limit})
     with caplog.at_level(logging.INFO):
         texts = model.with_endings(CAPTIONS, [CODE] * 4)
-    told = [record.getMessage() for record in caplog.records]
+    logged = [record.getMessage() for record in caplog.records]
     short = sum(len(text.split()) + 8 > limit for text in CAPTIONS)
-    assert told == ([f"{short} of 4 texts lost words to make room for their endings"] if short else [])
+    assert logged == ([f"{short} of 4 texts lost words to make room for their endings"] if short else [])
     inputs = model.model.text.inputs(CAPTIONS)
     trained, lengths = inputs.batch(np.arange(4), [CODE] * 4)
     read, read_lengths = model.model.text.inputs(texts).batch(np.arange(4))

@@ -242,8 +242,8 @@ def test_cosine_distance_by_hand() -> None:
     each = cosine_distance(scores, TWO_AND_ONE, reduction="none")
     assert each.tolist() == pytest.approx([0.3, 1.0, 0.1, 0.5, 1.0])
     for compat in ("none", "pairs"):
-        alone = CosineDistance(compat=compat)(torch.tensor([[0.25]]), EYE[:1, :1])  # type: ignore[arg-type]
-        assert alone.item() == 0.75
+        single = CosineDistance(compat=compat)(torch.tensor([[0.25]]), EYE[:1, :1])  # type: ignore[arg-type]
+        assert single.item() == 0.75
 
 
 def test_another_caption_of_the_same_image_is_no_negative() -> None:

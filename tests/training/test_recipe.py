@@ -64,7 +64,7 @@ def test_overrides_reach_everywhere(tmp_path: Path) -> None:
     refused(UnknownNameError, "unknown recipe 'scens'.*did you mean 'scenes'", load_recipe, "scens")
 
 
-def test_the_recipe_differs_from_the_one_it_controls_for_in_the_tower_alone() -> None:
+def test_the_recipe_differs_from_the_one_it_controls_for_in_the_tower_only() -> None:
     control = load_recipe("bag-of-words").model_dump()
     other = load_recipe(Path(__file__).parents[2] / "recipes" / "flickr8k.toml").model_dump()
     assert control["model"].pop("text")["kind"] == "bag"

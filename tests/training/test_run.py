@@ -91,14 +91,6 @@ def test_another_training_is_refused(change: dict[str, object], words: str, tmp_
     folder.check({"data": "d0"}, whole=False)
 
 
-def test_other_things_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "holiday.jpg").write_bytes(b"x")
-    TrainingFolder(tmp_path).check(REQUEST)
-    TrainingFolder(tmp_path).check(REQUEST, beside=("holiday.jpg",))
-    with pytest.raises(UsageError, match="holds other things"):
-        TrainingFolder(tmp_path).check(REQUEST, beside=())
-
-
 def test_one_process_at_a_time_and_no_empty_folder(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path / "t")
     with folder.held():
