@@ -15,18 +15,18 @@ BLOCK = 4
 
 
 class Bars:
-    """What was told, bar after bar: [description, total, done]."""
+    """What was shown, bar after bar: [description, total, done]."""
 
     def __init__(self) -> None:
-        self.told: list[list[Any]] = []
+        self.bars: list[list[Any]] = []
 
     def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
-        self.told.append([description, total, done])
+        self.bars.append([description, total, done])
         return self
 
     def advance(self, steps: int = 1, note: str = "") -> None:
         assert steps > 0
-        self.told[-1][2] += steps
+        self.bars[-1][2] += steps
 
     def finish(self, task: Any) -> None:
         pass

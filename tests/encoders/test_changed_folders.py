@@ -19,6 +19,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from .tiny_conse import network_file
 from .tiny_pretrained import CAPTIONS, OPEN_CLIP_CONFIG, pictures
 
+Folders = Callable[[str], Path]
+
 Change = dict[str, Any]
 """What becomes of a file: None removes it, a dict changes keys of its JSON, a call does what it does."""
 
@@ -103,7 +105,6 @@ REFUSED: list[tuple[str, Change, type[DiptychError], str]] = [
     ("hf:blip", {}, UsageError, "is a 'blip' model, not an image–text dual encoder"),
     ("blip", {MODEL: without("itm_head")}, StorageError, r"lacks 2 of the model's weights.*itm_head"),
     ("blip", {MODEL: without("text_encoder.encoder.layer.1.crossattention")}, StorageError, "crossattention"),
-    ("blip", {MODEL: without("vision_proj")}, StorageError, "vision_proj"),
     (
         *("blip", {"config.json": {"architectures": ["BlipForConditionalGeneration"]}}, UsageError),
         "for another task: its config.json says BlipForConditionalGeneration",
@@ -113,7 +114,6 @@ REFUSED: list[tuple[str, Change, type[DiptychError], str]] = [
     ("blip", {"preprocessor_config.json": None}, StorageError, "cannot be read"),
     ("blip", {MODEL: None}, StorageError, "holds no weights"),
     ("st", {"modules.json": [CLIP, DENSE]}, UsageError, "made of CLIPModel, Dense"),
-    ("st", {"modules.json": [DENSE]}, UsageError, "made of Dense"),
     ("st", {"modules.json": []}, StorageError, "lists no modules"),
     ("st", {"modules.json": [{"idx": 0}]}, StorageError, "lists no modules"),
     ("st", {"modules.json": [{**CLIP, "path": "nowhere"}]}, StorageError, "nowhere holds no config.json"),
@@ -132,10 +132,8 @@ REFUSED: list[tuple[str, Change, type[DiptychError], str]] = [
     ("conse", conse(weights="nowhere.safetensors"), StorageError, "does not exist"),
     ("conse", conse(network="test_resnett"), UnknownNameError, "unknown timm network"),
     ("conse", conse(network_options={"nonsense": 1}), UsageError, "nonsense"),
-    ("conse", conse(networks="x"), StorageError, "unknown key 'networks'"),
     ("conse", conse(top=0), StorageError, "top: .*greater than or equal to 1"),
     ("conse", conse(top=6), UsageError, "top 6 of 5 classes"),
-    ("conse", conse(temperature=0), StorageError, "temperature"),
     ("conse", conse(names="imagenet-1k"), MismatchError, "test_resnet has 5 outputs, there are 1,000 names"),
     ("conse", conse(names="absent.txt"), UsageError, "neither a set of classes"),
     ("conse", conse(template="a photo"), UsageError, "no place for a name"),
@@ -151,7 +149,7 @@ def test_half_a_model_is_refused(
     change: Change,
     error: type[DiptychError],
     message: str,
-    copied: Callable[[str], Path],
+    copied: Folders,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     prefix, colon, name = kind.rpartition(":")
@@ -173,13 +171,12 @@ def test_half_a_model_is_refused(
         ("open_clip", {"open_clip_config.json": {"model_cfg": {**OPEN_CLIP_CONFIG, "quick_gelu": True}}}),
         ("open_clip", {OPEN_CLIP: nudged("visual.proj")}),
         ("conse", conse(top=2)),
-        ("conse", conse(temperature=1.0)),
         ("conse", conse(template="a photo of {name}")),
         ("conse", conse(preprocessing={"size": 32, "resize": 32})),
     ],
 )
 def test_what_changes_a_row_changes_the_fingerprint(
-    kind: str, change: Change, encoders: Callable[[str], Any], copied: Callable[[str], Path]
+    kind: str, change: Change, encoders: Callable[[str], Any], copied: Folders
 ) -> None:
     encoder, other = encoders(kind), DualEncoder.load(apply(copied(kind), change), device="cpu")
     assert other.fingerprint != encoder.fingerprint
@@ -188,9 +185,7 @@ def test_what_changes_a_row_changes_the_fingerprint(
     assert max(np.abs(mine - whole).max() for mine, whole in zip(*sides, strict=True)) > least
 
 
-def test_where_it_was_written_changes_no_fingerprint(
-    encoders: Callable[[str], Any], copied: Callable[[str], Path]
-) -> None:
+def test_where_it_was_written_changes_no_fingerprint(encoders: Callable[[str], Any], copied: Folders) -> None:
     place = {"transformers_version": "4.1.0", "_name_or_path": "elsewhere", "dtype": "float16"}
     other = DualEncoder.load(apply(copied("clip"), {"config.json": place}), device="cpu")
     assert other.fingerprint == encoders("clip").fingerprint

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,25 +16,19 @@ from PIL import Image
 from refusals import refused
 
 from diptych.core.context import report_to, stop_when
-from diptych.core.errors import (
-    CaptionError,
-    ImageError,
-    Interrupted,
-    MismatchError,
-    NumericalError,
-    StorageError,
-    UsageError,
-)
+from diptych.core.errors import CaptionError, ImageError, Interrupted, MismatchError, StorageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.encode import encode_collection, without_bad_images
+from diptych.encoders.encode import device_for, encode_collection, without_bad_images
 from diptych.encoders.two_tower import TwoTowerEncoder
 
 from .shades import BLOCK, Bars, Shades
 from .tiny_towers import two_tower
+
+STARS, TEXT = Vocabulary.build(["a red star"], 1), {"min_count": 1}
 
 
 def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, tmp_path: Path) -> None:
@@ -51,107 +47,55 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
     assert encoder.seen == [32, 160]
 
 
-@pytest.mark.parametrize(
-    ("file", "seen"),
-    [
-        ("embedded_collection.json", [0, 0]),
-        ("caption_image.npy", [0, 0]),
-        ("images/rows.npy", [16, 0]),
-        ("images/ids.utf8", [16, 0]),
-        ("images/embeddings.json", [16, 0]),
-        ("texts/rows.npy", [0, 80]),
-    ],
-)
-@pytest.mark.parametrize("how", ["gone", "short"])
-def test_half_a_folder_is_completed(
-    val: Collection, tmp_path: Path, file: str, seen: list[int], how: str
-) -> None:
-    whole = encode_collection(Shades(), val, tmp_path / "e", "val")
-    rows = np.array(whole.images.rows), np.array(whole.texts.rows)
-    path = tmp_path / "e" / file
-    content = path.read_bytes()
-    path.unlink()
-    if how != "gone":
-        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
-    elif file == "images/embeddings.json":
-        for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are somebody else's
-            (path.parent / other).unlink()
-    with pytest.raises(StorageError):
-        EncodedCollection.open(tmp_path / "e")
-    encoder = Shades()
-    found = encode_collection(encoder, val, tmp_path / "e", "val")
-    assert encoder.seen == seen
-    assert np.array_equal(found.images.rows, rows[0])
-    assert np.array_equal(found.texts.rows, rows[1])
-
-
-def test_a_folder_of_pictures_is_not_replaced(val: Collection, tmp_path: Path) -> None:
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / "mine.jpg").write_text("precious")
-    refused(UsageError, "holds other things", encode_collection, Shades(), val, tmp_path, "val")
-    assert (tmp_path / "images" / "mine.jpg").read_text() == "precious"
-
-
-def test_bad_pictures_are_named_or_left_out(scenes_folder: Path, tmp_path: Path) -> None:
+def test_bad_pictures_are_named_or_left_out(scenes_folder: Path, val: Collection, tmp_path: Path) -> None:
     shutil.copytree(scenes_folder, tmp_path / "data")
     files = sorted((tmp_path / "data" / "val").glob("*.png"))
     files[3].write_bytes(b"")
     collection = read_collection(tmp_path / "data").split("val")
-    with pytest.raises(ImageError, match=rf"{files[3].name} is empty \(0 bytes\)"):
-        encode_collection(Shades(), collection, tmp_path / "e", "val")
+    message = rf"{files[3].name} is empty \(0 bytes\)"
+    refused(ImageError, message, encode_collection, Shades(), collection, tmp_path / "e", "val")
     files[5].unlink()
     good, problems = without_bad_images(collection)
-    assert good.n_images == 14
-    assert good.n_captions == 70
-    assert [files[3].name in problems[0], files[5].name in problems[1], len(problems)] == [True, True, 2]
-    same, none = without_bad_images(good)
-    assert same is good
-    assert none == []
-
-
-STARS, TEXT = Vocabulary.build(["a red star"], 1), {"min_count": 1}
-
-
-def region_encoder(regions: int = 2) -> TwoTowerEncoder:
-    image = {"kind": "regions", "regions": regions, "feature_width": 3}
-    return two_tower(STARS, 6, image=image, text=TEXT)
-
-
-def featured(collection: Collection, scale: float = 1.0) -> Collection:
-    """The collection with two regions of three features per picture instead of pictures."""
-    values = np.random.default_rng(0).normal(size=(collection.n_images, 2, 3)).astype(np.float32) * scale
-    return replace(
-        collection, source=RegionSource([values], "r.npy"), source_rows=np.arange(collection.n_images)
-    )
+    assert (good.n_images, good.n_captions, len(problems)) == (14, 70, 2)
+    assert files[3].name in problems[0]
+    assert files[5].name in problems[1]
+    assert without_bad_images(good) == (good, [])
+    (tmp_path / "own" / "images").mkdir(parents=True)
+    (tmp_path / "own" / "images" / "mine.jpg").write_text("precious")
+    refused(UsageError, "holds other things", encode_collection, Shades(), val, tmp_path / "own", "val")
+    assert (tmp_path / "own" / "images" / "mine.jpg").read_text() == "precious"
 
 
 def test_pictures_and_regions_are_not_taken_for_each_other(val: Collection, tmp_path: Path) -> None:
-    with pytest.raises(MismatchError, match="the encoder takes regions, scenes holds pictures") as caught:
-        encode_collection(region_encoder(), val, tmp_path / "e")
-    assert "regions=FILE.npy" in caught.value.fix
-    with pytest.raises(MismatchError, match="the encoder takes pictures, scenes holds regions"):
-        encode_collection(Shades(), featured(val), tmp_path / "e")
-    with pytest.raises(ImageError, match="image 0 is a Image, not a matrix of region features"):
-        region_encoder().encode_images([val.image(0)])
-    with pytest.raises(ImageError, match=r"image val/000000.png has region features of shape \(2, 3\)"):
-        encode_collection(region_encoder(4), featured(val), tmp_path / "e")
+    for encoder, given, error, message in (
+        (region_encoder(), val, MismatchError, "the encoder takes regions, scenes holds pictures"),
+        (Shades(), featured(val), MismatchError, "the encoder takes pictures, scenes holds regions"),
+        (
+            region_encoder(4),
+            featured(val),
+            ImageError,
+            r"val/000000.png has region features of shape \(2, 3\)",
+        ),
+    ):
+        fix = refused(error, message, encode_collection, encoder, given, tmp_path / "e").fix
+        assert given is not val or "regions=FILE.npy" in fix
     assert not (tmp_path / "e" / "embedded_collection.json").exists()
 
 
-def picture_encoder() -> TwoTowerEncoder:
-    return two_tower(STARS, 6, text=TEXT)
-
-
-@pytest.mark.parametrize(("threads", "card"), [(0, False), (1, False), (4, True)])
+@pytest.mark.parametrize(("threads", "card"), [(0, False), (4, True)])
 def test_pictures_prepared_ahead_have_the_same_rows(
-    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, card: bool
+    val: Collection,
+    tmp_path: Path,
+    blocks: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int,
+    card: bool,
 ) -> None:
+    blocks(5)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
-    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
-    encoder = picture_encoder()
+    encoder, pictures = picture_encoder(), list(val.images())
     encoded = encode_collection(encoder, val, tmp_path / "e", "val")
-    pictures = list(val.images())
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
     assert np.array_equal(encoded.images.rows, np.concatenate(expected))
     # The prepared pixels are those of the tower, and a batch's rows those of the network on them.
@@ -161,46 +105,44 @@ def test_pictures_prepared_ahead_have_the_same_rows(
 
 
 def test_a_crash_at_any_call_resumes_to_the_same_bits(
-    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 3)
+    blocks(3)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: 0)
     monkeypatch.setattr("diptych.encoders.row_store._SECONDS", 0.0)
     collection = val.subset([0, 1, 2, 3, 4])
-    other = collection.subset([4, 3, 2, 1, 0])
-    whole = encode_collection(Shades(), collection, tmp_path / "whole")
+    older = collection.subset([4, 3, 2, 1, 0])  # of other images, not to be taken for what is missing
+    whole, other = (
+        encode_collection(Shades(), given, tmp_path / name)
+        for given, name in ((collection, "whole"), (older, "other"))
+    )
 
-    def begin(place: Path) -> None:  # an older version of other images, not to be taken for what is missing
-        encode_collection(Shades(), other, place / "e")
+    def begin(place: Path) -> None:
+        encode_collection(Shades(), older, place / "e")
 
     def check(place: Path) -> None:
-        done = EncodedCollection.is_at(place / "e")
-        if done:
+        if EncodedCollection.is_at(place / "e"):
             found = EncodedCollection.open(place / "e").about
-            assert found["data"] in (whole.about["data"], fingerprint_of_other)
+            assert found["data"] in (whole.about["data"], other.about["data"])
         encoder = Shades()
         stores = [place / "e" / "images", place / "e" / "images.unfinished"]
-        kept = sum(
-            int(np.fromfile(one / "finished.u1", np.uint8)[0])
-            for one in stores
-            if (one / "plan.json").exists()
-        )
+        finished = [one / "finished.u1" for one in stores if (one / "plan.json").exists()]
+        kept = sum(int(np.fromfile(one, np.uint8)[0]) for one in finished)
         encoded = encode_collection(encoder, collection, place / "e")
         assert np.array_equal(encoded.images.rows, whole.images.rows)
         assert np.array_equal(encoded.texts.rows, whole.texts.rows)
         assert (list(encoded.images.ids), encoded.about) == (list(whole.images.ids), whole.about)
         assert encoder.seen[0] <= 5 - 3 * min(1, kept)
-        encode_collection(encoder, collection, place / "e")
         left = {file.name for file in (place / "e").iterdir()}
         assert left == {file.name for file in (tmp_path / "whole").iterdir()}
 
-    begin(tmp_path / "other")
-    fingerprint_of_other = EncodedCollection.open(tmp_path / "other" / "e").about["data"]
-    act = lambda place: encode_collection(Shades(), collection, place / "e") and None  # noqa: E731
-    assert crash_everywhere(begin, act, check, tmp_path, every=7) > 16
+    def act(place: Path) -> None:
+        encode_collection(Shades(), collection, place / "e")
+
+    assert crash_everywhere(begin, act, check, tmp_path, every=9) > 16
 
 
-def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
+def test_stopped_it_keeps_what_it_has_and_says_so(
     val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
@@ -217,7 +159,7 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     bars = Bars()
     with report_to(bars):
         encode_collection(encoder, val, tmp_path / "e")
-    assert bars.told == [
+    assert bars.bars == [
         ["reading pictures", 16, 16],
         ["embedding images", 16, 16],
         ["embedding captions", 80, 80],
@@ -225,52 +167,245 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     assert encoder.seen == [16, 80]
 
 
-class Wrong(Shades):
-    """Names what is wrong as encoders do: by its place in the batch, or with the names it was given."""
+def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
+    collection: Collection, tmp_path: Path
+) -> None:
+    whole = encode_collection(region_encoder(), collection, tmp_path / "one")
+    folder = tmp_path / "two"
+    # The damaged picture is the second process's, the last but three.
+    damaged, name = featured(collection, bad=44), collection.image_ids[44]
+    with pytest.raises(ImageError, match=rf"image {name}: feature 2 of region 1 is nan") as caught:
+        encode_collection(region_encoder(), damaged, folder, processes=2, accelerator="cpu")
+    assert caught.value.fix == "extract it again"
+    assert sorted(file.name for file in folder.iterdir()) == ["images.unfinished", "texts.unfinished"]
 
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        raise CaptionError("text 3 has no tokens", "leave it out")
+    bars = Bars()
+    with report_to(bars):
+        found = encode_collection(region_encoder(), collection, folder, processes=2, accelerator="cpu")
+    assert np.array_equal(found.images.rows, whole.images.rows)
+    assert np.array_equal(found.texts.rows, whole.texts.rows)
+    assert found.about == whole.about
+    assert bars.bars == [
+        ["reading pictures", 48, 48],
+        ["embedding images", 48, 48],
+        ["embedding captions", 240, 240],
+    ]
+    assert {file.name for file in folder.iterdir()} == {file.name for file in (tmp_path / "one").iterdir()}
 
 
-class Nan(Shades):
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
-        raise NumericalError(f"the embedding of image {positions[1]} is not finite")
+def test_a_collection_that_cannot_be_handed_on_is_named(val: Collection, tmp_path: Path) -> None:
+    class Locked(Tall):
+        def __init__(self) -> None:
+            super().__init__(99, 99)
+            self.lock = threading.Lock()
+
+    pictures, message = replace(val, source=Locked()), "the collection cannot be sent to other processes"
+    options = {"processes": 2, "accelerator": "cpu"}
+    error = refused(
+        UsageError, message, encode_collection, picture_encoder(), pictures, tmp_path / "e", **options
+    )
+    assert error.fix == "use one process"
+
+
+def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert [device_for(name, 8) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+    refused(UsageError, "8 processes for 0 GPUs", device_for, "cuda", 8)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert [device_for(name, 4) for name in ("auto", "cuda", "gpu", "cpu")] == ["cuda", "cuda", "cuda", "cpu"]
+    refused(UsageError, "5 processes for 4 GPUs", device_for, "auto", 5)
+    refused(UsageError, "accelerator 'tpu' with 2 processes", device_for, "tpu", 2)
+
+
+class Machines:
+    """What a Fabric of several processes does, with threads."""
+
+    def __init__(self, size: int) -> None:
+        self.world_size = size
+        self.barrier = threading.Barrier(size, timeout=60)
+        self.sent: Any = None
+
+    def member(self, rank: int) -> Any:
+        machines = self
+
+        class Member:
+            global_rank, world_size = rank, machines.world_size
+
+            def barrier(self) -> None:
+                machines.barrier.wait()
+
+            def broadcast(self, value: Any) -> Any:
+                if rank == 0:
+                    machines.sent = value
+                machines.barrier.wait()
+                sent = machines.sent
+                machines.barrier.wait()
+                return sent
+
+        return Member()
+
+
+def together(size: int, call: Any) -> list[Any]:
+    """What ``call(fabric, rank)`` gives in each of ``size`` threads."""
+    machines = Machines(size)
+    with ThreadPoolExecutor(size) as pool:
+        futures = [pool.submit(call, machines.member(rank), rank) for rank in range(size)]
+        return [future.exception() or future.result() for future in futures]
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_each_encodes_its_part_and_the_rows_are_those_of_one(
+    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path, size: int
+) -> None:
+    blocks(3, 16)
+    whole = encode_collection(Shades(), val, tmp_path / "one")
+    encoders = [Shades() for _ in range(size)]
+    for _ in range(2):  # the second time nothing is left to do
+        found = together(
+            size, lambda fabric, rank: encode_collection(encoders[rank], val, tmp_path / "e", fabric=fabric)
+        )
+        for encoded in found:
+            assert isinstance(encoded, EncodedCollection), encoded
+            assert np.array_equal(encoded.images.rows, whole.images.rows)
+            assert np.array_equal(encoded.texts.rows, whole.texts.rows)
+            assert encoded.about == whole.about
+        assert [sum(seen) for seen in zip(*(encoder.seen for encoder in encoders), strict=True)] == [16, 80]
+    assert max(encoder.seen[0] for encoder in encoders) <= 3 * -(-6 // size)
+    message = "2 processes for each of 3"
+    member = Machines(3).member(0)
+    refused(UsageError, message, encode_collection, Shades(), val, tmp_path, processes=2, fabric=member)
+
+
+def region_encoder(regions: int = 2) -> TwoTowerEncoder:
+    image = {"kind": "regions", "regions": regions, "feature_width": 3}
+    return two_tower(STARS, 6, image=image, text=TEXT)
+
+
+def picture_encoder() -> TwoTowerEncoder:
+    return two_tower(STARS, 6, text=TEXT)
+
+
+class Features(RegionSource):
+    """Two regions of three features for each picture, of which one may be wrong, with the names of sound ones."""
+
+    def __init__(self, count: int, bad: int | None = None) -> None:
+        values = np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32)
+        if bad is not None:
+            values[bad, 1, 2] = np.nan
+        super().__init__([values], "r.npy")
+
+    def content(self, row: int) -> str:
+        return str(row)
+
+
+def featured(collection: Collection, bad: int | None = None) -> Collection:
+    """The collection with region features instead of pictures."""
+    count = collection.n_images
+    return replace(collection, source=Features(count, bad), source_rows=np.arange(count))
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Set how many pictures and captions a block holds."""
+
+    def change(images: int, texts: int = 4096) -> None:
+        monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", images)
+        monkeypatch.setattr("diptych.encoders.encode._TEXT_BLOCK", texts)
+
+    return change
+
+
+@pytest.fixture
+def collection(scenes_folder: Path, blocks: Callable[[int, int], None]) -> Collection:
+    blocks(5, 30)
+    return featured(read_collection(scenes_folder).split("train"))
+
+
+@pytest.mark.parametrize(
+    ("file", "seen", "how"),
+    [
+        ("embedded_collection.json", [0, 0], "short"),
+        ("caption_image.npy", [0, 0], "gone"),
+        ("images/rows.npy", [16, 0], "short"),
+        ("images/ids.utf8", [16, 0], "gone"),
+        ("images/embeddings.json", [16, 0], "gone"),
+        ("texts/rows.npy", [0, 80], "short"),
+    ],
+)
+def test_half_a_folder_is_completed(
+    val: Collection, tmp_path: Path, file: str, seen: list[int], how: str
+) -> None:
+    whole = encode_collection(Shades(), val, tmp_path / "e", "val")
+    rows = np.array(whole.images.rows), np.array(whole.texts.rows)
+    path = tmp_path / "e" / file
+    content = path.read_bytes()
+    path.unlink()
+    if how == "short":
+        path.write_bytes(content[: len(content) // 2])
+    elif file == "images/embeddings.json":
+        for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are other data
+            (path.parent / other).unlink()
+    refused(StorageError, ".", EncodedCollection.open, tmp_path / "e")
+    encoder = Shades()
+    found = encode_collection(encoder, val, tmp_path / "e", "val")
+    assert encoder.seen == seen
+    assert np.array_equal(found.images.rows, rows[0])
+    assert np.array_equal(found.texts.rows, rows[1])
+
+
+class Tall:
+    """One picture of a shape that no encoder takes, and one that cannot be read."""
+
+    def __init__(self, bad: int, unreadable: int) -> None:
+        self.bad, self.unreadable = bad, unreadable
+
+    def read(self, row: int) -> Image.Image:
+        if row == self.unreadable:
+            raise ImageError("the third table of the archive is corrupt", "fetch it again")
+        return Image.new("RGB", (1, 900) if row == self.bad else (32, 32))
+
+    def content(self, row: int) -> str:
+        return str(row)
 
 
 def test_what_is_wrong_is_named_by_its_id(
-    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
-    ids = val.image_ids
-    with pytest.raises(NumericalError, match=rf"^the embedding of image {ids[1]} is not finite"):
-        encode_collection(Nan(), val, tmp_path / "a")
-    with pytest.raises(CaptionError, match=rf"of the captions from {val.caption_ids[0]} on: text 3") as one:
-        encode_collection(Wrong(), val, tmp_path / "b")
-    assert one.value.fix == "leave it out"
+    blocks(BLOCK)
+    ids, wrong, rows = val.image_ids, Shades(), np.arange(16)
 
-    class Tall:
-        """One picture of a shape that no encoder takes, and one that cannot be read."""
+    def no_tokens(texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        raise CaptionError("text 3 has no tokens", "leave it out")
 
-        def __init__(self, bad: int, unreadable: int) -> None:
-            self.bad, self.unreadable = bad, unreadable
+    monkeypatch.setattr(wrong, "encode_texts", no_tokens)
+    message = rf"of the captions from {val.caption_ids[0]} on: text 3"
+    assert refused(CaptionError, message, encode_collection, wrong, val, tmp_path / "b").fix == "leave it out"
+    both, one = (replace(val, source=Tall(bad, 9), source_rows=rows) for bad in (6, 99))
+    for encoder, given, message in (
+        (picture_encoder(), both, rf"image {ids[6]} is 1 × 900 pixels"),
+        (Shades(), both, f"among images {ids[4]} to {ids[7]}: image 2 is too small"),
+        (Shades(), one, f"image {ids[9]}: the third table of the archive"),
+    ):
+        error = refused(ImageError, message, encode_collection, encoder, given, tmp_path / message[-9:])
+    assert error.fix == "fetch it again"
 
-        def read(self, row: int) -> Image.Image:
-            if row == self.unreadable:
-                raise ImageError("the third table of the archive is damaged", "fetch it again")
-            return Image.new("RGB", (1, 900) if row == self.bad else (32, 32))
 
-        def content(self, row: int) -> str:
-            return str(row)
+def test_where_one_is_stopped_all_say_so_and_others_resume(
+    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path
+) -> None:
+    blocks(3, 16)
+    encoders = [Shades(), Shades()]
 
-    rows = np.arange(16)
-    strange = replace(val, source=Tall(6, 9), source_rows=rows)
-    with pytest.raises(ImageError, match=rf"image {ids[6]} is 1 × 900 pixels"):
-        encode_collection(picture_encoder(), strange, tmp_path / "c")
-    with pytest.raises(ImageError, match=f"among images {ids[4]} to {ids[7]}: image 2 is too small"):
-        encode_collection(Shades(), strange, tmp_path / "d")
-    damaged = replace(val, source=Tall(99, 9), source_rows=rows)
-    with pytest.raises(ImageError, match=f"image {ids[9]}: the third table of the archive") as caught:
-        encode_collection(Shades(), damaged, tmp_path / "d")
-    assert caught.value.fix == "fetch it again"
+    def encode(fabric: Any, rank: int) -> EncodedCollection:
+        with stop_when(lambda: rank == 1 and encoders[1].has_begun()):
+            return encode_collection(encoders[rank], val, tmp_path / "e", fabric=fabric)
+
+    found = together(2, encode)
+    # The first did its nine pictures and three of five blocks of captions, the second one block of pictures.
+    assert [str(error) for error in found] == [str(found[0])] * 2
+    assert isinstance(found[0], Interrupted)
+    assert "12 of 16 images and 48 of 80 captions are embedded and kept" in found[0].message
+    assert not (tmp_path / "e" / "embedded_collection.json").exists()
+    last = Shades()
+    encode_collection(last, val, tmp_path / "e")
+    assert last.seen == [4, 32]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from refusals import refused
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.data.readers import read_collection
-from diptych.encoders import DualEncoder
+from diptych.encoders.adapted import LinearlyAdapted, LinearMap, LinearMaps
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
 
@@ -58,8 +60,8 @@ def test_parquet_rows_are_matched_by_karpathys_numbers(tmp_path: Path) -> None:
     part = whole.split("test")
     encoded = encode_collection(DualEncoder.load(f"rows:{tmp_path / 'rows'}"), part, tmp_path / "out", "test")
     first = whole.n_images - 1 - list(whole.image_ids).index(part.image_ids[0])
-    wanted = rows["img_embs"][first] / np.linalg.norm(rows["img_embs"][first])
-    assert np.allclose(encoded.images.rows[0], wanted, atol=1e-6)
+    expected = rows["img_embs"][first] / np.linalg.norm(rows["img_embs"][first])
+    assert np.allclose(encoded.images.rows[0], expected, atol=1e-6)
     assert len(encoded.texts) == part.n_captions
     again = encode_collection(DualEncoder.load(str(tmp_path / "rows")), part, tmp_path / "out", "test")
     assert again.images.encoder == encoded.images.encoder
@@ -88,25 +90,95 @@ def test_nothing_new_can_be_encoded(tmp_path: Path) -> None:
     refused(UsageError, "could be saved", given.save, tmp_path / "saved")
 
 
-def test_damaged_rows_are_refused(tmp_path: Path) -> None:
+ABOUT = {"pairs": 4, "dataset": "small", "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def base(run_folder: Path) -> DualEncoder:
+    return DualEncoder.load(run_folder / "best", device="cpu")
+
+
+def maps(width: int, seed: int = 0) -> LinearMaps:
+    random, eye = np.random.default_rng(seed), np.eye(width)
+    means = random.normal(0, 0.1, width), np.zeros(width)
+    return LinearMaps(*(LinearMap.of(eye + random.normal(0, 0.3, (width, width)), mean) for mean in means))
+
+
+@pytest.fixture
+def adapted(base: DualEncoder) -> LinearlyAdapted:
+    return LinearlyAdapted(base, maps(base.width), ABOUT)
+
+
+def by_hand(rows: np.ndarray, side: LinearMap) -> np.ndarray:
+    found = np.stack([(row.astype(np.float64) - side.mean) @ side.matrix for row in rows])
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def test_parts_of_other_encoders_are_refused(adapted: LinearlyAdapted, tmp_path: Path) -> None:
+    folder = adapted.save(tmp_path / "adapted")
+    maps(adapted.base.width, 7).save(folder / "maps.npz")
+    refused(MismatchError, f"was saved as {adapted.fingerprint} and is", DualEncoder.load, folder)
+    (folder / "maps.npz").unlink()
+    refused(StorageError, "maps.npz does not exist", DualEncoder.load, folder)
+    shutil.rmtree(folder / "base")
+    refused(StorageError, "no encoder in base/", DualEncoder.load, folder)
+    assert EncoderHeader.open(folder).family == "adapted"
+
+
+def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     refused(UsageError, r"no rows of images.*img_embs.parquet", GivenRows.open, tmp_path)
     plain(tmp_path, "images", ["a"], np.ones((1, 2)))
-    plain(tmp_path, "texts", ["a"], np.ones((1, 3)))
-    refused(StorageError, "width 2, captions of 3", GivenRows.open, tmp_path)
-    plain(tmp_path, "texts", ["a", "a"], np.ones((2, 2)))
-    refused(StorageError, r"2 ids \(1 different\)", GivenRows.open, tmp_path)
-    plain(tmp_path, "texts", ["a"], np.ones((1, 2), dtype=np.int64))
-    refused(StorageError, "int64", GivenRows.open, tmp_path)
+    for ids, rows, message in (
+        (["a"], np.ones((1, 3)), "width 2, captions of 3"),
+        (["a", "a"], np.ones((2, 2)), r"2 ids \(1 different\)"),
+        (["a"], np.ones((1, 2), dtype=np.int64), "int64"),
+    ):
+        plain(tmp_path, "texts", ids, rows)
+        refused(StorageError, message, GivenRows.open, tmp_path)
     (tmp_path / "texts.npy").write_bytes(b"no")
     refused(StorageError, "is corrupt", GivenRows.open, tmp_path)
-
-
-def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet(tmp_path, ["a"], ["b"])
-    pq.write_table(pa.table({"id": ["a"], "emb": [1.0]}), tmp_path / "img_embs.parquet")
-    refused(StorageError, "cannot be read", GivenRows.open, tmp_path)
-    pq.write_table(pa.table({"name": ["a"], "emb": [[1.0]]}), tmp_path / "img_embs.parquet")
-    refused(StorageError, "columns id and emb", GivenRows.open, tmp_path)
-    pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
-    refused(StorageError, "not of one length", GivenRows.open, tmp_path)
+    parquet(tmp_path / "p", ["a"], ["b"])
+    for table, message in (
+        ({"id": ["a"], "emb": [1.0]}, "cannot be read"),
+        ({"name": ["a"], "emb": [[1.0]]}, "columns id and emb"),
+        ({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}, "not of one length"),
+    ):
+        pq.write_table(pa.table(table), tmp_path / "p" / "img_embs.parquet")
+        refused(StorageError, message, GivenRows.open, tmp_path / "p")
+
+
+def test_adapted_rows_are_the_bases_mapped(
+    adapted: LinearlyAdapted, base: DualEncoder, scenes_folder: Path, tmp_path: Path
+) -> None:
+    part = read_collection(scenes_folder).split("test")
+    shown, texts = [part.image(row) for row in range(4)], list(part.captions[:4])
+    images = by_hand(base.encode_images(shown), adapted.maps.image)
+    np.testing.assert_allclose(adapted.encode_images(shown), images, atol=1e-5)
+    expected = by_hand(base.encode_texts(texts), adapted.maps.text)
+    np.testing.assert_allclose(adapted.encode_texts(texts), expected, atol=1e-5)
+    encoded = encode_collection(adapted, part, tmp_path / "rows", "test")
+    np.testing.assert_allclose(encoded.images.rows[:4], images, atol=1e-5)
+    assert encoded.about["encoder"]["adapted"] == ABOUT
+    same = LinearlyAdapted(base, LinearMaps.identity(base.width), {"pairs": 0})
+    assert same.fingerprint == base.fingerprint
+    assert np.array_equal(same.encode_texts(["a ring"]), base.encode_texts(["a ring"]))
+
+
+def test_maps_that_do_not_fit_are_refused(
+    base: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide, narrow, odd = (
+        LinearMap.of(np.eye(3)[:, :out], np.zeros(mean)) for out, mean in ((3, 3), (2, 3), (3, 2))
+    )
+    refused(MismatchError, r"\(3, 2\), less \(3,\), of texts \(3, 3\)", LinearMaps, narrow, wide)
+    refused(MismatchError, r"\(3, 3\), less \(2,\)", LinearMaps, odd, odd)
+    refused(NumericalError, "NaN or infinity", LinearMap.of, np.full((2, 2), np.inf), np.zeros(2))
+    message = rf"width 5 for an encoder of width {base.width}"
+    refused(MismatchError, message, LinearlyAdapted, base, LinearMaps.identity(5), ABOUT)
+    for kind in ("images", "texts"):
+        plain(tmp_path, kind, ["a"], np.ones((1, 2), np.float32))
+    rows, message = GivenRows.open(tmp_path), "holds rows, no encoder that could be adapted"
+    refused(UsageError, message, LinearlyAdapted, rows, LinearMaps.identity(2), ABOUT)
+    monkeypatch.setattr(type(base), "similarity", "order")
+    refused(UsageError, "compared by order", LinearlyAdapted, base, LinearMaps.identity(base.width), ABOUT)

@@ -6,22 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from pydantic import ValidationError
+from refusals import refused
 
 from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.targets.contract import TargetOptions, make_target_model
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
+from .tiny_pretrained import pictures
 from .tiny_towers import PICTURES, two_tower
 
 CAPTIONS = ["a red star", "a blue ring left of a star", "a", "zebra"]
-
-
-def pictures(n: int = 5) -> list[Image.Image]:
-    random = np.random.default_rng(0)
-    return [Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)) for _ in range(n)]
 
 
 KINDS = [
@@ -34,27 +30,18 @@ LSA_CAPTIONS = [*CAPTIONS, "two red rings", "a blue star", "green square"]
 
 
 def of_kind(image: str, text: str, projection: bool = False, similarity: str = "cosine") -> TwoTowerEncoder:
-    images: dict[str, dict[str, Any]] = {
-        "pictures": PICTURES,
-        "regions": {"kind": "regions", "regions": 3, "feature_width": 5, "layers": 2},
-    }
+    regions = {"kind": "regions", "regions": 3, "feature_width": 5, "layers": 2}
     targets: dict[str, Any] = {"kind": "lsa", "width": 4}
     texts: dict[str, dict[str, Any]] = {
         "gru": {"word_width": 6, "min_count": 1},
         "targets": {"kind": "targets", "targets": targets, "head": "mlp", "hidden": 32},
     }
-    lsa = text == "targets"
-    source = (
-        make_target_model(TargetOptions(**targets), LSA_CAPTIONS) if lsa else Vocabulary.build(CAPTIONS, 1)
-    )
-    base = {"base": 6, "hidden": 32} if projection else None
-    return two_tower(source, image=images[image], text=texts[text], projection=base, similarity=similarity)
-
-
-def items(encoder: TwoTowerEncoder) -> list[Any]:
-    if encoder.takes == "pictures":
-        return pictures()
-    return list(np.random.default_rng(0).normal(size=(5, 3, 5)).astype(np.float32))
+    source: Any = Vocabulary.build(CAPTIONS, 1)
+    if text == "targets":
+        source = make_target_model(TargetOptions(**targets), LSA_CAPTIONS)
+    config: dict[str, Any] = {"text": texts[text], "similarity": similarity}
+    config["projection"] = {"base": 6, "hidden": 32} if projection else None
+    return two_tower(source, image=PICTURES if image == "pictures" else regions, **config)
 
 
 def test_fingerprints_tell_kinds_and_sources_apart() -> None:
@@ -69,10 +56,14 @@ def test_fingerprints_tell_kinds_and_sources_apart() -> None:
 @pytest.mark.parametrize("image", ["pictures", "regions"])
 def test_order_embeddings_say_so_and_have_no_signs(image: str) -> None:
     plain, order = of_kind(image, "gru"), of_kind(image, "gru", similarity="order")
-    assert (plain.similarity, order.similarity) == ("cosine", "order")
-    assert order.describe()["similarity"] == "order"
-    for name in ("encode_images", "encode_texts"):
-        given = items(plain) if name == "encode_images" else CAPTIONS
+    assert (plain.similarity, order.similarity, order.describe()["similarity"]) == (
+        "cosine",
+        "order",
+        "order",
+    )
+    features = list(np.random.default_rng(0).normal(size=(5, 3, 5)).astype(np.float32))
+    items = pictures() if image == "pictures" else features
+    for name, given in (("encode_images", items), ("encode_texts", CAPTIONS)):
         without, signed = getattr(order, name)(given), getattr(plain, name)(given)
         assert (signed < 0).any()
         np.testing.assert_allclose(without, np.abs(signed), atol=1e-6)
@@ -81,13 +72,11 @@ def test_order_embeddings_say_so_and_have_no_signs(image: str) -> None:
 @pytest.mark.parametrize(
     ("values", "place", "message"),
     [
-        ({"image": {"regions": 36}}, ("image", "regions"), "Extra inputs"),
         ({"image": {"kind": "regions", "backbone": "x"}}, ("image", "backbone"), "Extra inputs"),
         ({"image": {"kind": "region"}}, ("image",), "unknown kind 'region', known: pictures, regions"),
         ({"text": {"kind": ["gru"]}}, ("text",), r"unknown kind \['gru'\], known: gru, targets"),
         ({"text": {"kind": "targets", "targets": {"knid": 1}}}, ("text", "targets", "knid"), "Extra inputs"),
         ({"text": 3}, ("text",), "valid dictionary or instance of CaptionTowerConfig"),
-        ({"projection": {"base": 1}}, ("projection", "base"), "greater than or equal to 2"),
     ],
 )
 def test_what_is_wrong_in_a_tower_is_named_at_its_place(
@@ -100,16 +89,16 @@ def test_what_is_wrong_in_a_tower_is_named_at_its_place(
 
 def test_a_source_of_the_other_kind_is_refused() -> None:
     gru, target = of_kind("pictures", "gru"), of_kind("pictures", "targets")
-    with pytest.raises(MismatchError, match="a text tower of kind targets got a Vocabulary"):
-        TwoTowerModel(target.model.config, gru.source)
-    with pytest.raises(MismatchError, match="a text tower of kind gru got a LatentSemanticAnalysis"):
-        TwoTowerModel(gru.model.config, target.source)
+    message = "a text tower of kind targets got a Vocabulary"
+    refused(MismatchError, message, TwoTowerModel, target.model.config, gru.source)
+    message = "a text tower of kind gru got a LatentSemanticAnalysis"
+    refused(MismatchError, message, TwoTowerModel, gru.model.config, target.source)
 
 
 CODE = "0 0 1 2 3 4"
 
 
-@pytest.mark.parametrize("limit", [8, 9, 11, 100])
+@pytest.mark.parametrize("limit", [8, 11, 100])
 def test_a_caption_with_its_ending_is_read_as_in_training(
     limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,9 +106,9 @@ def test_a_caption_with_its_ending_is_read_as_in_training(
     model = two_tower(digits, text={"word_width": 6, "min_count": 1, "max_tokens": limit})
     with caplog.at_level(logging.INFO):
         texts = model.with_endings(CAPTIONS, [CODE] * 4)
-    told = [record.getMessage() for record in caplog.records]
+    logged = [record.getMessage() for record in caplog.records]
     short = sum(len(text.split()) + 8 > limit for text in CAPTIONS)
-    assert told == ([f"{short} of 4 texts lost words to make room for their endings"] if short else [])
+    assert logged == ([f"{short} of 4 texts lost words to make room for their endings"] if short else [])
     inputs = model.model.text.inputs(CAPTIONS)
     trained, lengths = inputs.batch(np.arange(4), [CODE] * 4)
     read, read_lengths = model.model.text.inputs(texts).batch(np.arange(4))

@@ -32,7 +32,7 @@ def conse_folder(folder: Path, **changes: Any) -> Path:
     network_file(folder / "network.safetensors")
     (folder / "names.txt").write_text("\n".join(NAMES), encoding="utf-8")
     sentence_folder(folder / "sentence")
-    said = {
+    content = {
         "network": "test_resnet",
         "network_options": {"num_classes": 5},
         "weights": "network.safetensors",
@@ -41,6 +41,6 @@ def conse_folder(folder: Path, **changes: Any) -> Path:
         "sentences": "sentence",
         "top": 3,
     }
-    said = {key: value for key, value in (said | changes).items() if value is not None}
-    (folder / "conse.json").write_text(json.dumps(said), encoding="utf-8")
+    content = {key: value for key, value in (content | changes).items() if value is not None}
+    (folder / "conse.json").write_text(json.dumps(content), encoding="utf-8")
     return folder

@@ -27,9 +27,6 @@ CAPTIONS = [
 WORDS = "[PAD] [UNK] [CLS] [SEP] a dog dogs cat ball cube red green blue on the left right of and sees two"
 
 
-KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
-
-
 @dataclass(frozen=True)
 class Square:
     """A block of one colour at (left, top) = (3, 5), ``side`` pixels wide."""

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diptych.core.context import stop_when
+from diptych.data.readers import read_collection
+from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
+from diptych.training.run import Run
 
 
 def tiny(path: Path, **changes: Any) -> Recipe:
@@ -28,6 +34,32 @@ def tiny(path: Path, **changes: Any) -> Recipe:
         "checkpoints": {"every_steps": 4},
     }
     return Recipe.model_validate({**values, **changes})
+
+
+def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:
+    """Train in ``folder``, or resume there; stop after ``stop_at`` steps of this call."""
+    run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
+    steps, collection = count(1), read_collection(str(recipe.data.path))
+    if stop_at is None:
+        fit(run, collection, accelerator="cpu", features_root=features)
+        return run
+    with stop_when(lambda: next(steps) >= stop_at):
+        fit(run, collection, accelerator="cpu", features_root=features)
+    return run
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Every file of a folder; of JSON without the time that the training took."""
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content: Any = path.read_bytes()
+        if path.name in ("training.json", "checkpoint.json"):
+            content = json.loads(content)["content"]
+            for section in content.values():
+                if isinstance(section, dict):
+                    section.pop("seconds", None)
+        found[str(path.relative_to(folder))] = content
+    return found
 
 
 @pytest.fixture
@@ -103,4 +135,5 @@ def targets_recipe(scenes_folder: Path) -> Recipe:
         reconstruction={"targets": targets, "hidden": [16, 16]},
         averaging={"share": 0.5, "checkpoints": 2},
         stages=[{"epochs": 1, "learning_rate": 1e-3}, {"epochs": 1, "learning_rate": 1e-3, "train": ["*"]}],
+        augmentation={"scale": [0.5, 1.0]},
     )

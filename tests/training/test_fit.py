@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
+from refusals import refused
+from safetensors.numpy import load_file, save_file
 from torch import Tensor
 
-from diptych.core.context import stop_when
 from diptych.core.errors import (
     Interrupted,
     MismatchError,
@@ -31,40 +33,8 @@ from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run, trained_objective
 
-from .test_resume import contents
-
-
-def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:
-    """Train in ``folder``, or go on there; stop after ``stop_at`` steps of this call."""
-    run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
-    steps = 0
-
-    def should_stop() -> bool:
-        nonlocal steps
-        steps += 1
-        return stop_at is not None and steps >= stop_at
-
-    collection = read_collection(str(recipe.data.path))
-    with stop_when(should_stop):
-        fit(run, collection, accelerator="cpu", features_root=features)
-    return run
-
-
-def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
-    before = torch.get_num_threads()
-    run = trained(tmp_path / "run", recipe.model_copy(update={"threads": before + 1}), tmp_path)
-    environment = json.loads((run.folder / "environment.json").read_text())
-    assert (environment["threads"], torch.get_num_threads()) == (before + 1, before)
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert len(losses) == 20
-    assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])
-    encoder = DualEncoder.load(run.best)
-    assert encoder.width == 16
-    assert encoder.describe()["temperature"] == pytest.approx(0.07, rel=0.05)
-    lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
-    assert [line["epoch"] for line in lines if "epoch" in line] == [1, 2]
-    assert lines[0]["temperature"] == pytest.approx(0.07, rel=1e-3)
-    assert lines[0]["learning_rate"] == pytest.approx(1e-3 / 3)
+from ..encoders.tiny_pretrained import transformers_folder
+from .conftest import contents, tiny, trained
 
 
 def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Path) -> None:
@@ -84,41 +54,25 @@ def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Pa
     assert changed(1, 2) == {"head", "backbone"}
 
 
-def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
-    optimizer = recipe.optimizer.model_copy(update={"accumulate": 3})
-    run = trained(tmp_path / "run", recipe.model_copy(update={"optimizer": optimizer}), tmp_path)
-    assert run.numbers["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
-
-
-def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
-    stage = cached_recipe.stages[0].model_copy(update={"epochs": 50, "learning_rate": 1e-9})
-    checkpoints = cached_recipe.checkpoints.model_copy(update={"patience": 2})
-    run = trained(
-        tmp_path / "run",
-        cached_recipe.model_copy(update={"stages": (stage,), "checkpoints": checkpoints}),
-        tmp_path,
-    )
-    assert run.finished
-    assert run.numbers["epoch"] == 3
-    assert run.numbers["best_epoch"] == 1
-
-
-def test_other_data_is_refused_on_resume(recipe: Recipe, tmp_path: Path) -> None:
+def test_other_data_is_refused_on_resume(cached_recipe: Recipe, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
     with pytest.raises(Interrupted):
-        trained(tmp_path / "run", recipe, tmp_path, stop_at=3)
-    collection = read_collection(str(recipe.data.path))
-    shortened = collection.subset(range(1, collection.n_images))
-    with pytest.raises(MismatchError, match=r"was begun with data = \w+, asked for is \w+"):
-        fit(Run.open(tmp_path / "run"), shortened, accelerator="cpu", features_root=tmp_path)
-
-
-def test_a_diverging_loss_is_named(recipe: Recipe, tmp_path: Path) -> None:
-    stage = recipe.stages[0].model_copy(update={"learning_rate": 1e30, "warmup": 0, "schedule": "constant"})
-    optimizer = recipe.optimizer.model_copy(update={"clip": None})
-    with pytest.raises(NumericalError, match=r"is (nan|inf)\b|not finite"):
         trained(
-            tmp_path / "run", recipe.model_copy(update={"stages": (stage,), "optimizer": optimizer}), tmp_path
+            tmp_path / "run", cached_recipe.model_copy(update={"threads": before + 1}), tmp_path, stop_at=1
         )
+    environment = json.loads((tmp_path / "run" / "environment.json").read_text())
+    assert (environment["threads"], torch.get_num_threads()) == (before + 1, before)
+    collection = read_collection(str(cached_recipe.data.path))
+    run, shortened = Run.open(tmp_path / "run"), collection.subset(range(1, collection.n_images))
+    message = r"was begun with data = \w+, asked for is \w+"
+    refused(MismatchError, message, fit, run, shortened, accelerator="cpu", features_root=tmp_path)
+
+
+def test_a_diverging_loss_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    stage = cached_recipe.stages[0].model_copy(update={"learning_rate": 1e30})
+    optimizer = cached_recipe.optimizer.model_copy(update={"clip": None})
+    recipe = cached_recipe.model_copy(update={"stages": (stage,), "optimizer": optimizer})
+    refused(NumericalError, r"is (nan|inf)\b|not finite", trained, tmp_path / "run", recipe, tmp_path)
 
 
 def test_a_full_disk_leaves_the_previous_checkpoint_whole(
@@ -210,50 +164,159 @@ def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path) -
     assert lines[9]["reconstruction"] < lines[0]["reconstruction"]
 
 
-def test_too_few_steps_for_averaging_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = Recipe.model_validate({**cached_recipe.model_dump(), "averaging": {}})
-    with pytest.raises(RecipeError, match="which has only 10 steps"):
-        trained(tmp_path / "run", recipe, tmp_path)
-
-
-def objective_of(recipe: Recipe, folder: Path, objective: Any) -> list[float]:
-    run = Run.prepare(folder, recipe)
-    collection = read_collection(str(recipe.data.path))
-    fit(run, collection, objective=objective, accelerator="cpu", features_root=folder.parent / "f")
-    return [line["loss"] for line in run.metrics() if "loss" in line]
-
-
 def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_path: Path) -> None:
-    stages = (cached_recipe.stages[0],)
     named = cached_recipe.model_copy(
-        update={"objective": {"name": "infonce", "temperature": 0.1}, "stages": stages}
+        update={"objective": {"name": "infonce", "temperature": 0.1}, "stages": (cached_recipe.stages[0],)}
     )
-    losses = objective_of(named, tmp_path / "named", None)
     other = named.model_copy(update={"objective": {"name": "triplet-hardest"}})
-    assert objective_of(other, tmp_path / "object", InfoNCE(temperature=0.1)) == losses
+    collection = read_collection(str(other.data.path))
+    given: dict[str, Any] = {"accelerator": "cpu", "features_root": tmp_path / "f"}
+
+    def losses(recipe: Recipe, name: str, objective: Any) -> list[float]:
+        run = Run.prepare(tmp_path / name, recipe)
+        fit(run, collection, objective=objective, **given)
+        return [line["loss"] for line in run.metrics() if "loss" in line]
 
     def mine(scores: Tensor, positives: Tensor) -> Tensor:
         return infonce(scores, positives, 0.1)
 
-    assert objective_of(other, tmp_path / "function", mine) == losses
-    assert objective_of(other, tmp_path / "other", lambda scores, positives: 2 * mine(scores, positives))[
-        0
-    ] == pytest.approx(2 * losses[0])
-
-    collection = read_collection(str(other.data.path))
+    expected = losses(named, "named", None)
+    assert losses(other, "object", InfoNCE(temperature=0.1)) == expected
+    assert losses(other, "function", mine) == expected
     run = Run.open(tmp_path / "function")
-    with pytest.raises(MismatchError, match=r"begun with objective = .*mine, asked for is None"):
-        fit(run, collection, accelerator="cpu", features_root=tmp_path / "f")
-    with pytest.raises(UsageError, match=r"objective .*mine, which was given in Python"):
-        trained_objective(run)
+    message = r"begun with objective = .*mine, asked for is None"
+    refused(MismatchError, message, fit, run, collection, **given)
+    refused(UsageError, r"objective .*mine, which was given in Python", trained_objective, run)
 
 
-def test_what_fails_before_the_first_step_holds_no_folder(recipe: Recipe, tmp_path: Path) -> None:
+def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> None:
+    """Shares of different sizes, a learned temperature, a decoder, a multiplier; chunks sum gradients by hand.
+
+    23 does not divide by two, and "captions" batches hold images with several captions. A chunk of 11 holds
+    the whole share of one process and not that of the other.
+    """
+    values = cached_recipe.model_dump()
+    values["model"]["text"]["dropout"] = 0.0
+    values["stages"] = values["stages"][:1]
+    values["batches"] |= {"size": 23, "plan": "captions"}
+    values["reconstruction"] = {
+        "targets": {"kind": "lsa", "width": 8},
+        "hidden": [8, 8],
+        "constraint": {"bound": 0.3, "learning_rate": 0.1},
+    }
+    one, file = (
+        trained(tmp_path / "one", Recipe.model_validate(values), tmp_path / "f"),
+        tmp_path / "two.toml",
+    )
+    for chunk in (None, 11):
+        values["batches"]["chunk"] = chunk
+        file.write_text(Recipe.model_validate(values).to_toml())
+        folder = tmp_path / f"two-{chunk}"
+        command = f"-m diptych train {file} --out {folder} --devices 2 --accelerator cpu"
+        line = [sys.executable, *command.split(), "--features", str(tmp_path / "f")]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(line, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("best validation rsum") == 1
+        runs = (one, Run.open(folder))
+        for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):
+            first, second = ([line[key] for line in run.metrics() if "loss" in line] for run in runs)
+            assert len(first) == 11
+            np.testing.assert_allclose(first, second, rtol=1e-3, err_msg=key)
+        a, b = (load_file(run.folder / "checkpoint" / "weights.safetensors") for run in runs)
+        for key in a:
+            np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)
+
+
+def projected(recipe: Recipe, folder: Path) -> Recipe:
+    """The second stage of ConVSE: a projection on top of a finished base model, which stays as it is."""
+    values = recipe.model_dump() | {"warm_start": str(folder)}
+    values["model"] |= {"width": 8, "projection": {"base": 16, "hidden": 12}}
+    values["stages"] = [{"epochs": 1, "learning_rate": 1e-3, "train": ["*.projection.*"]}]
+    return Recipe.model_validate(values)
+
+
+@pytest.fixture(scope="module")
+def base(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run of :func:`cached_recipe`'s model, for one epoch."""
+    recipe = tiny(scenes_folder, features={"views": 2}, stages=[{"epochs": 1, "learning_rate": 1e-3}])
+    folder = tmp_path_factory.mktemp("warm")
+    return trained(folder / "base", recipe, folder / "f")
+
+
+@pytest.mark.parametrize("place", ["", "best"])
+def test_a_projection_grows_on_a_finished_run(
+    base: Run, cached_recipe: Recipe, tmp_path: Path, place: str
+) -> None:
+    grown = trained(
+        tmp_path / "grown", projected(cached_recipe, base.folder / place), base.folder.parent / "f"
+    )
+    before, after = (load_file(run.best / "model.safetensors") for run in (base, grown))
+    names = ("0.weight", "2.weight", "2.bias")
+    new = {f"{tower}.projection.{name}" for tower in ("image", "text") for name in names}
+    assert after.keys() - before.keys() == new
+    for name in before:
+        assert np.array_equal(before[name], after[name]), name
+    assert (base.best / "vocabulary.json").read_text() == (grown.best / "vocabulary.json").read_text()
+
+
+def test_it_learns_and_what_fails_before_the_first_step_holds_no_folder(
+    recipe: Recipe, tmp_path: Path
+) -> None:
     image = recipe.model.image.model_copy(update={"pretrained": True})
     wrong = recipe.model_copy(update={"model": recipe.model.model_copy(update={"image": image})})
-    with pytest.raises(UsageError, match="test_efficientnet could not be loaded") as caught:
-        trained(tmp_path / "run", wrong, tmp_path)
-    assert "model.image.weights" in caught.value.fix
-    assert "\n" not in caught.value.message
+    message = "test_efficientnet could not be loaded"
+    error = refused(UsageError, message, trained, tmp_path / "run", wrong, tmp_path)
+    assert "model.image.weights" in error.fix
+    assert "\n" not in error.message
     assert not (tmp_path / "run").exists()
-    assert trained(tmp_path / "run", recipe, tmp_path).finished
+
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    steps = [line for line in run.metrics() if "loss" in line]
+    losses = [line["loss"] for line in steps]
+    assert len(losses) == 20
+    assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])
+    encoder = DualEncoder.load(run.best)
+    assert encoder.width == 16
+    assert encoder.describe()["temperature"] == pytest.approx(0.07, rel=0.05)
+    assert [line["epoch"] for line in run.metrics() if "epoch" in line] == [1, 2]
+    assert steps[0]["temperature"] == pytest.approx(0.07, rel=1e-3)
+    assert steps[0]["learning_rate"] == pytest.approx(1e-3 / 3)
+
+
+def test_accumulation_and_early_stopping_take_fewer_steps(cached_recipe: Recipe, tmp_path: Path) -> None:
+    stage = cached_recipe.stages[0].model_copy(update={"epochs": 50, "learning_rate": 1e-9})
+    changes = {
+        "stages": (stage,),
+        "checkpoints": cached_recipe.checkpoints.model_copy(update={"patience": 2}),
+        "optimizer": cached_recipe.optimizer.model_copy(update={"accumulate": 3}),
+    }
+    run = trained(tmp_path / "run", cached_recipe.model_copy(update=changes), tmp_path)
+    assert run.finished
+    assert (run.numbers["epoch"], run.numbers["best_epoch"]) == (3, 1)
+    assert run.numbers["step"] == 3 * 4  # ten batches of an epoch in groups of three, three, three, one
+    averaged = Recipe.model_validate({**cached_recipe.model_dump(), "averaging": {}})
+    message = "which has only 10 steps"
+    refused(RecipeError, message, trained, tmp_path / "averaged", averaged, tmp_path)
+
+
+def test_another_warm_start_is_refused(
+    base: Run, cached_recipe: Recipe, scenes_folder: Path, tmp_path: Path
+) -> None:
+    best, features = Path(shutil.copytree(base.best, tmp_path / "best")), base.folder.parent / "f"
+    recipe = projected(cached_recipe, best)
+    grown = trained(tmp_path / "grown", recipe, features)
+    weights = load_file(best / "model.safetensors")
+    save_file({name: np.asarray(value + 1) for name, value in weights.items()}, best / "model.safetensors")
+    refused(MismatchError, "was begun with warm_start = ", trained, grown.folder, recipe, features)
+
+    other = DualEncoder.load(transformers_folder("clip", tmp_path / "clip")).save(tmp_path / "other")
+    (tmp_path / "empty").mkdir()
+    wide = cached_recipe.model_dump() | {"warm_start": str(base.folder)}
+    wide["model"]["width"] = 32
+    for wrong, error, message in (
+        (Recipe.model_validate(wide), MismatchError, r"shape \(.*16.*\) in the warm start and \(.*32.*\)"),
+        (projected(cached_recipe, tmp_path / "empty"), UsageError, "holds no encoder"),
+        (projected(cached_recipe, other), UsageError, "holds a .*, which cannot be trained on"),
+    ):
+        refused(error, message, trained, tmp_path / "wrong", wrong, features)

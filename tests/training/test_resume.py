@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,15 +13,13 @@ from diptych.commerce.category_to_image.features import TrainOptions
 from diptych.commerce.category_to_image.training import train as train_products
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
-from diptych.data.readers import read_collection
 from diptych.sparse import train_sparsifier
-from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
-from diptych.training.run import Run
 from tests.support.category_rows import made_shop
 
 from ..encoders.tiny_pretrained import transformers_folder
 from ..sparse.small_pairs import options, small_pairs
+from .conftest import contents, trained
 
 Train = Callable[[Path], object]
 """Trains in a folder, or resumes there."""
@@ -33,12 +30,7 @@ FEW = {"size": 48}
 
 
 def towers(recipe: Recipe) -> Train:
-    def train(folder: Path) -> None:
-        run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
-        collection = read_collection(str(recipe.data.path))
-        fit(run, collection, accelerator="cpu", features_root=folder.parent / "features")
-
-    return train
+    return lambda folder: trained(folder, recipe, folder.parent / "features")
 
 
 def head(**sections: Any) -> Train:
@@ -90,7 +82,6 @@ def tuned(encoder: Path, data: Path) -> Recipe:
 
 
 CASES: dict[str, Callable[[pytest.FixtureRequest, Path], Train]] = {
-    "stages": lambda r, d: towers(short(r.getfixturevalue("staged_recipe"))),
     "cached": lambda r, d: towers(short(r.getfixturevalue("cached_recipe"), BAG, epochs=1)),
     "constraint": lambda r, d: towers(short(r.getfixturevalue("constrained_recipe"))),
     # stops fall between the two steps whose weights are averaged
@@ -112,20 +103,6 @@ CASES: dict[str, Callable[[pytest.FixtureRequest, Path], Train]] = {
 
 class Killed(BaseException):
     """Nothing of the package catches it."""
-
-
-def contents(folder: Path) -> dict[str, Any]:
-    """Every file of a folder; of JSON without the time that the training took."""
-    found: dict[str, Any] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content: Any = path.read_bytes()
-        if path.name in ("training.json", "checkpoint.json"):
-            content = json.loads(content)["content"]
-            for section in content.values():
-                if isinstance(section, dict):
-                    section.pop("seconds", None)
-        found[str(path.relative_to(folder))] = content
-    return found
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -150,7 +127,7 @@ def test_the_same_bits(
     train(stopped)
     assert contents(stopped) == expected
 
-    for life in count(1):
+    for life in count(1, 2):
         left = iter(range(life, -1, -1))
 
         def killed_in_its_last_step(left: Any = left) -> bool:

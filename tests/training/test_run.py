@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import json
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from refusals import refused
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, RecipeError, StorageError, UsageError
+from diptych.core.locking import exclusive_folder
 from diptych.training import fit
-from diptych.training.recipe import Recipe
-from diptych.training.run import Run
+from diptych.training.recipe import Recipe, parse_recipe
+from diptych.training.run import Run, TrainingFolder, trained_objective
 
 
 def begun(folder: Path, recipe: Recipe) -> Run:
@@ -17,14 +23,13 @@ def begun(folder: Path, recipe: Recipe) -> Run:
 
 
 def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
-    run = begun(tmp_path / "r", recipe)
+    run = Run.prepare(tmp_path / "r", recipe)
+    run.begin({"data": "d"})
     opened = Run.open(run.folder)
     assert opened.recipe == recipe
     assert not opened.finished
-    with pytest.raises(UsageError, match="already holds a run"):
-        Run.prepare(run.folder, recipe)
-    with pytest.raises(UsageError, match="holds no run"):
-        Run.open(tmp_path)
+    refused(UsageError, "already holds a run", Run.prepare, run.folder, recipe)
+    refused(UsageError, "holds no run", Run.open, tmp_path)
 
 
 def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> None:
@@ -33,25 +38,132 @@ def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> 
     assert not run.folder.exists()
     run.begin({})
     assert (run.folder / "targets").is_dir()
-    with pytest.raises(UsageError, match="holds another run by now"):
-        other.begin({})
-
-
-def test_the_environment_names_no_machine(tmp_path: Path, recipe: Recipe) -> None:
-    import socket
-
-    run = begun(tmp_path / "r", recipe)
-    text = (run.folder / "environment.json").read_text()
-    assert "torch" in text
-    assert socket.gethostname() not in text
+    refused(UsageError, "holds another run by now", other.begin, {})
+    environment = (run.folder / "environment.json").read_text()
+    assert "torch" in environment
+    assert socket.gethostname() not in environment
 
 
 @pytest.mark.parametrize(
-    ("asked", "precision"), [("auto", {True: "bf16-mixed", False: "32-true"}), ("32-true", None)]
+    ("asked", "has", "precision"),
+    [("auto", True, "bf16-mixed"), ("auto", False, "32-true"), ("32-true", True, "32-true")],
 )
-@pytest.mark.parametrize("has", [True, False])
 def test_auto_is_bfloat16_where_the_device_computes_in_it(
-    asked: str, precision: dict[bool, str] | None, has: bool, monkeypatch: pytest.MonkeyPatch
+    asked: str, has: bool, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device: has)
-    assert fit._precision(asked, "cpu") == (precision[has] if precision else asked)
+    assert fit._precision(asked, "cpu") == precision
+
+
+REQUEST = {"data": "d0", "loss": {"eta": 0.5, "terms": (1, 2)}, "validation": None}
+
+
+def test_it_is_begun_once_and_ends_with_numbers(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path / "t")
+    assert not folder.begun
+    assert not folder.finished
+    folder.begin(REQUEST)
+    folder.begin(REQUEST)
+    assert folder.begun
+    assert folder.numbers == {}
+    folder.checkpoint.mkdir()
+    folder.finish(epochs=3, seconds=1.5)
+    assert folder.finished
+    assert folder.numbers == {"epochs": 3, "seconds": 1.5}
+    assert folder.begun_with["loss"] == {"eta": 0.5, "terms": [1, 2]}
+    assert not folder.checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"data": "d1"}, "was begun with data = d0, asked for is d1"),
+        ({"loss": {"eta": 0.1, "terms": [1, 2]}}, "was begun with loss.eta = 0.5, asked for is 0.1"),
+        ({"loss": {"eta": 0.5}}, r"was begun with loss.terms = \[1, 2\], asked for is None"),
+        ({"objective": "mine"}, "was begun with objective = None, asked for is mine"),
+    ],
+)
+def test_another_training_is_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path)
+    folder.begin(REQUEST)
+    for attempt in (folder.check, folder.begin):
+        refused(MismatchError, words, attempt, {**REQUEST, **change})
+    folder.check({"data": "d0"}, whole=False)
+
+
+def test_one_process_at_a_time_and_no_empty_folder(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path / "t")
+    with folder.held():
+        assert folder.folder.is_dir()
+    assert not folder.folder.exists()
+    with folder.held():
+        folder.begin(REQUEST)
+    with exclusive_folder(folder.folder):
+        refused(StorageError, "another process is working in", folder.held().__enter__)
+    assert folder.begun
+
+
+def test_metrics_survive_a_cut_line_and_can_be_rewound(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path)
+    assert list(folder.metrics()) == []
+    for step in range(1, 5):
+        folder.log(step=step, loss=1 / step)
+    with open(tmp_path / "metrics.jsonl", "a") as handle:
+        handle.write('{"step": 5, "lo')
+    assert [line["step"] for line in folder.metrics()] == [1, 2, 3, 4]
+    folder.rewind_metrics(2)
+    folder.log(step=3, loss=0.0)
+    assert [line["step"] for line in folder.metrics()] == [1, 2, 3]
+
+
+def run_with(folder: Path, objective: str, lines: list[dict[str, Any]]) -> Run:
+    recipe = parse_recipe(f"{objective}\n[[stages]]\nepochs = 2\nlearning_rate = 1e-3\n", "test")
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Run(folder, recipe)
+
+
+LINES: list[dict[str, Any]] = [
+    {"step": 1, "loss": 2.0, "temperature": 0.09, "bias": -9.0},
+    {"step": 2, "loss": 1.5, "temperature": 0.08, "bias": -8.0},
+    {"step": 2, "epoch": 1, "validation": {"rsum": 50.0}},
+    {"step": 3, "loss": 1.0, "temperature": 0.01, "bias": -1.0},
+    {"step": 3, "epoch": 2, "validation": {"rsum": 40.0}},
+]
+
+
+def test_what_was_learned_at_the_best_epoch(tmp_path: Path) -> None:
+    for objective, options, expected in (
+        ('name = "siglip"', {}, (0.08, -8.0)),
+        ('name = "siglip"', {"bias": -3.0}, (0.08, -3.0)),
+        ('name = "infonce"\ntemperature = 0.3', {}, (0.3,)),  # not learned: the recipe's
+    ):
+        found: Any = trained_objective(run_with(tmp_path, f"[objective]\n{objective}", LINES), **options)
+        values = [torch.as_tensor(getattr(found, name, 0.0)).item() for name in ("temperature", "bias")]
+        assert values[: len(expected)] == pytest.approx(expected)
+
+
+def test_what_the_metrics_do_not_say(tmp_path: Path) -> None:
+    plain = '[objective]\nname = "infonce"'
+    run = run_with(tmp_path, f"{plain}\nlearn_temperature = true", LINES[:0])
+    error = refused(UsageError, "learned a temperature that its metrics", trained_objective, run)
+    assert "--option temperature=VALUE" in error.fix
+    run = run_with(tmp_path, plain, LINES)
+    refused(RecipeError, "no option 'margin'", trained_objective, run, margin=0.2)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "", "null", '{"state": "running"}', "{" * 3000])
+def test_a_corrupt_folder_is_named(content: str, tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path)
+    folder.begin(REQUEST)
+    (tmp_path / "training.json").write_text(content)
+    assert refused(StorageError, r"training\.json", folder.check, REQUEST).fix
+    for line in ("no line of ours", "[1]", '{"loss": 1}'):
+        (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n' + line + "\n")
+        refused(StorageError, r"metrics\.jsonl, line 2 ", list, folder.metrics())
+
+
+def test_other_things_stay(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").write_bytes(b"x")
+    TrainingFolder(tmp_path).check(REQUEST)
+    TrainingFolder(tmp_path).check(REQUEST, beside=("holiday.jpg",))
+    refused(UsageError, "holds other things", TrainingFolder(tmp_path).check, REQUEST, beside=())

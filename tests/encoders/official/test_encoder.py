@@ -2,32 +2,46 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from ranking import evaluate_reranked
 from refusals import refused
 from safetensors.torch import save_file
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.official.encoder import AlbefEncoder, OfficialEncoder, XvlmEncoder
-from diptych.encoders.official.vision import relative_bias_table
+from diptych.encoders.official.encoder import (
+    AlbefEncoder,
+    OfficialEncoder,
+    XvlmEncoder,
+    blip_state_from_official,
+    open_official_blip,
+)
+from diptych.encoders.official.vision import position_table, relative_bias_table
+from diptych.encoders.rerank import rerank_prepared
+from diptych.metrics.ground_truth import GroundTruth
 
 from ..tiny_pretrained import CAPTIONS, bert_tokenizer, pictures
 from .tiny_official import (
     SWIN,
     TEXT,
     VIT,
+    Maker,
     State,
     albef_state,
+    bert_layer,
     fused,
     inputs,
     linear,
     matched,
+    norm,
     swin,
     text,
     unit,
@@ -87,52 +101,6 @@ def test_numbers_are_those_of_the_published_code(kind: str) -> None:
     assert logits[:, 1].std() > 0.05
 
 
-def test_stages_smaller_than_the_window() -> None:
-    """The last stage has 3 × 3 patches for windows of 6 × 6: one window, a smaller table, no shift."""
-    state = xvlm_state(window=6, side=6)
-    assert state["vision_encoder.layers.1.blocks.0.attn.relative_position_bias_table"].shape == (25, 4)
-    encoder = made("xvlm", state, vision={**SWIN, "image_res": 24, "window_size": 6})
-    pixels, _, _ = inputs(24)
-    expected = swin(state, PREFIX["xvlm"], pixels.double(), window=6)
-    with torch.inference_mode():
-        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_configurations_in_every_form(kind: str, tmp_path: Path) -> None:
-    """Given in parts, as the published recipe, as files, or found beside the checkpoint: the same model."""
-    state = albef_state() if kind == "albef" else xvlm_state()
-    parts = {"vision": VISION[kind], "text": TEXT}
-    recipe = {"image_res": 48, "embed_dim": 12, "temp": 0.07, "k_test": 3, "max_tokens": 17}
-    vision, text = ("vit", "bert_config") if kind == "albef" else ("vision_config", "text_config")
-    whole = {"config": recipe, vision: parts["vision"], text: parts["text"]}
-    for name, content in (("vision", parts["vision"]), ("text", parts["text"]), ("config", whole)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    save_file(state, tmp_path / "x.safetensors")
-    load = CLASSES[kind].from_checkpoint
-    sizes = {"vision", "text", "width", "head", "head_width", "trained_size"}
-    expected = load(state, **parts, device="cpu").config.model_dump(include=sizes)
-    for options in (
-        {"config": whole},
-        {"config": {**recipe, **{vision: parts["vision"], text: parts["text"]}}},
-        {"config": tmp_path / "config.json"},
-        {"vision": str(tmp_path / "vision.json"), "text": tmp_path / "text.json"},
-        {"config": {"embed_dim": 12}, **parts},
-        {},
-    ):
-        found = load(tmp_path / "x.safetensors", **options, device="cpu").config
-        assert found.model_dump(include=sizes) == expected
-        said = options.get("config", whole) is not None and options.get("config") != {"embed_dim": 12}
-        assert found.text_limit == (17 if said else CLASSES[kind].published_limit), options
-    with pytest.raises(MismatchError, match="the configuration says 13, the weights say 12"):
-        load(tmp_path / "x.safetensors", config={**whole, "config": recipe | {"embed_dim": 13}})
-    with pytest.raises(StorageError, match=r"absent.json does not exist"):
-        load(tmp_path / "x.safetensors", config=tmp_path / "absent.json")
-    (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(StorageError, match="is not a JSON object"):
-        load(tmp_path / "x.safetensors", vision=tmp_path / "list.json")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_pre_training_layout_has_the_same_numbers(kind: str) -> None:
     """Loaded on purpose, and said in every description."""
@@ -147,50 +115,6 @@ def test_pre_training_layout_has_the_same_numbers(kind: str) -> None:
     assert encoder.fingerprint == same.fingerprint  # their rows are the same
     np.testing.assert_array_equal(encoder.encode_texts(CAPTIONS), same.encode_texts(CAPTIONS))
     np.testing.assert_array_equal(encoder.encode_images(pictures()), same.encode_images(pictures()))
-
-
-def test_pictures_of_another_size_albef() -> None:
-    state = albef_state()
-    encoder = made("albef", state, image_size=80)
-    table = state["visual_encoder.pos_embed"]
-    grid = table[:, 1:].reshape(1, 3, 3, 24).permute(0, 3, 1, 2)
-    grid = torch.nn.functional.interpolate(grid, (5, 5), mode="bicubic", align_corners=False)
-    larger = {"visual_encoder.pos_embed": torch.cat([table[:, :1], grid.flatten(2).mT], 1)}
-    pixels, _, _ = inputs(80)
-    expected = vit(state | larger, PREFIX["albef"], pixels.double())
-    with torch.inference_mode():
-        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
-    about = encoder.describe()
-    assert about["image"]["size"] == 80
-    assert about["checkpoint"]["tables"] == "interpolated from 48 to 80 pixels"
-
-
-@pytest.mark.parametrize("stripped", [False, True])
-def test_pictures_of_another_size_xvlm(stripped: bool) -> None:
-    """Windows of 3 at 48 pixels become windows of 4 at 64, whether masks or the configuration say 48."""
-    state = xvlm_state()
-    if stripped:
-        state = {name: value for name, value in state.items() if not name.endswith("attn_mask")}
-    said = {"vision": SWIN} if stripped else {"vision": {"num_heads": [2, 4]}}
-    encoder = made("xvlm", state, image_size=64, **said)
-    assert encoder.config.vision.window == 4
-    larger = {
-        name: relative_bias_table(value, 4) if name.endswith("bias_table") else value
-        for name, value in state.items()
-    }
-    pixels, _, _ = inputs(64)
-    expected = swin(larger, PREFIX["xvlm"], pixels.double(), window=4)
-    with torch.inference_mode():
-        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
-
-
-def test_pre_training_is_fitted_to_384_pixels_unless_another_size_is_said() -> None:
-    state = albef_state(stage="pre-training")
-    sizes = {"num_heads": 3}
-    assert made("albef", state, stage="pre-training", vision=sizes).config.vision.image_size == 384
-    half = made("albef", state, stage="pre-training", vision=sizes, image_size=96)
-    assert half.config.vision.image_size == 96
-    assert made("albef", albef_state(), vision=sizes).config.vision.image_size == 48
 
 
 def test_pictures_are_prepared_as_torchvision_does(encoder: OfficialEncoder) -> None:
@@ -246,3 +170,257 @@ def test_load_by_name(kind: str, sources: Callable[[str], Path], encoders: Calla
     np.testing.assert_allclose(again.encode_texts(CAPTIONS), made(kind).encode_texts(CAPTIONS), atol=1e-5)
     for one in (again, encoders(kind)):
         assert (one.describe()["name"], one.describe()["checkpoint"]["file"]) == ("tuned.pth", "tuned.pth")
+
+
+FOLDER = Path(__file__).parents[4] / "shared" / "golden"
+
+
+TABLES = np.load(Path(__file__).parents[2] / "golden" / "posembed_interp.npz", allow_pickle=False)
+
+
+def test_tables_are_interpolated_as_published() -> None:
+    """Outputs of the published code."""
+    biases = relative_bias_table(torch.from_numpy(TABLES["relpos_src_13x13_h4"]), 12)
+    np.testing.assert_allclose(biases, TABLES["relpos_dst_23x23_h4"], atol=1e-5)
+    positions = position_table(torch.from_numpy(TABLES["vit_src_1_17_12"]), 6)
+    np.testing.assert_allclose(positions, TABLES["vit_dst_1_37_12"], atol=1e-6)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "pretrained.md"
+
+
+def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+        if "from_checkpoint" in block
+    )
+    (tmp_path / "albef").mkdir()
+    torch.save({"model": albef_state()}, tmp_path / "albef" / "tiny.pth")
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["encoder"].config.vision.heads == VIT["num_heads"]
+    itm, similarities = found["itm"], found["similarities"]
+    assert itm.shape == (3, 2, 2)
+    for scores, matching, first in (
+        (found["score_i2t"], itm[..., 1], similarities),
+        (found["score_t2i"], itm[..., 1].T, similarities.T),
+    ):
+        expected = np.full(first.shape, -100.0)
+        best = np.arange(len(first)), first.argmax(axis=1)
+        expected[best] = matching[best]
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+BLIP_VISION, BLIP_TEXT = {"num_heads": 3}, {"num_attention_heads": 4}
+BLIP_NAMES = Path(__file__).parents[4] / "shared" / "checkpoint-layouts" / "blip.json"
+WORDS = ["a dog on the left", "ball"]
+
+
+def blip_state(pre_training: bool = False) -> State:
+    maker = Maker(3)
+    for momentum in ("", "_m"):
+        maker.vit(f"visual_encoder{momentum}.")
+        maker.bert(f"text_encoder{momentum}.", first=0)
+        maker.linear(f"vision_proj{momentum}", 12, 24)
+        maker.linear(f"text_proj{momentum}", 12, 32)
+    maker.linear("itm_head", 2, 32)
+    if pre_training:
+        maker.linear("text_decoder.cls.predictions.decoder", 90, 32)
+    maker.state |= {"temp": torch.tensor(0.05), "ptr_queue": torch.zeros(1), "idx_queue": torch.zeros(1, 8)}
+    return {name: value for name, value in maker.state.items() if "token_type" not in name}
+
+
+def read(state: State, tokens: torch.Tensor, mask: torch.Tensor, images: torch.Tensor | None) -> torch.Tensor:
+    """All four layers, with or without the picture."""
+    tables = "text_encoder.embeddings."
+    rows = state[f"{tables}word_embeddings.weight"].double()[tokens]
+    rows = rows + state[f"{tables}position_embeddings.weight"].double()[: tokens.shape[1]]
+    rows = norm(state, f"{tables}LayerNorm", rows, 1e-12)
+    for layer in range(4):
+        rows = bert_layer(state, f"text_encoder.encoder.layer.{layer}.", rows, mask, images)
+    return rows[:, 0]
+
+
+def test_blips_numbers_are_those_of_the_published_code(tmp_path: Path) -> None:
+    state = blip_state()
+    torch.save({"model": state, "epoch": 2}, tmp_path / "retrieval.pth")
+    tokenizer = bert_tokenizer()  # of fewer words than the model, whose last row is [ENC]
+    assert len(tokenizer) < 90
+    (tmp_path / "config.json").write_text(json.dumps({"vision": BLIP_VISION, "bert_config": BLIP_TEXT}))
+    encoder = open_official_blip(tmp_path, tokenizer=tokenizer, device="cpu")
+    pixels = torch.from_numpy(np.stack([encoder.prepare(picture, 0) for picture in pictures(2)]))
+    assert pixels.shape == (2, 3, 48, 48)
+    tokens = tokenizer([encoder.cleaning(text) for text in WORDS], padding=True, return_tensors="pt")
+    ids, mask = tokens["input_ids"], tokens["attention_mask"]
+    images = vit(state, "visual_encoder.", pixels.double())
+    expected = unit(linear(state, "vision_proj", images[:, 0])).numpy()
+    np.testing.assert_allclose(encoder.encode_images(pictures(2)), expected, atol=2e-5)
+    rows = unit(linear(state, "text_proj", read(state, ids, mask, None))).numpy()
+    np.testing.assert_allclose(encoder.encode_texts(WORDS), rows, atol=2e-5)
+    ids[:, 0] = 89
+    scores = matched(state, read(state, ids, mask, images))[:, 1].numpy()
+    found = encoder.match(encoder.image_inputs(pictures(2)), encoder.text_inputs(WORDS))
+    np.testing.assert_allclose(found, scores, atol=2e-5)
+    assert encoder.name == "retrieval.pth"
+
+
+@pytest.mark.skipif(not BLIP_NAMES.is_file(), reason="the published list of names is not there")
+def test_blips_published_names() -> None:
+    """All 949 are used or knowingly left out."""
+    keys = json.loads(BLIP_NAMES.read_text())["keys"]
+    assert len(keys) == 949
+    state = {name: torch.empty(shape, device="meta") for name, (shape, _) in keys.items()}
+    config, weights = blip_state_from_official(state)
+    assert len(weights) == 472
+    assert sum(value.numel() for value in weights.values()) + 1 == 223744259
+    assert (
+        config["text_config"]["num_attention_heads"] == config["vision_config"]["num_attention_heads"] == 12
+    )
+
+
+def expect_states(encoder: OfficialEncoder, pixels: torch.Tensor, expected: torch.Tensor) -> None:
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
+
+
+def test_stages_smaller_than_the_window() -> None:
+    """The last stage has 3 × 3 patches for windows of 6 × 6: one window, a smaller table, no shift."""
+    state = xvlm_state(window=6, side=6)
+    assert state["vision_encoder.layers.1.blocks.0.attn.relative_position_bias_table"].shape == (25, 4)
+    pixels, _, _ = inputs(24)
+    expected = swin(state, PREFIX["xvlm"], pixels.double(), window=6)
+    expect_states(made("xvlm", state, vision={**SWIN, "image_res": 24, "window_size": 6}), pixels, expected)
+
+
+def test_albefs_pictures_of_another_size() -> None:
+    state = albef_state()
+    encoder, table = made("albef", state, image_size=80), state["visual_encoder.pos_embed"]
+    grid = table[:, 1:].reshape(1, 3, 3, 24).permute(0, 3, 1, 2)
+    grid = torch.nn.functional.interpolate(grid, (5, 5), mode="bicubic", align_corners=False)
+    larger = {"visual_encoder.pos_embed": torch.cat([table[:, :1], grid.flatten(2).mT], 1)}
+    pixels, _, _ = inputs(80)
+    expect_states(encoder, pixels, vit(state | larger, PREFIX["albef"], pixels.double()))
+    about = encoder.describe()
+    assert about["image"]["size"] == 80
+    assert about["checkpoint"]["tables"] == "interpolated from 48 to 80 pixels"
+    # A pre-training checkpoint is fitted to 384 pixels unless another size is given.
+    before, sizes = albef_state(stage="pre-training"), {"num_heads": 3}
+    for size, more in ((384, {}), (96, {"image_size": 96})):
+        fitted = made("albef", before, stage="pre-training", vision=sizes, **more)
+        assert fitted.config.vision.image_size == size
+    assert made("albef", state, vision=sizes).config.vision.image_size == 48
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_xvlms_pictures_of_another_size(stripped: bool) -> None:
+    """Windows of 3 at 48 pixels become windows of 4 at 64, whether masks or the configuration say 48."""
+    state = xvlm_state()
+    if stripped:
+        state = {name: value for name, value in state.items() if not name.endswith("attn_mask")}
+    encoder = made("xvlm", state, image_size=64, vision=SWIN if stripped else {"num_heads": [2, 4]})
+    assert encoder.config.vision.window == 4
+    tables = {name: value for name, value in state.items() if name.endswith("bias_table")}
+    larger = state | {name: relative_bias_table(value, 4) for name, value in tables.items()}
+    pixels, _, _ = inputs(64)
+    expect_states(encoder, pixels, swin(larger, PREFIX["xvlm"], pixels.double(), window=4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_configurations_in_every_form(kind: str, tmp_path: Path) -> None:
+    """Given in parts, as the published recipe, as files, or found next to the checkpoint: the same model."""
+    parts = {"vision": VISION[kind], "text": TEXT}
+    recipe = {"image_res": 48, "embed_dim": 12, "temp": 0.07, "k_test": 3, "max_tokens": 17}
+    vision, text = ("vit", "bert_config") if kind == "albef" else ("vision_config", "text_config")
+    named = {vision: parts["vision"], text: parts["text"]}
+    whole = {"config": recipe, **named}
+    for name, content in (*parts.items(), ("config", whole), ("list", [])):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    save_file(albef_state() if kind == "albef" else xvlm_state(), tmp_path / "x.safetensors")
+
+    def load(**options: Any) -> Any:
+        return CLASSES[kind].from_checkpoint(tmp_path / "x.safetensors", **options, device="cpu").config
+
+    sizes = {"vision", "text", "width", "head", "head_width", "trained_size"}
+    expected = load(**parts, config={"embed_dim": 12})
+    assert expected.text_limit == CLASSES[kind].published_limit
+    for options in (
+        {"config": whole},
+        {"config": {**recipe, **named}},
+        {"config": tmp_path / "config.json"},
+        {"vision": str(tmp_path / "vision.json"), "text": tmp_path / "text.json"},
+        {},
+    ):
+        found = load(**options)
+        assert found.model_dump(include=sizes) == expected.model_dump(include=sizes)
+        assert found.text_limit == 17, options
+    other, message = (
+        {**whole, "config": recipe | {"embed_dim": 13}},
+        "configuration says 13, the weights say 12",
+    )
+    refused(MismatchError, message, load, config=other)
+    refused(StorageError, "absent.json does not exist", load, config=tmp_path / "absent.json")
+    refused(StorageError, "is not a JSON object", load, vision=tmp_path / "list.json")
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the golden values are not there")
+@torch.inference_mode()
+def test_a_tiny_albef_agrees_with_the_published_code() -> None:
+    """States, rows, fused states, and the recall that the published code prints for the three best candidates."""
+    golden = dict(np.load(FOLDER / "albef_tiny.npz", allow_pickle=False))
+    about: dict[str, Any] = json.loads((FOLDER / "albef_tiny.json").read_text())
+    file, options = FOLDER / "albef_tiny.safetensors", {"vision": about["vit"], "text": about["bert_config"]}
+    encoder = AlbefEncoder.from_checkpoint(file, **options, device="cpu")
+    pixels, words = golden["images"], (golden["input_ids"], golden["attention_mask"])
+    unit_of = partial(torch.nn.functional.normalize, dim=-1)
+    rows = encoder.pixel_rows(pixels), encoder.token_rows(*words)
+    seen, read = encoder.pixel_inputs(pixels), encoder.token_inputs(*words)
+    one, other = np.divmod(np.arange(35), 7)
+    both = {"states": seen["states"][one]}, {name: value[other] for name, value in read.items()}
+    reranked = rerank_prepared(encoder, *rows, seen, read, k=3)
+    for found, name in (
+        (encoder.pixel_states(pixels), "image_embeds"),
+        (encoder.token_states(*words), "text_hidden"),
+        (unit_of(encoder.pixel_features(pixels)), "image_feat"),
+        (unit_of(encoder.token_features(*words)), "text_feat"),
+        (encoder.fused(*both).numpy().reshape(5, 7, -1), "fusion_cls"),
+        (encoder.matching_logits(*both).reshape(5, 7, 2), "itm_logits"),
+        (rows[0] @ rows[1].T, "sims"),
+        (reranked.matrix("i2t"), "score_i2t_k3"),
+        (reranked.matrix("t2i"), "score_t2i_k3"),
+    ):
+        np.testing.assert_allclose(found, golden[name], atol=2e-5, rtol=0, err_msg=name)
+    truth = GroundTruth.from_caption_image(np.array([about["txt2img"][str(row)] for row in range(7)]), 5)
+    result = evaluate_reranked(reranked, truth, ["R@1", "R@5", "R@10"], unranked="published")
+    for direction, name in (("i2t", "txt"), ("t2i", "img")):
+        for k in (1, 5, 10):
+            found = 100 * result.value(f"R@{k}", direction)
+            assert found == pytest.approx(about["itm_eval"][f"{name}_r{k}"], abs=1e-9)
+
+
+def test_tables_of_no_square() -> None:
+    for call, shape, message in (
+        (position_table, (1, 12, 3), r"position table of shape \(1, 12, 3\)"),
+        (relative_bias_table, (48, 2), r"relative position biases of shape \(48, 2\)"),
+        (relative_bias_table, (1, 2), "of 1 row holds no distances"),
+    ):
+        refused(StorageError, message, call, torch.zeros(shape), 4)
+
+
+def test_another_file_is_no_blip() -> None:
+    whole, parts = blip_state(), {"vision": BLIP_VISION, "text": BLIP_TEXT}
+    lost = {name: value for name, value in whole.items() if "layer.3.output.dense" not in name}
+    captioner = {name: one for name, one in blip_state(True).items() if not name.startswith("text_encoder.")}
+    for state, options, error, message in (
+        (albef_state(), {}, MismatchError, "is no checkpoint of BLIP: it looks like an ALBEF checkpoint"),
+        (lost, parts, StorageError, r"missing 2 \(text_encoder.encoder.layer.3.output.dense.bias"),
+        (captioner, {}, StorageError, r"lacks what retrieval needs: text_encoder\.\*"),
+        (
+            whole | {"text_proj.weight": torch.zeros(11, 32)},
+            parts,
+            StorageError,
+            r"text_proj.weight has the shape \(11, 32\)",
+        ),
+    ):
+        refused(error, message, blip_state_from_official, state, **options)
