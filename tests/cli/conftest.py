@@ -39,8 +39,8 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         is_right = done.code == expected or (expected is None and done.code) or expected == "any"
         assert is_right, (given, done.out, done.err)
         assert "Traceback" not in done.err
-        for said in (refused, failed):
-            done.says(*((said,) if isinstance(said, str) else said))
+        for words in (refused, failed):
+            done.says(*((words,) if isinstance(words, str) else words))
         return done
 
     return run
@@ -156,3 +156,11 @@ def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.encoders.tiny_pretrained import transformers_folder
 
     return transformers_folder("blip", tmp_path_factory.mktemp("models") / "blip")
+
+
+@pytest.fixture(scope="session")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random CLIP in the layout of transformers."""
+    from tests.encoders.tiny_pretrained import transformers_folder
+
+    return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip", limit=48)
