@@ -72,39 +72,28 @@ def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path,
     first.shows("--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn")
 
 
-def test_every_caption_is_shown_where_each_has_a_code(
-    diptych: Command, scenes_folder: Path, tmp_path: Path
-) -> None:
-    line = f"data shortcuts {scenes_folder} --digits drawn -n 1 --out {tmp_path}/s.png"
-    diptych(line)
-    with Image.open(tmp_path / "s.png") as one:
-        height = one.size[1]
-    diptych(f"{line} --setup per-caption")
-    with Image.open(tmp_path / "s.png") as five:
-        assert five.size[1] > height
-
-
-def test_a_run(diptych: Command, run_folder: Path) -> None:
+def test_a_run_is_audited(diptych: Command, run_folder: Path) -> None:
     done = diptych(f"analyse audit {run_folder} --samples 20")
     done.shows("linear probe", "mlp probe", "bits there", "shared", "specific", "unstated")
     done.shows("task-relevant", "images 48 to train probes, 16 to choose, 16 to test")
-    done.shows("fewer than 50 training rows per class")
-    assert "Only 16 validation images to choose penalties" in " ".join(done.out.split())
-    assert "compare one kind between runs, not two kinds within one" in " ".join(done.out.split())
-    assert f"open {run_folder / 'audit' / 'report.html'}" in done.out
+    done.shows("fewer than 50 training rows per class", f"open {run_folder / 'audit' / 'report.html'}")
+    printed = " ".join(done.out.split())
+    assert "Only 16 validation images to choose penalties" in printed
+    assert "compare one kind between runs, not two kinds within one" in printed
     found = Audit.open(run_folder / "audit" / "audit.json")
     assert list(found.protocol.probes) == ["linear", "mlp"]
     shared = found.held("without", "image", "shared", "linear")
     assert shared is not None
-    assert f"{shared.percent:.1f} (" in done.out
+    done.shows(f"{shared.percent:.1f} (")
 
 
-def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
+def test_several_runs_and_probes_of_the_runs_own_data(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    """Probes of the run, tested on its own test split, find what an audit of the run finds, splits or not."""
+    other, some = tmp_path / "other", "--probe linear --samples 0 --seed 3"
     shutil.copytree(run_folder, other)
-    done = diptych(
-        f"analyse audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out"
-    )
+    done = diptych(f"analyse audit {run_folder} {other} {some} --out {tmp_path}/out")
     done.shows(f"{run_folder.name} linear", "other linear")
     first, second = (
         Audit.open(tmp_path / "out" / name / "audit" / "audit.json") for name in (run_folder.name, "other")
@@ -112,14 +101,24 @@ def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path:
     assert encode(first, {}) == encode(second, {})
     assert first.protocol.seed == 3
     assert (tmp_path / "out" / "other" / "audit" / "report.html").is_file()
+    test = Path(shutil.copytree(scenes_folder, tmp_path / "test"))
+    file = next(test.glob("*.json"))
+    given = json.loads(file.read_text())
+    given["images"] = [image for image in given["images"] if image["split"] == "test"]
+    file.write_text(json.dumps(given))
+    line = f"analyse audit {run_folder} --own-probes {some}"
+    diptych(line, refused="--own-probes without --data")
+    for name, data in (("with", scenes_folder), ("only", test)):
+        diptych(f"{line} --data {data} --out {tmp_path}/{name}")
+        found = Audit.open(tmp_path / name / "audit" / "audit.json")
+        assert found.conditions == first.conditions
+        assert found.protocol.about["dataset"].endswith("probes of scenes")
 
 
 def test_an_encoder_on_data(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    done = diptych(
-        f"analyse audit {run_folder}/best --data {scenes_folder} --probe linear --samples 0 --most 30 "
-        f"--out {tmp_path}"
-    )
-    assert "images 30 to train probes" in done.out
+    some = "--probe linear --samples 0 --most 30"
+    done = diptych(f"analyse audit {run_folder}/best --data {scenes_folder} {some} --out {tmp_path}")
+    done.shows("images 30 to train probes")
     assert Audit.open(tmp_path / "audit" / "audit.json").protocol.most == 30
 
 
@@ -129,35 +128,13 @@ def test_a_run_with_shortcuts_on_other_data(
     carrying = tmp_path / "carrying"
     shutil.copytree(run_folder, carrying, ignore=shutil.ignore_patterns("audit"))
     recipe = carrying / "recipe.toml"
-    recipe.write_text(
-        f'{recipe.read_text(encoding="utf-8")}\n[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n',
-        encoding="utf-8",
-    )
+    section = '[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n'
+    recipe.write_text(f"{recipe.read_text(encoding='utf-8')}\n{section}", encoding="utf-8")
     diptych(f"analyse audit {carrying} --data {scenes_folder} --probe linear --samples 5")
     assert not (carrying / "audit" / "audit.json").exists(), "that is of the run's own data"
     found = Audit.open(carrying / "audit" / scenes_folder.name / "audit.json")
     assert list(found.conditions) == ["without", "with"]
     assert found.held("with", "image", "shortcut", "linear") is not None
-
-
-def test_probes_of_the_runs_own_data_on_other_data(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    """Tested on its own test split, they find what an audit of the run finds; data without splits will do."""
-    line = f"analyse audit {run_folder} --own-probes --probe linear --samples 0"
-    diptych(line, refused="--own-probes without --data")
-    diptych(f"{line} --data {scenes_folder} --out {tmp_path}/other")
-    diptych(f"analyse audit {run_folder} --probe linear --samples 0 --out {tmp_path}/own")
-    other, own = (Audit.open(tmp_path / name / "audit" / "audit.json") for name in ("other", "own"))
-    assert other.conditions == own.conditions
-    assert other.protocol.about["dataset"] == "scenes, probes of scenes"
-    test = shutil.copytree(scenes_folder, tmp_path / "test")
-    file = next(test.glob("*.json"))
-    given = json.loads(file.read_text())
-    given["images"] = [image for image in given["images"] if image["split"] == "test"]
-    file.write_text(json.dumps(given))
-    diptych(f"{line} --data {test} --out {tmp_path}/alone")
-    assert Audit.open(tmp_path / "alone" / "audit" / "audit.json").conditions == own.conditions
 
 
 def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
@@ -173,35 +150,24 @@ def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
     assert report.protocol.about["encoder"] == EncoderHeader.open(run_folder / "best").fingerprint
 
 
-def test_another_objective_on_embeddings(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
+def test_another_objective_on_embeddings(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
     diptych(f"embed {run_folder} --split train --out {tmp_path}/e")
-    diptych(
-        f"analyse cocos {tmp_path}/e --objective triplet --option margin=0.3 --plan captions --batch-size "
-        f"24 --epsilon 0 --seed 3 --out {tmp_path}/c"
-    )
+    some = "--plan captions --batch-size 24 --epsilon 0 --seed 3"
+    line = f"analyse cocos {tmp_path}/e --objective triplet"
+    diptych(f"{line} --option margin=0.3 {some} --out {tmp_path}/c")
     protocol = CocosReport.open(tmp_path / "c" / "cocos" / "cocos.json").protocol
     assert (protocol.objective, protocol.options["margin"], protocol.epsilon) == ("triplet", 0.3, 0.0)
     assert (protocol.about["plan"], protocol.about["seed"]) == ("captions", 3)
-    again = diptych(f"analyse cocos {tmp_path}/e --objective triplet --compat published")
-    assert "faults included" in again.out
+    diptych(f"{line} --compat published").shows("faults included")
     assert (tmp_path / "e" / "cocos" / "scenes-train-triplet-published" / "cocos.json").is_file()
-
-
-def test_smoothap_in_groups(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    done = diptych(
-        f"analyse cocos {run_folder} --objective smoothap --plan grouped --batch-size 12 --unit score "
-        f"--out {tmp_path}"
-    )
+    some = "--objective smoothap --plan grouped --batch-size 12 --unit score"
+    done = diptych(f"analyse cocos {tmp_path}/e {some} --out {tmp_path}/s")
     done.shows("captions per image 5", "4 batches of 12 images and 60 captions")
-
-
-def test_an_encoder_needs_an_objective(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    best = run_folder / "best"
-    line = f"analyse cocos {best} --data {scenes_folder} --objective nt-xent --batch-size 16 --out {tmp_path}"
-    diptych(f"{line}/a").shows("temperature 0.07")
-    diptych(f"{line}/b --option temperature=0.2").shows("temperature 0.2")
+    data = f"--data {scenes_folder} --objective nt-xent --batch-size 16 --option temperature=0.2"
+    done = diptych(f"analyse cocos {run_folder}/best {data} --out {tmp_path}/b")
+    done.shows("temperature 0.2")
 
 
 def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
@@ -212,9 +178,9 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     coarse, finer = (Granularity.open(out / name) for name in ("coarse", "finer"))
     assert list(coarse.image_ids) == list(finer.image_ids)
     assert GranularityComparison.open(out / "comparison.json") == compare_granularity(coarse, finer)
-    said = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["content"]
-    assert said["paired"] == 16
-    words = next(one for one in said["differences"] if one["name"] == "words")
+    found = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["content"]
+    assert found["paired"] == 16
+    words = next(one for one in found["differences"] if one["name"] == "words")
     assert words["difference"]["value"] == pytest.approx(
         finer.column("words").mean() - coarse.column("words").mean()
     )
@@ -232,18 +198,14 @@ def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> N
     done.shows("least granular", "scenes test: 16 images, 80 captions", "no intervals", "--out granularity")
 
 
-def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(
-        f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0"
-    )
-    assert "scenes all: 80 images, 80 captions" in done.out
-    assert "least granular" not in done.out
-
-
-def test_other_files_are_left_alone(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+    line = f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0"
+    done = diptych(line)
+    done.shows("scenes all: 80 images, 80 captions")
+    done.hides("least granular")
     (tmp_path / "out" / "scenes").mkdir(parents=True)
     (tmp_path / "out" / "scenes" / "thesis.txt").write_text("years of work")
-    diptych(f"analyse granularity {scenes_folder} --out {tmp_path}/out", refused="holds other things")
+    diptych(f"{line} --out {tmp_path}/out", refused="holds other things")
 
 
 def test_the_study_of_table_5_1(diptych: Command, tmp_path: Path, scenes_folder: Path) -> None:

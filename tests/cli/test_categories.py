@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,8 @@ from diptych.commerce.category_to_image.run import CategoryRun
 from diptych.core.reading import read_json
 
 
-def picked(folder: Path) -> dict:  # type: ignore[type-arg]
-    said: dict = json.loads((folder / "picks.json").read_text("utf-8"))  # type: ignore[type-arg]
-    return said
+def picked(folder: Path) -> Any:
+    return json.loads((folder / "picks.json").read_text("utf-8"))
 
 
 def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> None:
@@ -59,7 +59,7 @@ def test_members_of_a_split_of_other_products(
     assert said["about"]["split"] == "test"
 
 
-def lines(file: Path) -> list[dict]:  # type: ignore[type-arg]
+def lines(file: Path) -> list[Any]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
@@ -102,53 +102,31 @@ def test_products_that_may_be_in_the_wrong_place(
     assert "that agree with their own category left out" in done.out
 
 
-def test_nothing_to_fill(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    path = CategoryRun.open(run).tree.paths[-1]
-    (tmp_path / "shop" / "images").mkdir(parents=True)
-    images = []
-    for name in ("a", "b"):
-        Image.new("RGB", (16, 16), "red").save(tmp_path / "shop" / "images" / f"{name}.png")
-        images.append(
-            {
-                "filename": f"{name}.png",
-                "split": "new",
-                "sentences": [{"raw": "a lamp"}],
-                "title": "a lamp",
-                "category_path": path,
-            }
-        )
-    (tmp_path / "shop" / "dataset_two.json").write_text(json.dumps({"dataset": "two", "images": images}))
-    done = diptych(f"categories fill {run} {tmp_path}/shop --out {tmp_path}/a.jsonl")
-    assert "all products have a category: nothing to fill" in done.out
-    assert done.out.rstrip().endswith("--check")
-    assert (tmp_path / "a.jsonl").read_bytes() == b""
-
-
-def test_calibrated_on_the_test_products_nothing_is_left_to_measure_on(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_little_to_fill(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of a product of which nothing is known nothing is suggested; categories that are there stay."""
     _, run = trained
     done = diptych(f"categories fill {run} --calibrate-on test --out {tmp_path}/b.jsonl")
-    assert "was not measured" in done.out
+    done.shows("was not measured")  # nothing is left to measure on
     assert read_json(tmp_path / "b.summary.json")["reliability"] is None
-
-
-def test_of_a_product_of_which_nothing_is_known_nothing_is_said(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
-) -> None:
-    _, run = trained
-    feed = tmp_path / "feed.csv"
+    feed, out = tmp_path / "feed.csv", tmp_path / "filled.jsonl"
     feed.write_text("id,title,product_type,image_link\na1,Red Heart,,\na2,,,\n", "utf-8")
-    diptych(f"categories fill {run} {feed} --out {tmp_path}/filled.jsonl --threshold 0")
-    named, blank = lines(tmp_path / "filled.jsonl")
+    diptych(f"categories fill {run} {feed} --out {out} --threshold 0")
+    named, blank = lines(out)
     assert named["path"]
     assert blank["verdict"] == "nothing known"
     assert blank["path"] == blank["levels"] == blank["alternatives"] == []
     assert read_json(tmp_path / "filled.summary.json")["counts"]["nothing known"] == 1
+    path = " > ".join(CategoryRun.open(run).tree.paths[-1])
+    feed.write_text(f"id,title,product_type\na1,a lamp,{path}\n", "utf-8")
+    done = diptych(f"categories fill {run} {feed} --out {out}")
+    done.shows("all products have a category: nothing to fill")
+    assert done.out.rstrip().endswith("--check")
+    assert out.read_bytes() == b""
 
 
-def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+def test_products_of_the_training_are_named(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
     _, run = trained
     whole = diptych(f"categories fill {run} --check")
     assert "the run was trained on" in whole.out
@@ -162,9 +140,9 @@ def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, P
     picked = diptych(f"categories pick {run} --out {tmp_path}/picks")
     assert f"the run was trained on {trained_on} of these products" in picked.out
     assert f"{trained_on} of these products" in (tmp_path / "picks" / "tree.html").read_text("utf-8")
-    members = diptych(f"categories pick {run} --out {tmp_path}/picks --among members --no-sheet")
-    assert "too high" not in members.out
     assert picked.out.index("too high") < picked.out.index("Images of")
+    members = diptych(f"categories pick {run} --out {tmp_path}/picks --among members --no-sheet")
+    members.hides("too high")
     assert not (tmp_path / "picks" / "tree.html").exists()  # it showed other pictures
 
 
@@ -199,32 +177,24 @@ def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: P
     assert "--category --sheet found.png" in again.out
 
 
-def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    moved = tmp_path / "moved"
-    shutil.copytree(run, moved)
-    diptych(f"categories index {moved} --out {tmp_path}/index")
-    for arguments, words in (
-        (("x.png", "--category"), "is an image"),
-        (("x", "--category", "--own-terms"), "searches for images"),
-        (("x", "--where", "pictured=true"), "keeps no metadata"),
-        ((" ",), "the query is empty"),
+def test_searches_by_category(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    moved, index = tmp_path / "moved", tmp_path / "index"
+    shutil.copytree(trained[1], moved)
+    diptych(f"categories index {moved} --out {index}")
+    path = next(path for path in CategoryRun.open(moved).tree.paths if len(path) == 2)
+    done = diptych(f"search {index}", ">".join(path).upper(), "-k", 3)
+    done.shows(f"sorted into {' > '.join(path)}, or below it")
+    done = diptych(f"search {index} 'no such category' -k 3")
+    done.shows("'no such category' is no category of the tree")
+    for line, words in (
+        ("x.png --category", "is an image"),
+        ("x --category --own-terms", "searches for images"),
+        ("x --where pictured=true", "keeps no metadata"),
+        ("' '", "the query is empty"),
     ):
-        diptych(f"search {tmp_path}/index", *arguments, refused=words)
+        diptych(f"search {index} {line}", refused=words)
     shutil.rmtree(moved)
-    diptych(f"search {tmp_path}/index x", refused="which is not there any more")
-    diptych(f"categories index {run} --engine exakt", refused="did you mean 'exact'?")
-
-
-def test_what_the_marks_mean_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    diptych(f"categories index {run} --out {tmp_path}/index")
-    tree = CategoryRun.open(run).tree
-    path = next(path for path in tree.paths if len(path) == 2)
-    done = diptych(f"search {tmp_path}/index", ">".join(path).upper(), "-k", 3)
-    assert f"sorted into {' > '.join(path)}, or below it" in done.out
-    done = diptych(f"search {tmp_path}/index 'no such category' -k 3")
-    assert "'no such category' is no category of the tree" in done.out
+    diptych(f"search {index} x", refused="which is not there any more")
 
 
 def test_a_run_and_what_was_made_with_it(
@@ -236,7 +206,7 @@ def test_a_run_and_what_was_made_with_it(
     diptych(f"categories fill {run} --out {filled}")
     diptych(f"categories index {run}")
     diptych(f"categories evaluate {shop} --run {run} --out {found} --samples 0")
-    for path, said in (
+    for path, words in (
         (run, ("category run", "clip-ita", "encoders.text", "most-specific")),
         (picks, ("picks", "product-scenes", "tree.html")),
         (filled, ("summary", "temperature", "clip-ita")),
@@ -245,19 +215,11 @@ def test_a_run_and_what_was_made_with_it(
         (run / "index-exact", ("index", "exact", "80", run.name)),
         (shop, ("dataset", "80 products")),
     ):
-        diptych(f"info {path}").shows(*said)
+        diptych(f"info {path}").shows(*words)
     page = (found / "report.html").read_bytes()
     (found / "report.html").unlink()
     diptych(f"report {found}")
     assert (found / "report.html").read_bytes() == page
-
-
-def test_a_page_without_products_has_no_pictures(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
-) -> None:
-    shop, run = trained
-    found = tmp_path / "evaluation"
-    diptych(f"categories evaluate {shop} --run {run} --out {found} --samples 0")
     moved = shop.rename(shop.with_name("moved"))
     try:
         done = diptych(f"report {found} --out {tmp_path}/page.html")
@@ -265,14 +227,8 @@ def test_a_page_without_products_has_no_pictures(
         moved.rename(shop)
     done.shows("no images", "shop")
     assert (tmp_path / "page.html").is_file()
-
-
-def test_what_has_no_page(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
-    _, run = trained
-    diptych(f"categories pick {run} --out {tmp_path}/picks --no-sheet")
-    for folder, fix in ((run, "categories evaluate"), (tmp_path / "picks", "categories pick")):
-        diptych(f"report {folder}", refused=fix)
-    diptych(f"report {run} --split test", code=2)
+    diptych(f"categories pick {run} --out {picks} --no-sheet")
+    diptych(f"report {picks}", refused="categories pick")
 
 
 def test_a_run_of_diptych_train_is_an_encoder(

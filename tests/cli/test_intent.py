@@ -14,7 +14,6 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.described import Description
-from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import open_features
 
 LINES = """ts;cookie;what;ua
@@ -27,7 +26,7 @@ LINES = """ts;cookie;what;ua
 MAPPING = '[columns]\nagent = "ua"\n[values.action]\npage = ["look"]\n'
 
 
-def test_from_raw_lines_to_a_log_and_what_info_says_of_it(diptych: Command, tmp_path: Path) -> None:
+def test_from_raw_lines_to_a_log_and_its_info(diptych: Command, tmp_path: Path) -> None:
     (tmp_path / "shop.csv").write_text(LINES)
     (tmp_path / "mapping.toml").write_text(MAPPING)
     done = diptych(
@@ -36,13 +35,9 @@ def test_from_raw_lines_to_a_log_and_what_info_says_of_it(diptych: Command, tmp_
         "--time-format '%d.%m.%Y %H:%M' --times-in Europe/Amsterdam --zone Europe/Amsterdam"
     )
     rows = [" ".join(line.split()) for line in done.out.splitlines()]
-    for says in (
-        "unknown action 1",
-        "agent 1",
-        "duplicate 1",
-        "2 events kept, of 5 rows that were read",
-    ):
-        assert any(row.startswith(says) for row in rows), says
+    kept = "2 events kept, of 5 rows that were read"
+    for words in ("unknown action 1", "agent 1", "duplicate 1", kept):
+        assert any(row.startswith(words) for row in rows), words
     assert "x1b[31mzoom 1" in done.out
     assert "\x1b" not in done.out
     assert "events by action: page 1, purchase 1" in rows
@@ -111,21 +106,11 @@ def test_some_statistics_and_other_sessions(log: Log, tmp_path: Path, diptych: C
         "--memory-limit 300MB --statistic devices --statistic device-transitions"
     )
     found = Description.open(tmp_path / "d")
-    said = {"about": found.about, "tables": found.unprotected}
-    assert sorted(said["tables"]) == ["device-transitions", "devices"]
-    assert said["about"]["session_options"]["gap_minutes"] == 0.05
-    assert said["about"]["options"] == said["about"]["options"] | {"ddof": 1, "journey": "journey"}
+    assert sorted(found.unprotected) == ["device-transitions", "devices"]
+    assert found.about["session_options"]["gap_minutes"] == 0.05
+    assert (found.about["options"]["ddof"], found.about["options"]["journey"]) == (1, "journey")
     done.shows("20 sessions by visitor", "transitions: by journey")
     assert "queries" not in [line.split()[0] for line in done.out.splitlines() if line.strip()]
-
-
-def test_a_log_without_visitors_has_no_empty_table(tmp_path: Path, diptych: Command) -> None:
-    log = write_log(tmp_path / "log", [{"t": 0, "device": "\x1b[31mred"}])
-    done = diptych(f"intent describe {log.folder} --out {tmp_path}/d")
-    headers = [line.split()[0] for line in done.out.splitlines() if line.strip()]
-    assert "visitors" not in headers
-    assert {"What", "Channel", "Device"} <= set(headers)
-    assert "\x1b" not in done.out
 
 
 def test_a_description_is_not_there_before_its_page(tmp_path: Path) -> None:
@@ -162,20 +147,21 @@ def test_from_a_log_to_features(diptych: Command, shop_log: Path, tmp_path: Path
         len(table.population(one, step)) for one in table.settings for step in table.steps
     )
     assert "previous-device" in [one.name for one in table.features("identified", "extended", 3)]
-
-
-def test_as_published(diptych: Command, shop_log: Path, tmp_path: Path) -> None:
-    done = diptych(f"intent features {shop_log} -o {tmp_path}/out --compat published --gap 60")
-    assert "as published: none is left out" in done.out
-    table = open_features(tmp_path / "out")
+    done = diptych(f"intent features {shop_log} -o {tmp_path}/published --compat published --gap 60")
+    done.shows("as published: none is left out")
+    table = open_features(tmp_path / "published")
     assert table.compat == "published"
     assert table.about["session_options"]["gap_minutes"] == 60
 
 
-def test_a_log_without_a_purchase(diptych: Command, tmp_path: Path) -> None:
-    folder = write_log(
-        tmp_path / "log", [{"t": 10 * number, "page_type": "home"} for number in range(12)]
-    ).folder
+def test_a_log_without_visitors_or_purchases(diptych: Command, tmp_path: Path) -> None:
+    pages = [{"t": 10 * number, "page_type": "home", "device": "\x1b[31mred"} for number in range(12)]
+    folder = write_log(tmp_path / "log", pages).folder
+    done = diptych(f"intent describe {folder} --out {tmp_path}/d")
+    headers = [line.split()[0] for line in done.out.splitlines() if line.strip()]
+    assert "visitors" not in headers  # no empty table
+    assert {"What", "Channel", "Device"} <= set(headers)
+    done.hides("\x1b")
     done = diptych(f"intent features {folder} --out {tmp_path}/out")
     done.shows("no session ends in a purchase", "log: 1 sessions, 11 steps, 0.0% with a purchase")
 
@@ -193,18 +179,12 @@ def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
     diptych(f"intent features {file} --out {tmp_path}/out --export", refused="whole sessions, without steps")
 
 
-def evaluated(folder: Path) -> Path:
-    """The folder of an evaluation of one cell."""
-    found = evaluation(cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"}), "shop")
-    folder.mkdir()
-    found.save(folder / Evaluation.marker())
-    return folder
-
-
 def test_an_evaluation_is_known_by_its_marker_and_has_nothing_to_hide(
     diptych: Command, tmp_path: Path
 ) -> None:
-    folder = evaluated(tmp_path / "evaluation")
+    found = evaluation(cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"}), "shop")
+    folder = tmp_path / "evaluation"
+    found.save(folder)
     for option in ("--hide-rates", "--least-count 9", "--log log"):
         diptych(f"intent report {folder} {option}", refused="has results.json")
         assert not (folder / "report.html").exists()
@@ -214,7 +194,6 @@ def test_an_evaluation_is_known_by_its_marker_and_has_nothing_to_hide(
 
 
 def test_a_description_with_its_log(diptych: Command, tmp_path: Path) -> None:
-    pytest.importorskip("duckdb", reason="describing needs the extra commerce")
     from diptych.commerce.purchase_intent.described import describe
     from diptych.commerce.purchase_intent.sessions import sessionise
 

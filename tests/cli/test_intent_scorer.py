@@ -47,7 +47,6 @@ def test_a_scorer_on_other_sessions_prints_one_f1_everywhere(diptych: Command, t
     evaluated = diptych(f"intent evaluate {later.folder} --scorer {scorer} --out {tmp_path}/out --samples 0")
     scored = diptych(f"intent score {scorer} {later.folder} --out {tmp_path}/scores")
     scored.shows(f"every score in {tmp_path / 'scores' / 'scores.csv'}; the page is")
-    diptych(f"intent score {scorer} {later.folder}", refused="nowhere to write")
     (cell,), (other,) = (ScoredTable.open(tmp_path / name).about["cells"] for name in ("out", "scores"))
     lines = (tmp_path / "scores" / "scores.csv").read_text(encoding="utf-8").splitlines()
     assert cell["scored"] == len(later.population("anonymous", 5)) == len(lines) - 1
@@ -60,10 +59,6 @@ def test_a_scorer_on_other_sessions_prints_one_f1_everywhere(diptych: Command, t
     assert "F1" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     diptych(f"intent report {tmp_path}/scores")
     assert "nothing is fitted" in (tmp_path / "scores" / "report.html").read_text(encoding="utf-8")
-    refused = "a scorer is measured as it is"
-    diptych(
-        f"intent evaluate {later.folder} --scorer {scorer} --out {tmp_path}/o --model svm", refused=refused
-    )
 
 
 FAST = "--model logistic-regression --samples 0 --folds 2 --step 0 --step 3"
