@@ -57,14 +57,14 @@ def test_the_name_of_a_dataset_leads_nowhere_else(
 
 
 def test_images_that_are_missing_or_corrupt(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
-    data, out = dataset(tmp_path / "d"), tmp_path / "r"
+    data = dataset(tmp_path / "d")
     picture = data / "images" / "3.png"
     content = picture.read_bytes()
     picture.unlink()
-    train(diptych, recipe_file, data, out, failed=("3.png does not exist", "fix: "))
+    train(diptych, recipe_file, data, tmp_path / "r1", failed=("3.png does not exist", "fix: "))
     picture.write_bytes(content[: len(content) // 2])
-    train(diptych, recipe_file, data, out, failed=("3.png is corrupt", "--skip-bad-images"))
-    done = train(diptych, recipe_file, data, tmp_path / "r2", "--skip-bad-images")
+    train(diptych, recipe_file, data, tmp_path / "r2", failed=("3.png is corrupt", "--skip-bad-images"))
+    done = train(diptych, recipe_file, data, tmp_path / "r3", "--skip-bad-images")
     done.shows("1 pictures that cannot be read are left out", "29 images")
 
 

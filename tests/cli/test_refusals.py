@@ -30,7 +30,6 @@ adapt {run} --out {here} => holds other things
 adapt {run}/best --data {run} --out {run}/best => is what is adapted
 adapt {run} --out {out} --pairs 1000 => 1,000 pairs of
 adapt {run} --out {out} --method lora => 'lora' is not one of 'gaussian', 'infonce'
-adapt {run} --out {out} --captions two => 'two' is not one of 'one', 'all'
 adapt {run} --out {out} --split nowhere => 'nowhere'
 adapt {run} --out {out} --strength 0 => strength: Input should be greater
 adapt rows:{rows} --data {scenes} --out {out} => no encoder that could be adapted
@@ -88,8 +87,6 @@ analyse cocos {run} --objective fancy => unknown objective 'fancy'
 analyse cocos {run} --option colour=3 => has no option 'colour'
 analyse cocos {run} --epsilon -1 => '--epsilon': Input should be greater
 analyse cocos {run} --unit metre => 'metre' is not one of 'temperature', 'score'
-analyse cocos {run} --compat old => 'old' is not one of
-analyse cocos {run} --plan random => 'random' is not one of
 analyse cocos {run} --batch-size 4000 => batch size 4000 is larger
 analyse cocos {run} --objective siglip --compat published => is not among those that the paper counts
 analyse cocos {run} --split tset => did you mean 'test'?
@@ -106,11 +103,9 @@ data shortcuts {scenes} --scenes => one source of images is needed & --scenes
 analyse granularity {scenes} --feature wrods => did you mean 'words'
 analyse granularity {scenes} --compat publish => 'publish' is not one of
 analyse granularity {scenes} --language none => needs a part-of-speech tagger
-analyse granularity {scenes} --split tset => did you mean 'test'
 analyse granularity {scenes} --captions last => last
 analyse granularity {scenes} {scenes} => two collections are called 'scenes'
 analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
-analyse granularity a={scenes} b={scenes} --pairing captions => 'captions' is not one of
 data perturb => no captions given
 data perturb {captions} --perturb character-swop => did you mean 'character-swap'?
 data perturb {captions} --perturb blur => blur: of pictures, not of captions
@@ -128,7 +123,6 @@ analyse stress {run} --out {out} --perturb , => no perturbation was asked for
 analyse stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
 analyse stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
 analyse stress {run} --out {out} --gallery none => 'none' is not one of 'split', 'all'
-analyse stress {run} --out {out} --compat old => 'old' is not one of
 analyse stress {run} --out {out} --measure medr => medr is no mean
 analyse stress {run} --out {out} --split nowhere => 'nowhere'
 analyse stress {run} --out {out} --language dutch => unknown language 'dutch'
@@ -247,7 +241,6 @@ categories train {shop} --out {out} --text-encoder lsa:8 --reader xml => xml
 categories evaluate {shop} --out {out} --model clip-x => unknown model 'clip-x'
 categories evaluate {shop} --out {out} --setting some => unknown setting 'some'
 categories evaluate {shop} --out {out} --relevance taste => 'taste' is not one of 'label', 'path'
-categories evaluate {shop} --out {out} --query picture => 'picture' is not one of 'name', 'path'
 categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
 categories evaluate {shop} --out {out} --set setting=all => --setting
 categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
@@ -276,8 +269,6 @@ intent describe {here} --out {out} =1> holds no log
 intent describe {log} --out {here} => holds other things
 intent describe {log} --out {log}/description => which the next import replaces
 intent describe {log} --out {out} --by home => 'home' is not one of 'client', 'visitor', 'given'
-intent describe {log} --out {out} --engine sparc => 'sparc' is not one of 'duckdb', 'spark'
-intent describe {log} --out {out} --journey trip => 'trip' is not one of 'pair', 'journey'
 intent describe {log} --out {out} --ddof 3 => '--ddof': Input should be less than or equal to 1
 intent describe {log} --out {out} --gap 0 => gap_minutes: Input should be greater than 0
 intent describe {log} --out {out} --statistic chanels => did you mean 'channels'?
