@@ -7,14 +7,18 @@ import inspect
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 from typer.core import TyperGroup
 
+import diptych
 from diptych.cli import _print_what_the_terminal_can, tree
 from diptych.cli import console as module
 from diptych.cli.console import fail, next_step, output, progress, say, show, warn
@@ -40,6 +44,9 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert printed.out.count(SHOWN) == 5
     assert printed.err.count(SHOWN) == 2
     assert not set(printed.out + printed.err) & set(EVIL) - set("abcdef[2J")
+    next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
+    line = "next: diptych evaluate 'my run; rm -rf', or: open a.html"
+    assert " ".join(capsys.readouterr().out.split()) == line
 
 
 def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
@@ -56,9 +63,8 @@ def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
     found = json.loads(printed(as_json=True))
     assert (found["lines"], found["next"]) == (["warning: other data", "a line"], ["ls 'a b'"])
     assert found["tables"] == [Table.of("a table", "", ("name",), [("x",)]).content()]
-    assert [line.split()[0] for line in printed(quiet=True).splitlines() if line.split()[:1]] == [
-        "warning:", "a", "name", "─" * 4, "x"
-    ]  # fmt: skip
+    rows = [line.split()[0] for line in printed(quiet=True).splitlines() if line.split()]
+    assert rows == ["warning:", "a", "name", "─" * 4, "x"]
 
 
 @pytest.fixture
@@ -69,31 +75,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_log_gets_a_line_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_gets_a_line_now_and_then(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress(), task("reading", 100, "pictures", done=20) as bar:
         for _ in range(4):
             clock[0] += 4
             bar.advance(10, "all well")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
+    assert capsys.readouterr().err.splitlines() == [
         "reading 50/100 pictures  2.5/s  0:20 left  all well",
         "reading 60/100 pictures  2.5/s  in 16 s  all well",
     ]
-
-
-@pytest.mark.parametrize(("rank", "seconds"), [("0", 1), ("1", 60)])
-def test_short_tasks_and_other_processes_are_silent(
-    clock: list[float],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    rank: str,
-    seconds: int,
-) -> None:
-    monkeypatch.setenv("LOCAL_RANK", rank)
-    with progress(), task("reading", 2, "pictures") as bar:
-        clock[0] += seconds
-        bar.advance(2)
-    assert capsys.readouterr().err == ""
+    for rank, seconds in (("0", 1), ("1", 60)):  # short tasks and other processes are silent
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with progress(), task("reading", 2, "pictures") as bar:
+            clock[0] += seconds
+            bar.advance(2)
+        assert capsys.readouterr().err == ""
 
 
 def test_bars_on_a_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,20 +100,14 @@ def test_bars_on_a_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch)
     with progress(), task("training", None, "steps"), task("reading", 10, "pictures") as bar:
         clock[0] += 5
         bar.advance(10, "all well")
-    shown = screen.file.getvalue()  # type: ignore[attr-defined]
     for words in ("reading", "10/10", "2.0/s", "all well"):
-        assert words in shown
+        assert words in screen.file.getvalue()  # type: ignore[attr-defined]
 
 
-def start(code: str = "", *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def start(code: str = "", *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     code = f"import sys\nsys.argv = ['diptych', *{arguments!r}]\n{code}\nfrom diptych.cli import main\nmain()"
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        text=True,
-        stderr=subprocess.PIPE,
-        timeout=60,
-        **options,  # type: ignore
-    )
+    line = [sys.executable, "-c", code]
+    return subprocess.run(line, text=True, stderr=subprocess.PIPE, timeout=60, **options)
 
 
 def test_ctrl_c_while_libraries_are_imported_ends_with_130() -> None:
@@ -143,6 +135,9 @@ def test_what_cannot_be_printed_is_one_line() -> None:
 
 
 def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Image-text retrieval" in done.stdout
     for encoding, shown in (
         ("ascii", "5 x 3 -> caf? ..."),
         ("latin-1", "5 × 3 -> café ..."),
@@ -154,19 +149,6 @@ def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPa
         say("5 × 3 → café …")
         sys.stdout.flush()
         assert held.getvalue().decode(encoding) == shown + "\n"
-
-
-def test_help_on_a_terminal_without_utf_8() -> None:
-    done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Image-text retrieval" in done.stdout
-
-
-def test_what_to_do_next_can_be_pasted_into_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
-    printed = capsys.readouterr().out
-    assert printed.startswith("next: diptych evaluate 'my run; rm -rf', or: ")
-    assert printed.endswith("open a.html\n")
 
 
 def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -208,3 +190,21 @@ def test_a_shell_completes_verbs_and_names(
         with pytest.raises(SystemExit):
             tree.app(prog_name="diptych")
         assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()
+
+
+def test_the_python_of_the_readme_runs(
+    run_folder: Path, scenes_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    encoder, losses = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    code = encoder.replace("runs/flickr8k/best", str(run_folder / "best"))
+    exec(code.replace('"flickr8k"', f'"{scenes_folder}"'), names)
+    assert "16 images, 80 texts" in capsys.readouterr().out
+    assert 0 < float(names["result"].value("rsum")) <= 600
+    images, texts = (torch.nn.functional.normalize(torch.randn(n, 4)) for n in (3, 6))
+    positives = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=1)
+    names = {"images": images, "texts": texts, "positives": positives, "diptych": diptych}
+    exec(losses, names)
+    assert 0 < float(names["loss"]) < 1
+    assert names["weights"].values.shape == (3, 6)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Command
-from PIL import Image
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
@@ -56,19 +55,17 @@ def test_other_data_of_the_same_name_overwrites_nothing(
     for data in (scenes_folder, other):
         diptych(f"evaluate {run}/best --data {data} {QUICK}")
     assert len(list((run / "best" / "evaluation").iterdir())) == 2
-    # what is embedded is used with --out, and the run may be read-only
-    before = times(run)
-    diptych(f"evaluate {run} {QUICK} --out {tmp_path}/out")
-    assert times(run) == before
-    assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["evaluation"]
-    assert Result.open(tmp_path / "out" / "evaluation").values() == own.values()
-
-
-def test_a_run_that_may_only_be_read_is_evaluated(diptych: Command, run: Path, tmp_path: Path) -> None:
-    before = times(run)
-    diptych(f"evaluate {run} --out {tmp_path}/out {QUICK}")
-    assert times(run) == before
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"embeddings", "evaluation"}
+    # what is embedded is used with --out, and nothing is written to the run
+    for embedded in (True, False):
+        out = tmp_path / f"out-{embedded}"
+        if not embedded:
+            shutil.rmtree(run / "embeddings")
+        before = times(run)
+        diptych(f"evaluate {run} {QUICK} --out {out}")
+        assert times(run) == before
+        kinds = {"evaluation"} if embedded else {"embeddings", "evaluation"}
+        assert {folder.name for folder in out.iterdir()} == kinds
+    assert Result.open(tmp_path / "out-True" / "evaluation").values() == own.values()
 
 
 def test_data_is_looked_at_before_a_model_is_loaded(diptych: Command, run: Path, tmp_path: Path) -> None:
@@ -162,20 +159,6 @@ def test_chosen_captions_are_embedded_and_named(diptych: Command, run: Path, tmp
     assert "captions = random, seed 1" in [one["changes"] for one in found["exact_explanations"]]
 
 
-def test_numbers_state_what_the_pictures_show(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    lines = ["image,caption"]
-    for number in range(4):
-        Image.new("RGB", (20, 30), (60 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-        lines.append(f"{number}.jpg,picture of shade {number}")
-    (tmp_path / "shop.csv").write_text("\n".join(lines))
-    line = f"evaluate {run_folder} --data {tmp_path}/shop.csv --split all --samples 0"
-    done = diptych(f"{line} --reader-option centric=object --out {tmp_path}/out")
-    again = diptych(f"evaluate {tmp_path}/out/embeddings --samples 0")
-    for one in (done, again):
-        assert "pictures object-centric" in one.out.replace("\n", " ")
-    diptych(f"{line} --out {tmp_path}/unknown").hides("-centric")
-
-
 GAINS = "--measure R@1 --measure DCG_CM@10 --measure nDCG_CM@10 --measure nDCG@10"
 
 
@@ -199,20 +182,15 @@ def test_gains_by_the_evaluated_or_a_relevance_model(
         done.shows(f"the cosine by tiny {fingerprint}, clamped to [0, 1]")
         found = Result.open(out / "evaluation")  # the same model: the same values
         assert found.values() == pytest.approx(own.values())
-    refused = ("cannot be compared: gains of DCG_CM@10", "same --relevance")
-    diptych(f"{compared} {tmp_path}/0/evaluation", failed=refused)
-
-
-def test_a_relevance_model_of_other_data_is_refused(
-    diptych: Command, embedded: Path, run_folder: Path, tmp_path: Path
-) -> None:
+    different = ("cannot be compared: gains of DCG_CM@10", "same --relevance")
+    diptych(f"{compared} {tmp_path}/0/evaluation", failed=different)
     diptych(f"embed {run_folder} --split val --out {tmp_path}/val")
     line = f"evaluate {embedded} {GAINS} --out {tmp_path}/o --relevance"
     diptych(f"{line} {tmp_path}/val", failed=("has no row for image", "(16 of 16 are missing)"))
-    other = Path(shutil.copytree(embedded, tmp_path / "other"))
-    whole = EncodedCollection.open(other)
-    replace(whole, about={**whole.about, "data": "0123456789abcdef"}).write_header(other)
-    diptych(f"{line} {other}", failed="other images or captions of the same ids: of data 0123456789abcdef")
+    whole = EncodedCollection.open(rows)
+    replace(whole, about={**whole.about, "data": "0123456789abcdef"}).write_header(rows)
+    other = "other images or captions of the same ids: of data 0123456789abcdef"
+    diptych(f"{line} {rows}", failed=other)
 
 
 def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from commands import Command
 from refusals import refused
 
 from diptych.cli.study import RunOptions, StudyData, run_chosen
+from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DiptychError
-from diptych.core.options import command_line
 from diptych.data.several import DataChoices
 from diptych.studies import STUDIES
 from diptych.studies.page import PLANTED
@@ -32,7 +31,7 @@ SMALL = (
 QUICK = " ".join(["--setting quick --seeds 0 --accelerator cpu", *(f"--set '{value}'" for value in SMALL)])
 
 
-def test_list_has_a_line_of_80_columns_per_study(diptych: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_and_show(diptych: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = diptych("study list")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
@@ -41,29 +40,29 @@ def test_list_has_a_line_of_80_columns_per_study(diptych: Command, monkeypatch: 
         times = [study.settings[key].duration for key in ("quick", full)]
         assert " ".join([study.name, study.topic, *times]) in lines
     assert max(map(len, done.out.partition("next:")[0].splitlines())) <= 80
-    assert "next: diptych study show" in done.out
-
-
-def test_show_prints_the_table_its_settings_and_rows_and_judges_the_paper(
-    diptych: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("COLUMNS", "6000")
     study = STUDIES.get("ltd.table-2")
     done = diptych("study show ltd.table-2")
-    done.shows("58.0", "--rows", "note: The text at hand has no page numbers.")
-    done.shows("diptych study run ltd.table-2 --quick", "needs, besides data", "GPU memory")
+    done.shows("58.0", "--rows", "diptych study run ltd.table-2 --quick", "needs, besides data", "GPU memory")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     for name, setting in study.settings.items():
         (line,) = (line for line in lines if line.startswith(f"{name} {setting.description}"))
         assert setting.duration in line
         assert setting.memory in line
-        assert all(
-            f"note: setting {name} is not what the paper says: {one}" in lines for one in setting.deviations
-        )
+        for one in setting.deviations:
+            assert f"note: setting {name} is not what the paper says: {one}" in lines
     for row in study.rows:
         (line,) = (line for line in lines if line.startswith(f"{row.name} {row.label} "))
-        assert line.endswith(needs_of(study, row))
         assert needs_of(study, row)
+        assert line.endswith(needs_of(study, row))
+    for columns in (80, 250):  # ten columns have no room on a narrow line: the rest of them follow below
+        monkeypatch.setenv("COLUMNS", str(columns))
+        done = diptych("study show d2s.table-3.6")
+        done.shows("13277", "9739", "183.42", "193.46", ">700.00", "D2S, HNSW")
+        assert max(len(line) for line in done.out.splitlines() if "13277" in line) <= columns
+    diptych("study show convse.table-3").shows("483.6", "12 of 14 comparisons hold")
+    none = "no number is printed (anonymous: thesis-shop anonymous sessions of 12 pages"
+    diptych("study show intent.figure-6.7").shows(none)
 
 
 def test_studies_are_run_and_judged_on_other_data(
@@ -137,25 +136,6 @@ class _Some(list):
         self.get = STUDIES.get
 
 
-def test_show_prints_what_is_known_and_cuts_no_number(
-    diptych: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
-    for study, words in (
-        ("convse.table-3", ("483.6", "12 of 14 comparisons hold")),
-        ("reproducibility.table-2.1", ("74.95", "flickr30k, by thesis: flickr30k val: 1,014 images")),
-        ("cti.table-7.3", ("xmarket-us test: 38,921 products", "is above both parts")),
-        ("intent.figure-6.7", ("no number is printed (anonymous: thesis-shop anonymous sessions of 12",)),
-        ("intent.table-6.7", ("--quick, or: diptych study run intent.table-6.7",)),
-    ):
-        diptych(f"study show {study}").shows(*words)
-    for columns in (80, 160):  # ten columns have no room on a narrow line: the rest of them follow below
-        monkeypatch.setenv("COLUMNS", str(columns))
-        done = diptych("study show d2s.table-3.6")
-        done.shows("13277", "9739", "183.42", "193.46", ">700.00", "D2S, HNSW")
-        assert max(len(line) for line in done.out.splitlines() if "13277" in line) <= columns
-
-
 def test_each_collection_has_its_own_options() -> None:
     given = DataChoices(
         data=["coco=annotations.json", "shop.2=items.csv", "scenes"],
@@ -218,16 +198,6 @@ def test_files_that_are_named_are_found_from_anywhere(
             assert seen == dict.fromkeys(keys, whole)
 
 
-def test_a_command_is_typed_as_it_was_given() -> None:
-    data = DataChoices(data=["a=x y", "b"], skip_bad_images=True)
-    options = RunOptions(rows="1.1,1.2", quick=True, regions=Path("r.npy"), set_=["clip=c"])
-    line = command_line(("diptych", "study", "run", "s"), data, options)
-    assert line == (
-        "diptych study run s --data 'a=x y' --data b --skip-bad-images --rows 1.1,1.2 --quick --regions r.npy "
-        "--set clip=c"
-    )
-
-
 def test_several_are_run_with_one_command(
     diptych: Command, scenes_folder: Path, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,23 +216,17 @@ def test_several_are_run_with_one_command(
     assert ">things<" in page
 
 
-def smaller(monkeypatch: pytest.MonkeyPatch, names: Sequence[str], **generated: Any) -> None:
-    """Have less generated for some studies."""
-    found = {}
-    for name in names:
-        study = STUDIES.get(name)
-        quick = replace(study.settings["quick"], generated=generated)
-        found[name] = replace(study, settings={**study.settings, "quick": quick})
-    monkeypatch.setattr(STUDIES, "get", found.__getitem__)
-
-
 def test_a_quick_study_of_a_generated_log(
     diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("duckdb")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
-    smaller(monkeypatch, ["intent.table-6.2", "intent.figure-6.3"], visitors=150)
+    found = {}
+    for name in ("intent.table-6.2", "intent.figure-6.3"):
+        study = STUDIES.get(name)
+        quick = replace(study.settings["quick"], generated={"visitors": 150})
+        found[name] = replace(study, settings={**study.settings, "quick": quick})
+    monkeypatch.setattr(STUDIES, "get", found.__getitem__)
     done = diptych("study run intent.table-6.2 --quick")
     done.shows("scenes: importing events", "Not a reproduction: on scenes", "71.07")
     done.shows("diptych intent describe", "next: diptych study verdict studies/intent.table-6.2")
@@ -278,19 +242,11 @@ def test_a_quick_study_of_a_generated_log(
 def test_raw_events_are_imported_first(
     diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("duckdb")
-    from diptych.commerce.scenes.shop_log import make_shop_log
-
     monkeypatch.setenv("COLUMNS", "160")
     raw = make_shop_log(tmp_path / "raw", visitors=60)
-    done = diptych(
-        f"study run intent.table-6.1 --data {raw} --reader shop-log --reader-option name=mine "
-        f"--reader-option zone=UTC --set measure.gap=20 --out {tmp_path}/studies/here"
-    )
-    done.shows("on mine: ", "(UTC)", "ended by more than 20 minutes")
+    data = f"--data {raw} --reader shop-log --reader-option name=mine --reader-option zone=UTC"
+    line = f"study run intent.table-6.1 {data} --set measure.gap=20 --out {tmp_path}/studies/here"
+    diptych(line).shows("on mine: ", "(UTC)", "ended by more than 20 minutes")
     assert (tmp_path / "studies" / "intent.logs").is_dir()
-
-
-def test_features_are_held_against_the_thesis_at_once(diptych: Command, tmp_path: Path) -> None:
-    done = diptych(f"study run intent.table-6.7 --out {tmp_path}/here")
-    assert "cells: 45 reproduced" in done.out
+    done = diptych(f"study run intent.table-6.7 --out {tmp_path}/features")  # against the thesis at once
+    done.shows("cells: 45 reproduced")

@@ -71,7 +71,7 @@ def test_what_is_no_file_is_refused_in_one_short_line(tmp_path: Path, name: str)
         message = r"a\.bin (does not exist|is a folder|cannot be read)"
         assert refused(StorageError, message, READERS[name], path).fix
     for given in ("n" * 5_000, "a\0b"):  # names that no system takes
-        assert len(refused(StorageError, "", READERS[name], tmp_path / given).message) < 600
+        assert len(refused(StorageError, ".", READERS[name], tmp_path / given).message) < 600
 
 
 def test_what_a_file_holds(tmp_path: Path) -> None:
