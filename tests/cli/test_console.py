@@ -45,8 +45,9 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert printed.err.count(SHOWN) == 2
     assert not set(printed.out + printed.err) & set(EVIL) - set("abcdef[2J")
     next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
-    line = "next: diptych evaluate 'my run; rm -rf', or: open a.html"
-    assert " ".join(capsys.readouterr().out.split()) == line
+    line = capsys.readouterr().out
+    assert line.startswith("next: diptych evaluate 'my run; rm -rf', or: ")
+    assert line.endswith("open a.html\n")  # or what opens files here
 
 
 def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
