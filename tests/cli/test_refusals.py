@@ -21,9 +21,6 @@ train {recipe} --out {out} --set data.validation=dev => unknown split of scenes 
 train {recipe} --out {out} --set batches.sise=7 => unknown key 'batches.sise' & known there: captions_per_image
 train {recipe} --out {out} --set model.image.pretrained=true => test_efficientnet could not be & model.image.weights
 train {recipe} --out {run} => already holds a run & --resume
-train clip --out {out} {fine_tune} --set model.width=8 => leave the section [model] out
-train clip --out {out} {fine_tune} --set "stages.0.train=['text.*']" => fits no parameter
-train clip --data {scenes} --out {out} --set fine_tune=nowhere => 'nowhere' is neither a folder nor a name
 train --resume {out} => does not exist
 adapt {run} => '--out'
 adapt {run} --out {here} => holds other things
@@ -344,8 +341,6 @@ class Places(dict[str, Any]):
                 np.save(self.folder / f"{kind}.npy", np.ones((1, 2), np.float32))
                 (self.folder / f"{kind}.txt").write_text("a\n")
             return self.folder
-        if name == "fine_tune":
-            return "--data {scenes} --set batches.size=24 --set fine_tune={clip}".format_map(self)
         if name == "x_vlm":
             return "'reproducibility:table-2.1:Repr. X-VLM, Flickr30k'"
         found = self.request.getfixturevalue(FIXTURES.get(name, name))

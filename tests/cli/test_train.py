@@ -108,8 +108,16 @@ def test_fine_tuned_from_a_folder(diptych: Command, clip: Path, scenes_folder: P
     run = tmp_path / "run"
     settings = (f"fine_tune={clip}", "batches.size=24", "stages.0.epochs=1", "stages.0.warmup=2")
     chosen = " ".join(f"--set {setting}" for setting in settings)
-    done = diptych(f"train clip --data {scenes_folder} --out {run} --accelerator cpu {chosen}")
-    done.shows("best validation rsum")
+    line = f"train clip --data {scenes_folder} --accelerator cpu {chosen}"
+    for number, (setting, message) in enumerate(
+        {
+            "model.width=8": "leave the section [model] out",
+            "stages.0.train=['image.head.*', 'vision_model.*']": "fits no parameter",
+            "fine_tune=nowhere": "'nowhere' is neither a folder nor a name",
+        }.items()
+    ):
+        diptych(f"{line} --out {tmp_path}/{number} --set", setting, refused=message)
+    diptych(f"{line} --out {run}").shows("best validation rsum")
     diptych(f"evaluate {run}").shows("R@1", "rsum", "16 images", "80 texts", "split test")
     done = diptych(f"info {run}")
     done.shows("fine_tune")
