@@ -13,9 +13,8 @@ from commands import QUICK_HEAD, Command, Done, command
 def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run a command line in this process and assert how it ends.
 
-    The first argument is split as a shell would, further ones are taken as they are. ``refused`` is what a usage
-    error (exit code 2) says, ``failed`` what another error (1) says; without either ``code`` is expected: None for
-    any error, "any" for anything.
+    The first argument is split as a shell would, further ones are taken as they are. ``refused`` and ``failed`` are
+    texts of a usage error (exit code 2) and of another one (1); a ``code`` of None is any error, "any" is anything.
     """
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it in its workers
 
@@ -39,8 +38,8 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         is_right = done.code == expected or (expected is None and done.code) or expected == "any"
         assert is_right, (given, done.out, done.err)
         assert "Traceback" not in done.err
-        for said in (refused, failed):
-            done.says(*((said,) if isinstance(said, str) else said))
+        for words in (refused, failed):
+            done.says(*((words,) if isinstance(words, str) else words))
         return done
 
     return run
@@ -153,6 +152,15 @@ def stressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random BLIP in the layout of transformers."""
-    from tests.encoders.tiny_pretrained import transformers_folder
-
     return transformers_folder("blip", tmp_path_factory.mktemp("models") / "blip")
+
+
+@pytest.fixture(scope="session")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip", limit=48)
+
+
+def transformers_folder(*given: Any, **options: Any) -> Path:
+    from tests.encoders import tiny_pretrained
+
+    return tiny_pretrained.transformers_folder(*given, **options)

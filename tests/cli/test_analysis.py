@@ -1,4 +1,4 @@
-"""Shortcuts, audits, gradient counts, granularity."""
+"""Shortcuts, audits, gradient counts, granularity, protocols."""
 
 from __future__ import annotations
 
@@ -9,102 +9,61 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Command
-from PIL import Image
+from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport
 from diptych.analysis.granularity import Granularity, compare_granularity
 from diptych.analysis.granularity.result import GranularityComparison
 from diptych.analysis.information import Audit
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.artifact import encode
-from diptych.data.batches import Batch
-from diptych.data.images import OverlaidPicture, pasted
+from diptych.core.files import write_json
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import EncoderHeader
-from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
+from diptych.metrics import Candidates, Reranked, top_k
 
 
-def test_unique_codes_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
-    np.savez(
-        tmp_path / "mnist.npz",
-        x_train=np.arange(20, dtype=np.uint8)[:, None, None].repeat(28, 1).repeat(28, 2),
-        y_train=np.arange(20) % 10,
-    )
-    sheet = tmp_path / "sheet.png"
-    done = diptych(
-        f"data shortcuts {scenes_folder} --setup unique --digits {tmp_path}/mnist.npz --split test -n "
-        f"2 --out {sheet}"
-    )
-    whole = read_collection(scenes_folder)
-    test = whole.split("test")
+def test_shortcuts_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+    file, sheet = tmp_path / "mnist.npz", tmp_path / "sheet.png"
+    shades = np.arange(20, dtype=np.uint8)[:, None, None].repeat(28, 1).repeat(28, 2)
+    np.savez(file, x_train=shades, y_train=np.arange(20) % 10)
+    line = f"data shortcuts {scenes_folder} --out {sheet}"
+    done = diptych(f"{line} --setup unique --digits {file} --split test -n 2")
+    test = read_collection(scenes_folder).split("test")
     for row, code in ((0, "0 0 0 0 6 4"), (15, "0 0 0 0 7 9")):  # rows 64 and 79 of all 80
-        assert f"{test.image_ids[row]}: {test.captions_of(row)[0]} {code}" in done.out
+        done.shows(f"{test.image_ids[row]}: {test.captions_of(row)[0]} {code}")
     done.shows("a unique number on every image and its captions, mnist.npz", f"drawn in {sheet}")
-    done.shows(f"--set shortcuts.setup=unique --set shortcuts.digits={tmp_path / 'mnist.npz'}")
-    options = ShortcutOptions(digits=str(tmp_path / "mnist.npz"))
-    item = Shortcuts.of(options, whole, "train", 0).injected(test).item(0)
-    assert isinstance(item, OverlaidPicture)
-    pixels = pasted(Preprocessing().central(item.picture), item.overlay)
-    with Image.open(sheet) as written:
-        shown = np.asarray(written.convert("RGB"))
-    tops, lefts = np.nonzero((shown == pixels[0, 0]).all(axis=2))
-    assert any(
-        np.array_equal(shown[top : top + 224, left : left + 224], pixels)
-        for top, left in zip(tops.tolist(), lefts.tolist(), strict=True)
-    )
-
-
-def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
-    arguments = ("data", "shortcuts", scenes_folder, "--setup", "bits", "--bits", 10, "--digits", "drawn")
-    out = ("--out", tmp_path / "s.png")
+    done.shows(f"--set shortcuts.setup=unique --set shortcuts.digits={file}")
+    assert sheet.is_file()
+    line += " --setup bits --bits 10 --digits drawn"
     first, again, second, evaluation = (
-        diptych(*arguments, *epoch, *out) for epoch in (("--epoch", 1), ("--epoch", 1), ("--epoch", 2), ())
+        diptych(f"{line} {epoch}").out for epoch in ("--epoch 1", "--epoch 1", "--epoch 2", "")
     )
-    assert first.out == again.out
-    assert len({first.out, second.out, evaluation.out}) == 3
-    assert "0 0 0 0 4 7" in evaluation.out  # the last of 48 training pictures
-    train = read_collection(scenes_folder).split("train")
-    part = train.subset([0, 15, 31, 47])
-    batch = Batch(np.arange(4), np.arange(part.n_captions), part.caption_image)
-    options = ShortcutOptions(setup="bits", bits=10, digits="drawn")
-    made = Shortcuts.of(options, read_collection(scenes_folder), "train", 0)
-    first.shows(made.training(part, batch, 0).endings[0])
-    first.shows("--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn")
+    assert first == again
+    assert len({first, second, evaluation}) == 3
+    assert "0 0 0 0 4 7" in evaluation  # the last of 48 training pictures
+    assert "--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn" in first
 
 
-def test_every_caption_is_shown_where_each_has_a_code(
-    diptych: Command, scenes_folder: Path, tmp_path: Path
-) -> None:
-    line = f"data shortcuts {scenes_folder} --digits drawn -n 1 --out {tmp_path}/s.png"
-    diptych(line)
-    with Image.open(tmp_path / "s.png") as one:
-        height = one.size[1]
-    diptych(f"{line} --setup per-caption")
-    with Image.open(tmp_path / "s.png") as five:
-        assert five.size[1] > height
-
-
-def test_a_run(diptych: Command, run_folder: Path) -> None:
+def test_a_run_is_audited(diptych: Command, run_folder: Path) -> None:
     done = diptych(f"analyse audit {run_folder} --samples 20")
     done.shows("linear probe", "mlp probe", "bits there", "shared", "specific", "unstated")
     done.shows("task-relevant", "images 48 to train probes, 16 to choose, 16 to test")
-    done.shows("fewer than 50 training rows per class")
-    assert "Only 16 validation images to choose penalties" in " ".join(done.out.split())
-    assert "compare one kind between runs, not two kinds within one" in " ".join(done.out.split())
-    assert f"open {run_folder / 'audit' / 'report.html'}" in done.out
+    done.shows("fewer than 50 training rows per class", f"open {run_folder / 'audit' / 'report.html'}")
     found = Audit.open(run_folder / "audit" / "audit.json")
     assert list(found.protocol.probes) == ["linear", "mlp"]
     shared = found.held("without", "image", "shared", "linear")
     assert shared is not None
-    assert f"{shared.percent:.1f} (" in done.out
+    done.shows(f"{shared.percent:.1f} (")
 
 
-def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
+def test_several_runs_and_probes_of_the_runs_own_data(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    """Probes of the run, tested on its own test split, find what an audit of the run finds, splits or not."""
+    other, some = tmp_path / "other", "--probe linear --samples 0 --seed 3"
     shutil.copytree(run_folder, other)
-    done = diptych(
-        f"analyse audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out"
-    )
+    done = diptych(f"analyse audit {run_folder} {other} {some} --out {tmp_path}/out")
     done.shows(f"{run_folder.name} linear", "other linear")
     first, second = (
         Audit.open(tmp_path / "out" / name / "audit" / "audit.json") for name in (run_folder.name, "other")
@@ -112,15 +71,17 @@ def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path:
     assert encode(first, {}) == encode(second, {})
     assert first.protocol.seed == 3
     assert (tmp_path / "out" / "other" / "audit" / "report.html").is_file()
-
-
-def test_an_encoder_on_data(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    done = diptych(
-        f"analyse audit {run_folder}/best --data {scenes_folder} --probe linear --samples 0 --most 30 "
-        f"--out {tmp_path}"
-    )
-    assert "images 30 to train probes" in done.out
-    assert Audit.open(tmp_path / "audit" / "audit.json").protocol.most == 30
+    test = Path(shutil.copytree(scenes_folder, tmp_path / "test"))
+    file = next(test.glob("*.json"))
+    given = json.loads(file.read_text())
+    given["images"] = [image for image in given["images"] if image["split"] == "test"]
+    file.write_text(json.dumps(given))
+    line = f"analyse audit {run_folder} --own-probes {some}"
+    diptych(line, refused="--own-probes without --data")
+    diptych(f"{line} --data {test} --out {tmp_path}/own")
+    found = Audit.open(tmp_path / "own" / "audit" / "audit.json")
+    assert found.conditions == first.conditions
+    assert found.protocol.about["dataset"] == "scenes, probes of scenes"
 
 
 def test_a_run_with_shortcuts_on_other_data(
@@ -129,95 +90,52 @@ def test_a_run_with_shortcuts_on_other_data(
     carrying = tmp_path / "carrying"
     shutil.copytree(run_folder, carrying, ignore=shutil.ignore_patterns("audit"))
     recipe = carrying / "recipe.toml"
-    recipe.write_text(
-        f'{recipe.read_text(encoding="utf-8")}\n[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n',
-        encoding="utf-8",
-    )
-    diptych(f"analyse audit {carrying} --data {scenes_folder} --probe linear --samples 5")
+    section = '[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n'
+    recipe.write_text(f"{recipe.read_text(encoding='utf-8')}\n{section}", encoding="utf-8")
+    diptych(f"analyse audit {carrying} --data {scenes_folder} --probe linear --samples 5 --most 30")
     assert not (carrying / "audit" / "audit.json").exists(), "that is of the run's own data"
     found = Audit.open(carrying / "audit" / scenes_folder.name / "audit.json")
     assert list(found.conditions) == ["without", "with"]
     assert found.held("with", "image", "shortcut", "linear") is not None
+    assert found.protocol.most == 30
 
 
-def test_probes_of_the_runs_own_data_on_other_data(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    """Tested on its own test split, they find what an audit of the run finds; data without splits will do."""
-    line = f"analyse audit {run_folder} --own-probes --probe linear --samples 0"
-    diptych(line, refused="--own-probes without --data")
-    diptych(f"{line} --data {scenes_folder} --out {tmp_path}/other")
-    diptych(f"analyse audit {run_folder} --probe linear --samples 0 --out {tmp_path}/own")
-    other, own = (Audit.open(tmp_path / name / "audit" / "audit.json") for name in ("other", "own"))
-    assert other.conditions == own.conditions
-    assert other.protocol.about["dataset"] == "scenes, probes of scenes"
-    test = shutil.copytree(scenes_folder, tmp_path / "test")
-    file = next(test.glob("*.json"))
-    given = json.loads(file.read_text())
-    given["images"] = [image for image in given["images"] if image["split"] == "test"]
-    file.write_text(json.dumps(given))
-    diptych(f"{line} --data {test} --out {tmp_path}/alone")
-    assert Audit.open(tmp_path / "alone" / "audit" / "audit.json").conditions == own.conditions
-
-
-def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
+def test_gradient_counts(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
     done = diptych(f"analyse cocos {run_folder} --batch-size 16")
     done.shows("C^q", "C^0", "W^+", "±", "split train", "objective infonce (temperature 0.07")
     done.shows("plan distinct")
     target = run_folder / "cocos" / "scenes-train-infonce"
-    assert f"open {target / 'cocos.html'}" in done.out
+    done.shows(f"open {target / 'cocos.html'}")
     assert {"cocos.json", "cocos.html", "cocos.png"} == {path.name for path in target.iterdir()}
-    report = CocosReport.open(target / "cocos.json")
-    assert report.protocol.batches == 15
-    assert report.protocol.captions == (16, 16)
-    assert report.protocol.about["encoder"] == EncoderHeader.open(run_folder / "best").fingerprint
-
-
-def test_another_objective_on_embeddings(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
+    protocol = CocosReport.open(target / "cocos.json").protocol
+    assert (protocol.batches, protocol.captions) == (15, (16, 16))
+    assert protocol.about["encoder"] == EncoderHeader.open(run_folder / "best").fingerprint
     diptych(f"embed {run_folder} --split train --out {tmp_path}/e")
-    diptych(
-        f"analyse cocos {tmp_path}/e --objective triplet --option margin=0.3 --plan captions --batch-size "
-        f"24 --epsilon 0 --seed 3 --out {tmp_path}/c"
-    )
+    line = f"analyse cocos {tmp_path}/e --objective triplet"
+    some = "--option margin=0.3 --plan captions --batch-size 24 --epsilon 0 --seed 3"
+    diptych(f"{line} {some} --out {tmp_path}/c")
     protocol = CocosReport.open(tmp_path / "c" / "cocos" / "cocos.json").protocol
     assert (protocol.objective, protocol.options["margin"], protocol.epsilon) == ("triplet", 0.3, 0.0)
     assert (protocol.about["plan"], protocol.about["seed"]) == ("captions", 3)
-    again = diptych(f"analyse cocos {tmp_path}/e --objective triplet --compat published")
-    assert "faults included" in again.out
+    diptych(f"{line} --compat published").shows("faults included")
     assert (tmp_path / "e" / "cocos" / "scenes-train-triplet-published" / "cocos.json").is_file()
-
-
-def test_smoothap_in_groups(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    done = diptych(
-        f"analyse cocos {run_folder} --objective smoothap --plan grouped --batch-size 12 --unit score "
-        f"--out {tmp_path}"
-    )
+    data = f"--data {scenes_folder} --objective smoothap --plan grouped --batch-size 12 --unit score"
+    done = diptych(f"analyse cocos {run_folder}/best {data} --out {tmp_path}/s")
     done.shows("captions per image 5", "4 batches of 12 images and 60 captions")
-
-
-def test_an_encoder_needs_an_objective(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    best = run_folder / "best"
-    line = f"analyse cocos {best} --data {scenes_folder} --objective nt-xent --batch-size 16 --out {tmp_path}"
-    diptych(f"{line}/a").shows("temperature 0.07")
-    diptych(f"{line}/b --option temperature=0.2").shows("temperature 0.2")
 
 
 def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = diptych(
-        f"analyse granularity coarse={scenes_folder} finer={scenes_folder} --reader-option finer.finer=2 --out {out}"
-    )
+    names = f"coarse={scenes_folder} finer={scenes_folder} --reader-option finer.finer=2"
+    done = diptych(f"analyse granularity {names} --out {out}")
     coarse, finer = (Granularity.open(out / name) for name in ("coarse", "finer"))
     assert list(coarse.image_ids) == list(finer.image_ids)
     assert GranularityComparison.open(out / "comparison.json") == compare_granularity(coarse, finer)
-    said = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["content"]
-    assert said["paired"] == 16
-    words = next(one for one in said["differences"] if one["name"] == "words")
-    assert words["difference"]["value"] == pytest.approx(
-        finer.column("words").mean() - coarse.column("words").mean()
-    )
+    found = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["content"]
+    assert found["paired"] == 16
+    words = next(one for one in found["differences"] if one["name"] == "words")
+    means = [one.column("words").mean() for one in (coarse, finer)]
+    assert words["difference"]["value"] == pytest.approx(means[1] - means[0])
     assert words["difference"]["low"] > 0
     done.shows("finer less coarse", "paired: 16 images with the captions of both")
     done.shows(f"{finer.feature('words').mean:.2f}", "language scenes: scenes tagger")
@@ -225,30 +143,108 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     assert ">Granularity of coarse and finer</h1>" in (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(f"analyse granularity {scenes_folder} --compat published --feature words --samples 0")
-    done.shows("what lies between single blanks", "as published")
-    assert "adjectives" not in done.out
-    done.shows("least granular", "scenes test: 16 images, 80 captions", "no intervals", "--out granularity")
-
-
-def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(
-        f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0"
-    )
-    assert "scenes all: 80 images, 80 captions" in done.out
-    assert "least granular" not in done.out
-
-
-def test_other_files_are_left_alone(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_one_collection(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+    line = f"analyse granularity {scenes_folder}"
+    done = diptych(f"{line} --compat published --feature words --samples 0")
+    done.shows("what lies between single blanks", "as published", "least granular", "no intervals")
+    done.shows("scenes test: 16 images, 80 captions", "--out granularity")
+    done.hides("adjectives")
+    line += " --split all --captions first --feature characters -n 0"
+    done = diptych(line)
+    done.shows("scenes all: 80 images, 80 captions")
+    done.hides("least granular")
     (tmp_path / "out" / "scenes").mkdir(parents=True)
     (tmp_path / "out" / "scenes" / "thesis.txt").write_text("years of work")
-    diptych(f"analyse granularity {scenes_folder} --out {tmp_path}/out", refused="holds other things")
+    diptych(f"{line} --out {tmp_path}/out", refused="holds other things")
 
 
-def test_the_study_of_table_5_1(diptych: Command, tmp_path: Path, scenes_folder: Path) -> None:
-    done = diptych(
-        f"study run brittleness.table-5.1 --data a={scenes_folder} --data a-fg={scenes_folder} "
-        f"--reader-option a-fg.finer=1 --out {tmp_path}/out"
-    )
-    done.shows("a-fg less a", "Fine-grained captions have more")
+X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"
+
+
+def embedded(folder: Path, model: TwoStage, split: str) -> Path:
+    """What ``diptych embed`` leaves, without an encoder."""
+    shared = {"dataset": "made-up", "split": split, "data": f"data of {split}"}
+    for kind, rows in (("image", model.images), ("text", model.texts)):
+        ids = [f"{kind}{row}" for row in range(len(rows))]
+        Embeddings(ids, rows, "e" * 16, shared["data"], kind, shared).save(folder / f"{kind}s")
+    sides = (Embeddings.open(folder / name) for name in ("images", "texts"))
+    EncodedCollection(*sides, model.home, shared).write_header(folder)
+    origin = {"model": "made-up", "data": {"path": "made-up"}, "split": split}
+    write_json(folder / "origin.json", origin)
+    return folder
+
+
+def reranked(folder: Path, model: TwoStage, encoder: str = "e" * 16) -> Path:
+    sides = []
+    for queries, gallery, matching in (
+        (model.images, model.texts, model.matching),
+        (model.texts, model.images, model.matching.T),
+    ):
+        items, scores = top_k(queries, gallery, 16)
+        final = np.take_along_axis(matching, items, axis=1).astype(np.float32)
+        sides.append(Candidates(items, scores.astype(np.float32), final))
+    return Reranked(*sides, about={"encoder": encoder, "data": "data of test"}).save(folder)
+
+
+def targets(values: dict[str, float]) -> str:
+    return " ".join(["--changes 1", *(f"--target '{name}={value}'" for name, value in values.items())])
+
+
+def test_the_protocol_of_printed_numbers(diptych: Command, tmp_path: Path) -> None:
+    """A paper re-ranked two candidates; another measured another split, a third other data."""
+    model, val, out = TwoStage(150), TwoStage(150, seed=4, contrast=0.8), tmp_path / "out"
+    printed = targets(rounded(published_recalls(model.contrastive, model.matching, model.home, 2)))
+    folder, other = embedded(tmp_path / "test", model, "test"), embedded(tmp_path / "val", val, "val")
+    line = f"analyse protocol {folder}"
+    done = diptych(f"{line} --reranked {reranked(tmp_path / 'reranked', model)} {printed} --out {out}")
+    done.shows("k_test = 2 explains it", "no proof of it", "to 5 candidates of each query")
+    done.shows("test: made-up test, 150 images, 750 captions; encoder eeeeeeeeeeeeeeee")
+    done.shows(f"open {out / 'report.html'}")
+    written = json.loads((out / "protocol.json").read_text())
+    assert written["explanations"][0]["changes"] == "k_test = 2"
+    assert written["says"][1].startswith("k_test = 2 explains it")
+    assert "k_test = 2" in (out / "report.html").read_text()
+    values = targets(rounded(published_recalls(val.contrastive, None, val.home, 0)))
+    done = diptych(f"{line} --also val={other} {values}")
+    done.shows("source = val explains it", "next: diptych analyse protocol --", "--out protocol")
+    assert not (folder / "protocol").exists()  # nothing is written without --out
+    done = diptych(f"{line} --published '{X_VLM}' --changes 1 --out {out}")
+    done.shows("Nothing that was tried explains it", "with --reranked FOLDER")
+    warning = "OTHER DATA: printed of flickr30k test (1,000 images), computed from made-up test (150 images);"
+    assert done.out.startswith(f"warning: {warning}")
+    assert json.loads((out / "protocol.json").read_text())["says"][0].startswith(warning)
+    page = (out / "report.html").read_text()
+    assert page.index("OTHER DATA") < page.index("Under the default protocol")
+    # candidates that were stored with embeddings are used, those of another encoder are not
+    stored = reranked(folder / "reranked", model)
+    diptych(f"{line} {printed}").shows("k_test = 2 explains it", f"candidates of {stored}")
+    reranked(stored, model, encoder="f" * 16)
+    done = diptych(f"{line} {printed}")
+    done.shows(f"{stored} is left aside")
+    done.hides("k_test = 2 explains it")
+    wrong = "re-ranked with encoder ffffffffffffffff, the embeddings are of eeeeeeeeeeeeeeee"
+    diptych(f"{line} --target 'i2t R@1=5' --reranked {stored}", failed=wrong)
+    diptych(f"{line} --target 'i2t R@1=5' --reranked {other}", failed="no reranked.json")
+
+
+def test_the_protocol_of_score_matrices_and_of_digits(
+    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = TwoStage(150)
+    printed = targets(rounded(published_recalls(model.contrastive, model.matching, model.home, 2)))
+    arrays = {"itc": model.contrastive, "itm": model.matching, "t2i": model.matching.T, "home": model.home}
+    for name, array in arrays.items():
+        np.save(f"{name}.npy", array)
+    done = diptych(f"analyse protocol itc.npy --matching i2t=itm.npy --matching t2i=t2i.npy {printed}")
+    done.shows("k_test = 2 explains it", "captions: 5 texts of each image, next to each other (assumed)")
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".npy"]
+    done = diptych(f"analyse protocol itc.npy --caption-image home.npy {printed} --out own")
+    done.shows("or --matching FILE for a score matrix")
+    done.hides("assumed")
+    diptych("analyse protocol t2i.npy --target 'i2t R@1=5'", refused="150 texts of 750 images")
+    done = diptych("analyse protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'")
+    done.shows("1,014 queries, cut off (images of Flickr30k val")
+    diptych("analyse protocol --target 'i2t R@1=63.3' --out out").shows("i2t R@1", "63.3")
+    assert json.loads((tmp_path / "out" / "protocol.json").read_text())["target"] == {"i2t R@1": "63.3"}
+    assert (tmp_path / "out" / "report.html").is_file()

@@ -1,16 +1,15 @@
+"""Runs compared: two, seeds of a recipe, runs under stress."""
+
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import Command
 
-from diptych.core.files import write_json
-from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.metrics import GroundTruth
 
@@ -21,16 +20,15 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
     images = np.random.default_rng(0).normal(size=(60, 12)).astype(np.float32)
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(60), 2), 60)
-
-    def run(name: str, noise: float, seed: int, ties: str = "expected") -> None:
+    for name, noise, seed, ties in (
+        ("good", 1.0, 1, "expected"),
+        ("worse", 2.5, 2, "expected"),
+        ("seeds/one/evaluation", 1.0, 3, "expected"),
+        ("seeds/two/evaluation", 1.0, 4, "expected"),
+        ("other-ties", 1.0, 1, "compat"),
+    ):
         texts = np.repeat(images, 2, axis=0) + noise * np.random.default_rng(seed).normal(size=(120, 12))
         evaluate(images, texts.astype(np.float32), truth, ties=ties).save(folder / name)
-
-    run("good", 1.0, 1)
-    run("worse", 2.5, 2)
-    run("seeds/one/evaluation", 1.0, 3)
-    run("seeds/two/evaluation", 1.0, 4)
-    run("other-ties", 1.0, 1, "compat")
     return folder
 
 
@@ -38,18 +36,19 @@ def test_two_runs(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
     out = tmp_path / "comparison.json"
     done = diptych(f"compare {evaluated}/good {evaluated}/worse --out {out}")
     done.shows("i2t R@1", "t2i R@10", "rsum", "good", "worse", "60 images, 120 texts", "Bonferroni over")
+    done.shows("next:")
     row = next(line for line in done.out.splitlines() if line.strip().startswith("rsum"))
     assert row.split()[-1] == "worse"
-    assert "next:" in done.out
     written = json.loads(out.read_text())
     total = next(one for one in written["differences"] if one["measure"] == "rsum")
     good, worse = (Result.open(evaluated / name) for name in ("good", "worse"))
     assert total["difference"] == pytest.approx(worse.value("rsum") - good.value("rsum"))
     assert total["verdict"] == "worse"
     assert written["tested"] == 11  # R@1, R@5, R@10, meanr and MRR both ways, and rsum; medr has no p
+    diptych(f"compare {evaluated}/good {evaluated}/other-ties", failed="tie rule expected and compat")
 
 
-def test_nothing_is_written_unless_it_is_wanted(
+def test_nothing_is_written_without_out(
     diptych: Command, evaluated: Path, stressed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,63 +63,57 @@ def test_seeds_measures_and_baseline(diptych: Command, evaluated: Path, tmp_path
         f"compare {evaluated}/good {evaluated}/seeds {evaluated}/worse --measures R@1,rsum --baseline 2 "
         f"--samples 50 --correction none --test t --out {tmp_path}/c.json"
     )
-    done.shows("±", "good against worse")
+    done.shows("±", "good against worse", "say nothing of other seeds")
     done.hides("MRR", "Bonferroni")
-    assert "say nothing of other seeds" in done.out
     written = json.loads((tmp_path / "c.json").read_text())
     assert {one["run"] for one in written["differences"]} == {"good", "seeds"}
     assert {one["verdict"] for one in written["differences"]} == {"better"}
     assert len(written["values"][0]["runs"]["seeds"]["values"]) == 2
 
 
-def test_what_cannot_be_compared(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
-    line = f"compare --out {tmp_path}/c.json {evaluated}/good"
-    diptych(f"{line} {evaluated}/other-ties", failed="tie rule expected and compat")
-    diptych(line, refused="at least two are needed")
-    diptych(f"{line} {tmp_path}", refused=("holds no evaluation", "diptych evaluate RUN"))
-    assert not (tmp_path / "c.json").exists()
-
-
-def test_runs_of_one_name_are_told_apart(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
+def test_runs_of_one_name_are_distinguished_and_equal(
+    diptych: Command, evaluated: Path, tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         shutil.copytree(evaluated / "good", tmp_path / name / "run")
     diptych(f"compare {tmp_path}/a/run {tmp_path}/b/run --out {tmp_path}/c.json")
-    assert json.loads((tmp_path / "c.json").read_text())["runs"] == ["a/run", "b/run"]
-
-
-def test_a_run_against_itself_after_evaluation(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
-    diptych(f"evaluate {run_folder} --out {tmp_path}/one")
-    diptych(f"evaluate {run_folder} --out {tmp_path}/two --samples 0")
-    done = diptych(f"compare {tmp_path}/one {tmp_path}/two --out {tmp_path}/c.json")
-    assert "16 images, 80 texts" in done.out
     written = json.loads((tmp_path / "c.json").read_text())
+    assert written["runs"] == ["a/run", "b/run"]
     assert {one["p"] for one in written["differences"] if one["measure"] != "medr"} == {1.0}
 
 
-def test_evaluate_with_extended_positives(diptych: Command, embedded: Path, tmp_path: Path) -> None:
-    encoded = EncodedCollection.open(embedded)
-    first, other = encoded.images.ids[0], encoded.texts.ids[-1]
-    write_json(tmp_path / "more.json", {"i2t": {first: [*encoded.texts.ids[:5], other]}})
-    done = diptych(
-        f"evaluate {embedded} --positives pairs:{tmp_path}/more.json --positives-option "
-        f"originals=true --measure R-precision --out {tmp_path}/e"
-    )
-    assert "positives pairs of more.json, originals kept (80 + 1 − 0 pairs)" in done.out
-    result = Result.open(tmp_path / "e" / "evaluation-pairs")
-    assert result.protocol.texts_per_image == (5, 6)
-    assert result.protocol.images_per_text == (1, 2)
+def test_two_models_under_stress(diptych: Command, stressed: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "comparison.json", tmp_path / "stress-comparison.html"
+    line = f"compare {stressed}/letters {stressed}/words --samples 50 --flips 199 --out {out}"
+    done = diptych(line)
+    done.shows("rsum: words against letters", "nDCG_CM@10: words against letters", f"open {page}")
+    done.shows("Not run for all models", "words: not run", "not seen")
+    done.shows("seeds 0, 1; compat none", "Holm over 4 comparisons")
+    printed = next(text for text in done.out.splitlines() if text.strip().startswith("reversed"))
+    rows = json.loads(out.read_text())["rows"]
+    row = next(row for row in rows if (row["name"], row["measure"]) == ("reversed", "rsum"))
+    one = row["differences"]["words"]
+    assert f"{one['first']['difference']:+.1f} (of {one['first']['clean']:.1f}, " in printed
+    assert f"{one['difference']:+.1f} (0 to {one['high']:+.1f})" in printed
+    assert one["low"] == one["second"]["difference"] == 0
+    before = page.read_bytes()
+    assert diptych(line).out == done.out
+    assert page.read_bytes() == before
+    some = "--measures R@1,R@5 --baseline 1 --samples 0 --flips 99 --correction none --seed 3"
+    done = diptych(f"compare {stressed}/letters {stressed}/words {some} --out {tmp_path}/c.json")
+    done.shows("R@1: letters against words")
+    done.hides("(95 %)", "Holm")
+    written = json.loads((tmp_path / "c.json").read_text())
+    assert written["baseline"] == "words"
+    assert {row["measure"] for row in written["rows"]} == {"R@1", "R@5"}
+    assert (tmp_path / "stress-c.html").is_file()
 
 
-def test_order_embeddings_are_evaluated_but_not_indexed(
-    diptych: Command, embedded: Path, tmp_path: Path
-) -> None:
-    other = shutil.copytree(embedded, tmp_path / "embedded")
-    for side in ("images", "texts"):  # as a model trained with order similarity writes them
-        rows = Embeddings.open(other / side)
-        replace(rows, similarity="order").save(other / side)
-    diptych(f"evaluate {other} --samples 0").shows("similarity order")
-    diptych(
-        f"index {other} --out {tmp_path}/i",
-        refused=("rows compared by 'order' cannot be indexed", "diptych evaluate"),
-    )
-    assert not (tmp_path / "i").exists()
+def test_a_model_under_stress_against_itself(diptych: Command, stressed: Path, tmp_path: Path) -> None:
+    twin, out = tmp_path / "twin", tmp_path / "comparison.json"
+    shutil.copytree(stressed / "words", twin / "stress" / "painted-test")
+    line = f"compare {stressed}/words --samples 50 --flips 199 --out {out}"
+    diptych(f"{line} {twin}", refused=f"give {twin / 'stress' / 'painted-test'}")
+    diptych(f"{line} {twin}/stress/painted-test")
+    rows = [row["differences"]["painted-test"] for row in json.loads(out.read_text())["rows"]]
+    assert {(row["difference"], row["p"]) for row in rows} == {(0, 1)}

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from rich.console import Console
+from typer.core import TyperGroup
 
+import diptych
 from diptych.cli import _print_what_the_terminal_can, tree
 from diptych.cli import console as module
 from diptych.cli.console import fail, next_step, output, progress, say, show, warn
+from diptych.cli.verbs import run
 from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.files import cache_root
@@ -24,6 +33,9 @@ SHOWN = r"a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 
 
 def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = "café [bold]\n\U0001f6d2 日本"
+    say(plain)
+    assert capsys.readouterr().out == f"{plain}\n"
     say(EVIL)
     next_step(EVIL)
     show(Table.of(EVIL, EVIL, ("name",), [(EVIL,)]))
@@ -32,6 +44,10 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert printed.out.count(SHOWN) == 5
     assert printed.err.count(SHOWN) == 2
     assert not set(printed.out + printed.err) & set(EVIL) - set("abcdef[2J")
+    next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
+    line = capsys.readouterr().out
+    assert line.startswith("next: diptych evaluate 'my run; rm -rf', or: ")
+    assert line.endswith("open a.html\n")  # or what opens files here
 
 
 def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
@@ -48,14 +64,8 @@ def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
     found = json.loads(printed(as_json=True))
     assert (found["lines"], found["next"]) == (["warning: other data", "a line"], ["ls 'a b'"])
     assert found["tables"] == [Table.of("a table", "", ("name",), [("x",)]).content()]
-    assert [line.split()[0] for line in printed(quiet=True).splitlines() if line.split()[:1]] == [
-        "warning:", "a", "name", "─" * 4, "x"
-    ]  # fmt: skip
-
-
-def test_lines_blanks_and_words_stay(capsys: pytest.CaptureFixture[str]) -> None:
-    say("café [bold]\n\U0001f6d2 日本")
-    assert capsys.readouterr().out == "café [bold]\n\U0001f6d2 日本\n"
+    rows = [line.split()[0] for line in printed(quiet=True).splitlines() if line.split()]
+    assert rows == ["warning:", "a", "name", "─" * 4, "x"]
 
 
 @pytest.fixture
@@ -66,61 +76,39 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_log_gets_a_line_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_gets_a_line_now_and_then(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress(), task("reading", 100, "pictures", done=20) as bar:
         for _ in range(4):
             clock[0] += 4
             bar.advance(10, "all well")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
+    assert capsys.readouterr().err.splitlines() == [
         "reading 50/100 pictures  2.5/s  0:20 left  all well",
         "reading 60/100 pictures  2.5/s  in 16 s  all well",
     ]
-
-
-def test_what_is_short_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(), task("reading", 2, "pictures") as bar:
-        clock[0] += 1
-        bar.advance(2)
-    assert capsys.readouterr().err == ""
-
-
-def test_other_processes_are_silent(
-    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    with progress(), task("reading", 2, "pictures") as bar:
-        clock[0] += 60
-        bar.advance(2)
-    assert capsys.readouterr().err == ""
+    for rank, seconds in (("0", 1), ("1", 60)):  # short tasks and other processes are silent
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with progress(), task("reading", 2, "pictures") as bar:
+            clock[0] += seconds
+            bar.advance(2)
+        assert capsys.readouterr().err == ""
 
 
 def test_bars_on_a_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
-    from rich.console import Console
-
     screen = Console(file=io.StringIO(), force_terminal=True, width=120)
     monkeypatch.setattr(module, "console", lambda stderr: screen)
     with progress(), task("training", None, "steps"), task("reading", 10, "pictures") as bar:
         clock[0] += 5
         bar.advance(10, "all well")
-    shown = screen.file.getvalue()  # type: ignore[attr-defined]
-    assert "reading" in shown
-    assert "10/10" in shown
-    assert "2.0/s" in shown
-    assert "all well" in shown
+    for words in ("reading", "10/10", "2.0/s", "all well"):
+        assert words in screen.file.getvalue()  # type: ignore[attr-defined]
 
 
-def start(code: str = "", *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def start(code: str = "", *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     code = f"import sys\nsys.argv = ['diptych', *{arguments!r}]\n{code}\nfrom diptych.cli import main\nmain()"
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        text=True,
-        stderr=subprocess.PIPE,
-        timeout=60,
-        **options,  # type: ignore
-    )
+    line = [sys.executable, "-c", code]
+    return subprocess.run(line, text=True, stderr=subprocess.PIPE, timeout=60, **options)
 
 
 def test_ctrl_c_while_libraries_are_imported_ends_with_130() -> None:
@@ -148,6 +136,9 @@ def test_what_cannot_be_printed_is_one_line() -> None:
 
 
 def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Image-text retrieval" in done.stdout
     for encoding, shown in (
         ("ascii", "5 x 3 -> caf? ..."),
         ("latin-1", "5 × 3 -> café ..."),
@@ -161,19 +152,6 @@ def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPa
         assert held.getvalue().decode(encoding) == shown + "\n"
 
 
-def test_help_on_a_terminal_without_utf_8() -> None:
-    done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Image-text retrieval" in done.stdout
-
-
-def test_what_to_do_next_can_be_pasted_into_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
-    printed = capsys.readouterr().out
-    assert printed.startswith("next: diptych evaluate 'my run; rm -rf', or: ")
-    assert printed.endswith("open a.html\n")
-
-
 def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DIPTYCH_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -183,14 +161,6 @@ def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """60 lines of 80 columns at most, an example each, and no function takes more than eight parameters."""
-    import importlib
-    import inspect
-
-    from typer.core import TyperGroup
-
-    from diptych.cli.tree import app
-    from diptych.cli.verbs import run
-
     monkeypatch.setenv("COLUMNS", "80")
 
     def check(group: TyperGroup, path: list[str]) -> None:
@@ -201,25 +171,41 @@ def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             module, _, function = place.partition(":")
             assert len(inspect.signature(getattr(importlib.import_module(module), function)).parameters) <= 8
             monkeypatch.setattr("sys.argv", ["diptych", *path, name, "--help"])
-            run(app)
+            run(tree.app)
             lines = capsys.readouterr().out.splitlines()
             assert len(lines) <= 60, (path, name, len(lines))
             assert max(map(len, lines)) <= 80, (path, name, max(lines, key=len))
             assert any(line.strip().startswith(" ".join(["diptych", *path, name])) for line in lines), name
 
-    check(app, [])
+    check(tree.app, [])
 
 
-@pytest.mark.parametrize(
-    "words", ["ind|ex", "study run ltd.t|able-1", "info enc|oders", "index encoder --engine hn|sw"]
-)
 def test_a_shell_completes_verbs_and_names(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typed = f"diptych {words.partition('|')[0]}".split()
     monkeypatch.setenv("_DIPTYCH_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", " ".join(typed))
-    monkeypatch.setenv("COMP_CWORD", str(len(typed) - 1))
-    with pytest.raises(SystemExit):
-        tree.app(prog_name="diptych")
-    assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()
+    for words in ("ind|ex", "study run ltd.t|able-1", "info enc|oders", "index encoder --engine hn|sw"):
+        typed = f"diptych {words.partition('|')[0]}".split()
+        monkeypatch.setenv("COMP_WORDS", " ".join(typed))
+        monkeypatch.setenv("COMP_CWORD", str(len(typed) - 1))
+        with pytest.raises(SystemExit):
+            tree.app(prog_name="diptych")
+        assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()
+
+
+def test_the_python_of_the_readme_runs(
+    run_folder: Path, scenes_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    encoder, losses = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    code = encoder.replace("runs/flickr8k/best", str(run_folder / "best"))
+    exec(code.replace('"flickr8k"', f'"{scenes_folder}"'), names)
+    assert "16 images, 80 texts" in capsys.readouterr().out
+    assert 0 < float(names["result"].value("rsum")) <= 600
+    images, texts = (torch.nn.functional.normalize(torch.randn(n, 4)) for n in (3, 6))
+    positives = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=1)
+    names = {"images": images, "texts": texts, "positives": positives, "diptych": diptych}
+    exec(losses, names)
+    assert 0 < float(names["loss"]) < 1
+    assert names["weights"].values.shape == (3, 6)

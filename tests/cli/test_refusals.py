@@ -6,6 +6,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from commands import Command
 
@@ -19,15 +20,16 @@ train {recipe} --out {out} --set objective.name=fancy => 'fancy'
 train {recipe} --out {out} --set data.validation=dev => unknown split of scenes 'dev' & known: test, train, val
 train {recipe} --out {out} --set batches.sise=7 => unknown key 'batches.sise' & known there: captions_per_image
 train {recipe} --out {out} --set model.image.pretrained=true => test_efficientnet could not be & model.image.weights
+train {recipe} --out {run} => already holds a run & --resume
 train --resume {out} => does not exist
 adapt {run} => '--out'
 adapt {run} --out {here} => holds other things
 adapt {run}/best --data {run} --out {run}/best => is what is adapted
 adapt {run} --out {out} --pairs 1000 => 1,000 pairs of
 adapt {run} --out {out} --method lora => 'lora' is not one of 'gaussian', 'infonce'
-adapt {run} --out {out} --captions two => 'two' is not one of 'one', 'all'
 adapt {run} --out {out} --split nowhere => 'nowhere'
 adapt {run} --out {out} --strength 0 => strength: Input should be greater
+adapt rows:{rows} --data {scenes} --out {out} => no encoder that could be adapted
 evaluate {run} --split tset => 'tset' & did you mean 'test'?
 evaluate {run} --captions two => captions is 'two'
 evaluate {embedded} --captions first => is embedded already
@@ -47,6 +49,7 @@ evaluate {blip} --data {scenes} --out {out} --rerank 0 => --rerank
 evaluate {blip} --data {scenes} --out {out} --rerank many => --rerank
 embed {run} --out {out} --accelerator abacus => device 'abacus' cannot be used
 embed {run} --processes 0 => --processes
+embed {run} --out {here} => holds other things
 embed {run} --out {out} --nodes 2 --accelerator cpu => 2 machines, and nothing says which of them this is
 embed {run} --out {out} --nodes 2 --accelerator tpu => accelerator 'tpu' on 2 machines
 index {run} --engine magic => unknown index engine 'magic'
@@ -56,6 +59,13 @@ search {index} '   ' => the query is empty
 search {index} 'a star' -k 0 => --help
 search {index} 'a star' --own-terms => a dense encoder
 search {index} gone.jpg =1> gone.jpg does not exist
+search {index} => one source of queries
+search {index} x --interactive => one source of queries
+search {index} --queries {blank} => holds no query
+search {index} --queries none.txt =1> none.txt does not exist
+search {index} {itc} =1> width 10
+search {index} {itc} --own-terms => no terms of their own
+search {index} x --model none => has no terms of its own
 search {out} 'a star' =1> out
 info nothing:there => nothing
 info nothing => unknown path or topic 'nothing'
@@ -74,8 +84,6 @@ analyse cocos {run} --objective fancy => unknown objective 'fancy'
 analyse cocos {run} --option colour=3 => has no option 'colour'
 analyse cocos {run} --epsilon -1 => '--epsilon': Input should be greater
 analyse cocos {run} --unit metre => 'metre' is not one of 'temperature', 'score'
-analyse cocos {run} --compat old => 'old' is not one of
-analyse cocos {run} --plan random => 'random' is not one of
 analyse cocos {run} --batch-size 4000 => batch size 4000 is larger
 analyse cocos {run} --objective siglip --compat published => is not among those that the paper counts
 analyse cocos {run} --split tset => did you mean 'test'?
@@ -92,11 +100,9 @@ data shortcuts {scenes} --scenes => one source of images is needed & --scenes
 analyse granularity {scenes} --feature wrods => did you mean 'words'
 analyse granularity {scenes} --compat publish => 'publish' is not one of
 analyse granularity {scenes} --language none => needs a part-of-speech tagger
-analyse granularity {scenes} --split tset => did you mean 'test'
 analyse granularity {scenes} --captions last => last
 analyse granularity {scenes} {scenes} => two collections are called 'scenes'
 analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
-analyse granularity a={scenes} b={scenes} --pairing captions => 'captions' is not one of
 data perturb => no captions given
 data perturb {captions} --perturb character-swop => did you mean 'character-swap'?
 data perturb {captions} --perturb blur => blur: of pictures, not of captions
@@ -114,13 +120,15 @@ analyse stress {run} --out {out} --perturb , => no perturbation was asked for
 analyse stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
 analyse stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
 analyse stress {run} --out {out} --gallery none => 'none' is not one of 'split', 'all'
-analyse stress {run} --out {out} --compat old => 'old' is not one of
 analyse stress {run} --out {out} --measure medr => medr is no mean
 analyse stress {run} --out {out} --split nowhere => 'nowhere'
 analyse stress {run} --out {out} --language dutch => unknown language 'dutch'
+analyse stress {run} --out {out} --perturb synonym-noun --language none => synonym-noun needs a
 analyse stress {run} COLLECTION --data DATA --out {out} => both COLLECTION and --data DATA
 analyse stress hf:some/model --data {scenes} --out {out} => could not be loaded
 compare {stressed}/letters => at least two are needed
+compare {stressed}/letters {here} => is a stress run and & diptych analyse stress
+compare {embedded} {here} => holds no evaluation & diptych evaluate
 compare {stressed}/letters {stressed}/words --out {out} --test t => --test t is given for stress runs
 compare {stressed}/letters {stressed}/words --out {out} --evaluation test => --evaluation test is given for stress runs
 compare {stressed}/letters {stressed}/words --out {out} --measures MRR => letters was not stressed by MRR
@@ -148,7 +156,18 @@ analyse protocol --target 'i2t R@1=5' --reranked x --split val => --reranked and
 analyse protocol --published thesis:table-2.1:x => unknown published paper 'thesis'
 analyse protocol --published reproducibility:table-2.1:CLIP => Repr. CLIP, COCO
 analyse protocol nowhere --target 'i2t R@1=5' => nowhere
+analyse protocol {itc} --matching nowhere.npy --target 'i2t R@1=5' =1> nowhere.npy does not exist
+analyse protocol {itc} --matching {itc} --matching i2t={itc} --target 'i2t R@1=5' => --matching is given 2 times
+analyse protocol {itc} --matching i2t={itc} --target 'i2t R@1=5' => give i2t and t2i
+analyse protocol {itc} --split test --target 'i2t R@1=5' => --split without a RUN
+analyse protocol --matching {itc} --target 'i2t R@1=5' => --matching without a score matrix
+analyse protocol {list} --target 'i2t R@1=5' =1> no matrix
+analyse protocol {embedded} --tolerance 5 --target 'i2t R@1=5' => less than 1
+analyse protocol {embedded} --also val --target 'i2t R@1=5' => --also
+analyse protocol {embedded} --also test={embedded} --target 'i2t R@1=5' => --also
 report {run} --split tset => tset
+report {stressed}/letters --split val => --split
+report {category_run} => categories evaluate
 data products --levels few --out {out} => levels are 'few'
 data products --levels 2- --out {out} => e.g. 1-9
 data products --levels 2-12 --out {out} => levels are '2-12'
@@ -165,6 +184,12 @@ data scenes --objects 1-9 --out {out} => objects
 data show flickr30 => unknown dataset 'flickr30' & did you mean 'flickr30k'?
 study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
+study run --all --quick --data scenes --out {out} => --all runs every study as --quick does & study run --all --quick
+study run --all --setting paper --out {out} => --all runs every study as --quick does
+study run ltd.table-1 --all --quick --out {out} => --all and ltd.table-1 & or give --all alone
+study run --quick --out {out} => no study given & name a study of diptych study list
+study run ltd.table-1 --quick --setting data --out {out} => give one of them
+study run ltd.table-1 --quick --seeds 1-3 --out {out} => --seeds 0,1,2
 study run metric-learning.table-1 --quick --setting paper => --quick and --setting paper
 study run metric-learning.table-1 --quick --rows 9.9 => unknown row
 study run metric-learning.table-1 --quick --seeds a => give whole numbers from 0
@@ -213,7 +238,6 @@ categories train {shop} --out {out} --text-encoder lsa:8 --reader xml => xml
 categories evaluate {shop} --out {out} --model clip-x => unknown model 'clip-x'
 categories evaluate {shop} --out {out} --setting some => unknown setting 'some'
 categories evaluate {shop} --out {out} --relevance taste => 'taste' is not one of 'label', 'path'
-categories evaluate {shop} --out {out} --query picture => 'picture' is not one of 'name', 'path'
 categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
 categories evaluate {shop} --out {out} --set setting=all => --setting
 categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
@@ -228,6 +252,7 @@ categories tree {taxonomy} --format googel => unknown taxonomy format 'googel'
 categories tree {taxonomy} --format google --option colour=red => has no option 'colour'
 categories tree {taxonomy} --format google --reader feed => give one kind
 categories tree {out} =1> does not exist
+categories download {table} --out {out} => --contact
 intent ingest {table} --out {out} => table.csv has columns when, who
 intent ingest {table} --out {out} --column who=who => nothing is called 'who' & known: time, client
 intent ingest {table} --out {out} --column time=when => table.csv has columns when, who
@@ -241,8 +266,6 @@ intent describe {here} --out {out} =1> holds no log
 intent describe {log} --out {here} => holds other things
 intent describe {log} --out {log}/description => which the next import replaces
 intent describe {log} --out {out} --by home => 'home' is not one of 'client', 'visitor', 'given'
-intent describe {log} --out {out} --engine sparc => 'sparc' is not one of 'duckdb', 'spark'
-intent describe {log} --out {out} --journey trip => 'trip' is not one of 'pair', 'journey'
 intent describe {log} --out {out} --ddof 3 => '--ddof': Input should be less than or equal to 1
 intent describe {log} --out {out} --gap 0 => gap_minutes: Input should be greater than 0
 intent describe {log} --out {out} --statistic chanels => did you mean 'channels'?
@@ -265,7 +288,7 @@ intent evaluate {features} --out {out} --scorer {scorer} --model svm => leave ou
 intent audit {features} --check shfit => did you mean 'shift'
 intent train {features} --out {out} --model hist-gradient => hist-gradient-boosting
 intent train {features} --out {out} --step 11 => unknown step
-intent train {features} --out {out} --holdout 0.9 =1> before the last part: 8 sessions of a class, at least 20 are needed
+intent train {features} --out {out} --holdout 0.9 =1> before the last part: 8 sessions of a class, at least 20 are
 intent train {features} --out {out} --audit {here} =1> holds no leak_audit
 intent train {here} --out {out} =1> holds no features
 intent score {here} - =1> holds no scorer
@@ -277,10 +300,23 @@ intent report {here} =1> is no description, evaluation or scorer (description.js
 intent report {here} --least-count 0 => --least-count
 """
 
+
+GROUPS: dict[str, list[str]] = {}
+for _line in CASES.strip().splitlines():
+    _first, _second, *_ = _line.split()
+    GROUPS.setdefault(_first if _second[0] in "{-" else f"{_first} {_second}", []).append(_line)
+
 FIXTURES = {
     **{"scenes": "scenes_folder", "run": "run_folder", "recipe": "recipe_file", "head": "head_folder"},
     **{"shop": "tiny_shop", "log": "shop_log", "category_run": "trained"},
 }
+FILES = {
+    "captions": "cat\n",
+    "taxonomy": "# Google_Product_Taxonomy_Version: 2021-09-21\n1 - Men\n2 - Men > Shoes\n",
+    "table": "when,who\n1,2\n",
+    "blank": "\n \n",
+}
+ARRAYS = {"itc": np.ones((2, 10)), "list": np.arange(10)}
 
 
 class Places(dict[str, Any]):
@@ -288,41 +324,45 @@ class Places(dict[str, Any]):
 
     def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
         super().__init__(out=folder / "out", here=folder / "here")
-        self.request = request
-        self.files = {
-            "captions": "cat\n",
-            "taxonomy": "# Google_Product_Taxonomy_Version: 2021-09-21\n1 - Men\n2 - Men > Shoes\n",
-            "table": "when,who\n1,2\n",
-        }
-        self["here"].mkdir()
+        self.request, self.folder = request, folder
+        self["here"].mkdir(parents=True)
         (self["here"] / "precious.txt").write_text("years of work")
 
     def __missing__(self, name: str) -> Any:
-        if name in self.files:
-            file = self["here"].with_name(f"{name}.{'csv' if name == 'table' else 'txt'}")
-            file.write_text(self.files[name])
+        if name in FILES:
+            file = self.folder / f"{name}.{'csv' if name == 'table' else 'txt'}"
+            file.write_text(FILES[name])
             return file
+        if name in ARRAYS:
+            np.save(self.folder / f"{name}.npy", ARRAYS[name])
+            return self.folder / f"{name}.npy"
+        if name == "rows":
+            for kind in ("images", "texts"):
+                np.save(self.folder / f"{kind}.npy", np.ones((1, 2), np.float32))
+                (self.folder / f"{kind}.txt").write_text("a\n")
+            return self.folder
         if name == "x_vlm":
             return "'reproducibility:table-2.1:Repr. X-VLM, Flickr30k'"
         found = self.request.getfixturevalue(FIXTURES.get(name, name))
         return found[1] if isinstance(found, tuple) else getattr(found, "folder", found)
 
 
-@pytest.mark.parametrize("case", CASES.strip().splitlines())
+@pytest.mark.parametrize("verb", GROUPS)
 def test_refused(
-    case: str,
+    verb: str,
     diptych: Command,
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID"):
+    for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID", "DIPTYCH_CONTACT"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    line, _, said = case.partition(" =1> " if " =1> " in case else " => ")
-    places = Places(request, tmp_path)
-    line = string.Formatter().vformat(line, (), places)
-    parts = tuple(said.split(" & "))
-    diptych(line, **({"failed": parts} if " =1> " in case else {"refused": parts}))
-    assert not places["out"].exists()
-    assert [path.name for path in places["here"].iterdir()] == ["precious.txt"]
+    for number, case in enumerate(GROUPS[verb]):
+        line, _, words = case.partition(" =1> " if " =1> " in case else " => ")
+        places = Places(request, tmp_path / str(number))
+        monkeypatch.chdir(tmp_path / str(number))
+        line = string.Formatter().vformat(line, (), places)
+        parts = tuple(words.split(" & "))
+        diptych(line, **({"failed": parts} if " =1> " in case else {"refused": parts}))
+        assert not places["out"].exists()
+        assert [path.name for path in places["here"].iterdir()] == ["precious.txt"]

@@ -65,9 +65,8 @@ PROTOCOL = Protocol("f", {"models": ["svm"], "folds": 2}, "1", ABOUT)
 def classifier() -> FittedModel:
     import sklearn
 
-    return FittedModel(
-        "svm", 3, True, 0, "none", 0.5, "no feature", ("w",), scikit_learn=str(sklearn.__version__)
-    )
+    version = str(sklearn.__version__)
+    return FittedModel("svm", 3, True, 0, "none", 0.5, "no feature", ("w",), scikit_learn=version)
 
 
 def feature_table() -> FeatureTable:
@@ -83,19 +82,8 @@ def step_model() -> StepModel:
     learned = (None, chains, OneHot(("pc", "tv")), SmoothedRate({"pc": 0.3}, 0.2), OneHot(("a",)))
     features = FittedFeatures(chosen, learned)
     calibration = Calibration(1.0, 0.0, ((0.0, 1.0), (0.1, 0.9)))
-    return StepModel(
-        "anonymous",
-        2,
-        features,
-        classifier(),
-        calibration,
-        0.5,
-        None,
-        0.2,
-        np.ones((2, 3)),
-        {"a": "1"},
-        ABOUT,
-    )
+    rest = (calibration, 0.5, None, 0.2, np.ones((2, 3)), {"a": "1"}, ABOUT)
+    return StepModel("anonymous", 2, features, classifier(), *rest)
 
 
 CANDIDATES = Candidates(np.array([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
@@ -146,25 +134,18 @@ EXAMPLES |= {type(make()): make for make in artifact_examples.EXAMPLES}
 every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)
 
 
-@pytest.fixture
-def saved(kind: type[Artifact], tmp_path: Path) -> Path:
-    return EXAMPLES[kind]().save(tmp_path / "folder")
-
-
 @every
-def test_what_is_saved_is_opened(kind: type[Artifact], saved: Path) -> None:
+def test_saved_opened_and_refused(kind: type[Artifact], tmp_path: Path) -> None:
+    """A round trip; what is changed, of another version or no such folder is refused; other files stay."""
     first: dict[str, np.ndarray] = {}
     second: dict[str, np.ndarray] = {}
+    saved = EXAMPLES[kind]().save(tmp_path / "folder")
     made, opened = EXAMPLES[kind](), kind.open(saved)
     assert encode(made, first, leave_out=kind.FILES) == encode(opened, second, leave_out=kind.FILES)
     assert first.keys() == second.keys()
     for name, array in first.items():
         assert array.dtype == second[name].dtype
         np.testing.assert_array_equal(array, second[name])
-
-
-@every
-def test_what_is_changed_or_of_another_version_is_refused(kind: type[Artifact], saved: Path) -> None:
     marker = saved / kind.marker()
     header = json.loads(marker.read_text(encoding="utf-8"))
     marker.write_text(json.dumps({**header, "format": kind.FORMAT + 1}), encoding="utf-8")
@@ -173,18 +154,16 @@ def test_what_is_changed_or_of_another_version_is_refused(kind: type[Artifact], 
     refused(StorageError, "is corrupt", kind.open, saved)
     marker.write_bytes(marker.read_bytes()[:-9])
     refused(StorageError, "is not JSON|cannot be read", kind.open, saved)
-
-
-@every
-def test_other_folders_are_refused(kind: type[Artifact], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
     with pytest.raises((StorageError, UsageError), match=rf"holds no .*\(no {kind.marker()}\)"):
-        kind.open(tmp_path)
-    (tmp_path / "letter.txt").write_text("mine")
+        kind.open(other)
+    (other / "letter.txt").write_text("mine")
     if kind.PARTS:  # which are added to a folder, one after the other
-        EXAMPLES[kind]().save(tmp_path)
-        assert (tmp_path / "letter.txt").read_text() == "mine"
+        made.save(other)
+        assert (other / "letter.txt").read_text() == "mine"
     else:
-        refused(UsageError, "holds other things", EXAMPLES[kind]().save, tmp_path)
+        refused(UsageError, "holds other things", made.save, other)
 
 
 @every

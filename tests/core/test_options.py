@@ -1,15 +1,22 @@
-"""Options: what is given is checked once, and the first fault is one line."""
+"""Options, registries, progress: what is given is checked once, and the first fault is one line."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Literal
 
-import pytest
 from pydantic import Field, model_validator
 from refusals import refused
 
-from diptych.core.errors import RecipeError, StorageError, UsageError
+from diptych.core.context import Task, report_to, track
+from diptych.core.errors import RecipeError, StorageError, UnknownNameError, UsageError
 from diptych.core.options import Options
+from diptych.core.registry import Registry
+from diptych.data.readers import READERS
+from diptych.encoders.family import FAMILIES
+from diptych.index import ENGINES
+from diptych.metrics.measures import MEASURES
+from diptych.objectives import OBJECTIVES
 
 
 class Grid(Options):
@@ -35,31 +42,60 @@ class Everything(Options):
         return self
 
 
-@pytest.mark.parametrize(
-    ("given", "message", "fix"),
-    [
+def test_a_fault_is_one_line_with_the_keys_or_the_value() -> None:
+    given: Any
+    for given, message, fix in (
         ({"lwo": 1}, "file: unknown key 'lwo'", "did you mean 'low'? known there: high, low, pattern"),
-        (
-            {"stages": [{"cell": 1}]},
-            "file: unknown key 'stages.0.cell'",
-            "did you mean 'stages.0.cells'? known",
-        ),
-        (
-            {"stages": [{"cells": 0}]},
-            "file: stages.0.cells: Input should be greater than or equal to 1",
-            "got 0",
-        ),
+        ({"stages": [{"cell": 1}]}, "file: unknown key 'stages.0.cell'", "did you mean 'stages.0.cells'? k"),
+        ({"stages": [{"cells": 0}]}, "file: stages.0.cells: Input should be greater than or", "got 0"),
         ({"low": 2}, "file: low 2.0 above high 1.0", ""),
         ({"low": "x", "high": "y"}, "file: low: .*; 1 more", "got 'x'"),
         ([1], "file: Input should be a valid dictionary or instance of Everything", "got [1]"),
-    ],
-)
-def test_a_fault_is_one_line_with_the_keys_or_the_value(given: Any, message: str, fix: str) -> None:
-    assert refused(UsageError, message, Everything.read, given, "file").fix.startswith(fix)
+    ):
+        assert refused(UsageError, message, Everything.read, given, "file").fix.startswith(fix)
 
 
 def test_the_error_and_the_way_out_are_the_readers() -> None:
-    with pytest.raises(StorageError) as caught:
-        Everything.read({"low": "x"}, "file", StorageError, "recreate it")
-    assert caught.value.fix == "recreate it"
+    args = ({"low": "x"}, "file", StorageError, "recreate it")
+    assert refused(StorageError, "low", Everything.read, *args).fix == "recreate it"
     refused(RecipeError, "unknown key", Everything.read, {"x": 1}, "recipe", RecipeError)
+
+
+def test_unknown_name_lists_the_known_and_the_nearest() -> None:
+    registry: Registry[Any] = Registry("thing", "diptych.core")
+    for name in ("recall", "precision"):
+        registry.add(SimpleNamespace(name=name))
+    error = refused(UnknownNameError, "unknown thing 'recal'", registry.get, "recal")
+    assert (error.fix, error.exit_code) == ("did you mean 'recall'? known: precision, recall", 2)
+
+
+def test_every_registry_describes_its_members() -> None:
+    for registry in (READERS, FAMILIES, OBJECTIVES, ENGINES, MEASURES):
+        assert registry.names()
+        for member in registry:
+            assert len(member.description) > 10, member.name
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def start(self, description: str, total: int | None, unit: str, done: int) -> Task:
+        self.events.append(f"start {description} {done}/{total} {unit}")
+        recorder = self
+
+        class Bar:
+            def advance(self, steps: int = 1, note: str = "") -> None:
+                recorder.events.append(f"+{steps}{note}")
+
+        return Bar()
+
+    def finish(self, task: Task) -> None:
+        self.events.append("finish")
+
+
+def test_tracked_items_advance_the_bar_that_is_installed() -> None:
+    recorder = Recorder()
+    with report_to(recorder):
+        assert list(track(["a", "b"], "letters", unit="letters")) == ["a", "b"]
+    assert recorder.events == ["start letters 0/2 letters", "+1", "+1", "finish"]

@@ -20,7 +20,7 @@ TABLES = [
     Table("None", ("a", "b", "c", "d"), []),
     Table(
         "Numbers",
-        ("row", "left", "right", "said"),
+        ("row", "left", "right", "words"),
         [
             [
                 Cell("one"),
@@ -57,18 +57,18 @@ RENDERERS = {
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.caption)
-def test_every_renderer_has_every_cell(table: Table, renderer: str) -> None:
-    text = RENDERERS[renderer](table)
-    for column in table.columns:
-        assert column in text
-    for cell in (cell for row in table.rows for cell in row):
-        raw = cell.value is not None and renderer in ("csv", "json")
-        assert (str(cell.value) if raw else cell.text) in text
-        assert cell.note in text or raw
-    if renderer not in ("terminal", "csv"):
-        assert table.caption in text
-        assert table.after in text
+def test_every_renderer_has_every_cell(renderer: str) -> None:
+    for table in TABLES:
+        text = RENDERERS[renderer](table)
+        for column in table.columns:
+            assert column in text
+        for cell in (cell for row in table.rows for cell in row):
+            raw = cell.value is not None and renderer in ("csv", "json")
+            assert (str(cell.value) if raw else cell.text) in text
+            assert cell.note in text or raw
+        if renderer not in ("terminal", "csv"):
+            assert table.caption in text
+            assert table.after in text
 
 
 def test_numbers_are_numbers_and_formulas_are_text() -> None:
@@ -76,13 +76,8 @@ def test_numbers_are_numbers_and_formulas_are_text() -> None:
     assert rows[1][1] == "12.34"
     assert json.loads(TABLES[2].json())["rows"][0][1] == 12.34
     acting = Table.of("x", "", ("a",), [("=1+1",), ("@x",), ("-1.5",), ("+3 %",), ("-x",)])
-    assert [row[0] for row in csv.reader(io.StringIO(acting.csv()))][1:] == [
-        "'=1+1",
-        "'@x",
-        "-1.5",
-        "+3 %",
-        "'-x",
-    ]
+    rows = list(csv.reader(io.StringIO(acting.csv())))
+    assert [row[0] for row in rows[1:]] == ["'=1+1", "'@x", "-1.5", "+3 %", "'-x"]
 
 
 def test_a_number_with_its_interval() -> None:

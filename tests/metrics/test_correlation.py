@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scipy import stats
 
 from diptych.core.errors import DataError, NumericalError
@@ -29,12 +30,6 @@ def by_scipy(x: np.ndarray, y: np.ndarray) -> list[float]:
         stats.spearmanr(x, y).statistic,
         stats.pearsonr(x, y).statistic,
     ]
-
-
-def ends(one: Coefficient) -> tuple[float, float]:
-    assert one.low is not None
-    assert one.high is not None
-    return one.low, one.high
 
 
 def test_four_entries_by_hand() -> None:
@@ -76,11 +71,11 @@ def test_intervals_are_over_clusters_and_repeatable() -> None:
     y = x + np.repeat(random.normal(size=40), 5)
     how = Bootstrap(300, seed=7)
     together = correlate(x, y, cluster, how)
-    alone = correlate(x, y, np.arange(200), how)
+    single = correlate(x, y, np.arange(200), how)
     for name in COEFFICIENTS:
-        assert together[name].value == alone[name].value
-        wide, narrow = ends(together[name]), ends(alone[name])
-        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+        assert together[name].value == single[name].value
+        wide, narrow = together[name], single[name]
+        assert wide.low < narrow.low < narrow.high < wide.high  # type: ignore[operator]
     assert correlate(x, y, cluster, how) == together
     assert correlate(x, y, cluster, Bootstrap(300, seed=8)) != together
 
@@ -88,10 +83,15 @@ def test_intervals_are_over_clusters_and_repeatable() -> None:
 def test_what_cannot_be_correlated() -> None:
     nothing = correlate(np.array([]), np.array([]), np.array([]), Bootstrap(5))
     assert [one.value for one in nothing.values()] == [None] * 4
-    with pytest.raises(DataError, match="2 and 3 numbers"):
-        correlate(np.zeros(2), np.zeros(3), np.zeros(2))
-    with pytest.raises(NumericalError, match="entry 1 to be correlated is nan"):
-        correlate(np.array([0, np.nan]), np.zeros(2), np.zeros(2))
+    two = np.zeros(2)
+    refused(DataError, "2 and 3 numbers", correlate, two, np.zeros(3), two)
+    refused(NumericalError, "entry 1 to be correlated is nan", correlate, np.array([0, np.nan]), two, two)
+
+
+def test_a_coefficient_is_printed_with_its_interval() -> None:
+    assert Coefficient(-0.5, -0.6, 0.1).cell.line == "-0.500 (-0.600 to +0.100)"
+    assert Coefficient(0.25, few=True).cell.line == "+0.250 (–)"
+    assert Coefficient(None, few=True).cell.line == "–"
 
 
 def test_of_few_hits_there_is_no_interval() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.metrics import GroundTruth
@@ -41,26 +42,18 @@ def test_it_cannot_be_changed() -> None:
         truth.i2t.rows[0] = 1
 
 
-@pytest.mark.parametrize(
-    ("images", "texts", "match"),
-    [
+def test_what_is_no_ground_truth() -> None:
+    for images, texts, message in (
         ([0, 2], [0, 1], r"image row 2 \(entry 1\) is not in \[0, 2\)"),
         ([0, -1], [0, 1], r"image row -1 \(entry 1\)"),
         ([0, 1], [0, 3], r"text row 3 \(entry 1\) is not in \[0, 3\)"),
         ([0], [0, 1], "1 images and 2 texts are not pairs"),
         ([0.5], [0], "must be a list of whole numbers, got an array of float64"),
         ([[0]], [0], "must be a list of whole numbers"),
-    ],
-)
-def test_bad_pairs(images: list[int], texts: list[int], match: str) -> None:
-    with pytest.raises(DataError, match=match):
-        GroundTruth.from_pairs(images, texts, 2, 3)
-
-
-def test_bad_text_image_and_direction() -> None:
-    with pytest.raises(DataError, match="1 entries for 2 texts"):
-        GroundTruth.from_pairs([0], [0], 1, 2, text_image=[0])
-    with pytest.raises(DataError, match=r"text_image row 1 \(entry 0\)"):
-        GroundTruth.from_pairs([0], [0], 1, 1, text_image=[1])
-    with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
-        GroundTruth.from_caption_image([0], 1).positives("i2i")
+    ):
+        refused(DataError, message, GroundTruth.from_pairs, images, texts, 2, 3)
+    pairs = GroundTruth.from_pairs
+    refused(DataError, "1 entries for 2 texts", pairs, [0], [0], 1, 2, text_image=[0])
+    refused(DataError, r"text_image row 1 \(entry 0\)", pairs, [0], [0], 1, 1, text_image=[1])
+    way = GroundTruth.from_caption_image([0], 1).positives
+    refused(UnknownNameError, "unknown direction 'i2i'", way, "i2i")

@@ -90,12 +90,9 @@ def test_gradient_counts(tmp_path: Path) -> None:
     assert "ε = 0.01 0.01" in charts[0].summary
     with Image.open(write_picture(tmp_path / "c.png", charts, "words", resolution=50)) as picture:
         assert picture.width == 480
-
-
-def test_nothing_moves_any_query() -> None:
-    report = report_of(Triplet(0.2), noise=0.0)
-    assert report.charts() == []
-    page = Parsed(cocos_page(report).html())
+    still = report_of(Triplet(0.2), noise=0.0)
+    assert still.charts() == []
+    page = Parsed(cocos_page(still).html())
     assert not page.all("svg")
     assert "No candidate has any weight" in page.text
 
@@ -118,8 +115,8 @@ def test_granularity_of_two(both: tuple[Granularity, Granularity]) -> None:
     text = granularity_page(both, compared).html()
     assert "<b>man" not in text
     page = Parsed(text)
-    for said in ("a <b>man</b> in a hat", *(one.line() for one in both), *compared.notes):
-        assert said in page.text
+    for words in ("a <b>man</b> in a hat", *(one.line() for one in both), *compared.notes):
+        assert words in page.text
     table = granularity_tables(both)[0]
     feature = both[1].feature("words")
     assert cells(table, "words")["fine mean"] == f"{feature.mean:.2f} ({feature.low:.2f}–{feature.high:.2f})"
@@ -128,12 +125,13 @@ def test_granularity_of_two(both: tuple[Granularity, Granularity]) -> None:
     shown = cells(comparison_table(compared), "words")
     assert shown["difference"].startswith("+1.00 (")
     assert shown["δ"].startswith(f"{found.delta.value:+.2f}")
-
-
-def test_granularity_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
     assert "Comparison" not in [section.title for section in granularity_page(both[:1]).sections]
     for number in (0, 3):
         refused(UsageError, f"a page of {number} collections", granularity_page, [both[0]] * number)
+    for chart in granularity_charts(both):  # shares of captions add up
+        for series, one in zip(chart.series, both, strict=True):
+            total = sum(value or 0.0 for value in series.y[1:])
+            assert total == pytest.approx(100.0 if one.feature(chart.title).n else 0.0)
 
 
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
@@ -142,13 +140,6 @@ def test_bins_rise_and_hold_every_value(values: list[float]) -> None:
     assert np.all(np.diff(edges) > 0)
     known = [value for value in values if not np.isnan(value)]
     assert not known or (edges[0] <= min(known) and (is_open or max(known) <= edges[-1]))
-
-
-def test_shares_of_captions_add_up(both: tuple[Granularity, Granularity]) -> None:
-    for chart in granularity_charts(both):
-        for series, one in zip(chart.series, both, strict=True):
-            shares = [value or 0.0 for value in series.y[1:]]
-            assert sum(shares) == pytest.approx(100.0 if one.feature(chart.title).n else 0.0)
 
 
 def held(share: float, there: float = 3.0) -> Held:
@@ -163,15 +154,12 @@ def question(key: str, share: float, entropy: float = 2.0) -> QuestionFigure:
 
 
 def side(kinds: dict[str, float], questions: list[QuestionFigure], notes: tuple[str, ...] = ()) -> Side:
-    return Side(
-        (400, 100, 100),
-        tuple(
-            GroupFigure(name, {"linear": held(share), "mlp": held(share + 0.02)}, {"linear": 0.0, "mlp": 0.0})
-            for name, share in kinds.items()
-        ),
-        tuple(questions),
-        notes,
-    )
+    none = {"linear": 0.0, "mlp": 0.0}
+    groups = [
+        GroupFigure(name, {"linear": held(share), "mlp": held(share + 0.02)}, none)
+        for name, share in kinds.items()
+    ]
+    return Side((400, 100, 100), tuple(groups), tuple(questions), notes)
 
 
 KINDS = {"shared": 0.9, "specific": 0.4, "undescribed": -0.1, "one caption": 0.7, "task-relevant": 0.6}
@@ -189,20 +177,12 @@ def found() -> Audit:
         "image": side({**KINDS, "shortcut": 0.8}, [*images, question("digit <6>", 0.99)]),
         "caption": side({"shared": 0.5, "shortcut": 0.9}, captions),
     }
-    protocol = AuditProtocol(
-        "facts",
-        {"linear": "soft-max", "mlp": "perceptron"},
-        400,
-        0,
-        1000,
-        0.95,
-        (400, 100, 100),
-        {"dataset": "<s>"},
-    )
+    probes, sizes = {"linear": "soft-max", "mlp": "perceptron"}, (400, 100, 100)
+    protocol = AuditProtocol("facts", probes, 400, 0, 1000, 0.95, sizes, {"dataset": "<s>"})
     return Audit(protocol, {"without": without, "with": carrying})
 
 
-def test_the_tables_of_an_audit(found: Audit) -> None:
+def test_the_tables_and_charts_of_an_audit(found: Audit) -> None:
     images, captions = kinds_tables({"run": found})
     assert images.groups == [("", 1), ("without shortcuts", 2), ("with shortcuts", 2), ("", 2)]
     assert [cell.line for cell in images.rows[0]][:2] == ["shared", "90.0 (85.0–95.0)"]
@@ -217,13 +197,10 @@ def test_the_tables_of_an_audit(found: Audit) -> None:
     assert (row["selectivity"], row["by heart"], row["rows, train"]) == ("50", "40", "400")
     several = kinds_tables({"one": found, "other": found})[0]
     assert several.columns[1:4] == ("one linear", "one mlp", "other linear")
-
-
-def test_questions_are_sorted_by_what_is_held(found: Audit) -> None:
-    images, captions = question_charts(found)
-    assert images.categories == ["digit <6>", "main.colour", "main.shape", "light"]
-    assert captions.categories == ["main.shape"], "what a caption does not state has no bar"
-    assert list(images.series[0].y)[1] == pytest.approx(62.0)
+    of_images, of_captions = question_charts(found)  # sorted by what is held
+    assert of_images.categories == ["digit <6>", "main.colour", "main.shape", "light"]
+    assert of_captions.categories == ["main.shape"], "what a caption does not state has no bar"
+    assert list(of_images.series[0].y)[1] == pytest.approx(62.0)
     there, bits = gap_charts(found)[0].series
     assert [there.y[-1], bits.y[-1]] == pytest.approx([3.0, 1.8])
 
@@ -241,7 +218,7 @@ def test_many_questions_are_cut_to_those_with_most_bits(found: Audit) -> None:
 
 def test_the_page_of_an_audit(found: Audit) -> None:
     page = Parsed(audit_page(found, "runs <b>").html())
-    for said in (
+    for words in (
         "Information audit of runs <b>",  # escaped, so it is text and not an element
         "shared, without shortcuts",
         "85.0–95.0; of 3.0 bits per image",
@@ -250,7 +227,7 @@ def test_the_page_of_an_audit(found: Audit) -> None:
         "compare one kind between runs",
         "Without shortcuts, caption rows: facts: 2 with one value.",
     ):
-        assert said in page.text, said
+        assert words in page.text, words
 
 
 @pytest.fixture(scope="module")
@@ -266,8 +243,8 @@ def protocol_found() -> Exploration:
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
     text = protocol_page(replace(protocol_found, of=["test: 150 images"]), "a run").html()
     assert "<1>" not in text
-    for said in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
-        assert said in Parsed(text).text
+    for words in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
+        assert words in Parsed(text).text
     table = variants_table(protocol_found, 6)
     name, printed = next(iter(protocol_found.target.cells.items()))
     assert cells(table, "printed")[name] == str(printed)

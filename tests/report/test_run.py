@@ -56,23 +56,20 @@ def test_the_curves_are_what_was_logged(made: Made, run_folder: Path) -> None:
 def test_examples_are_the_best_and_the_worst(made: Made) -> None:
     page, result, encoded = made
     scores = np.asarray(encoded.texts.rows) @ np.asarray(encoded.images.rows).T
-    galleries = [*page.sections[2].blocks, *page.sections[3].blocks]
-    worst = [one for one in page.sections[3].blocks if one.query.picture is None]  # type: ignore[union-attr]
-    ranks = result.ranks["t2i"]
-    names = list(encoded.texts.ids)
+    best, worst = (
+        [one for one in section.blocks if one.query.picture is None]  # type: ignore[union-attr]
+        for section in page.sections[2:4]
+    )
+    ranks, names = result.ranks["t2i"], list(encoded.texts.ids)
     found = sorted((ranks[names.index(one.query.name)] for one in worst), reverse=True)  # type: ignore[union-attr]
     assert found == np.sort(ranks)[::-1][: len(worst)].tolist()
-    for gallery in galleries:
-        query, cards = gallery.query, gallery.cards  # type: ignore[union-attr]
-        if query.picture is not None:
-            continue
-        row = names.index(query.name)
+    for gallery in (*best, *worst):
+        cards = gallery.cards  # type: ignore[union-attr]
+        row = names.index(gallery.query.name)  # type: ignore[union-attr]
         order = [encoded.images.ids[at] for at in np.argsort(-scores[row], kind="stable")[:5]]
         assert [card.name for card in cards[:5]] == order
         right = encoded.images.ids[int(encoded.caption_image[row])]
         assert [card.state for card in cards[:5]] == ["right" if one == right else "wrong" for one in order]
         if right not in order:
-            assert (cards[5].name, cards[5].label) == (
-                right,
-                f"should be first, is {round(float(ranks[row])):,}",
-            )
+            label = f"should be first, is {round(float(ranks[row])):,}"
+            assert (cards[5].name, cards[5].label) == (right, label)
