@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,13 +8,10 @@ from PIL import Image
 from refusals import refused
 
 from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
-from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.data import choose_captions
 from diptych.data.collection import Collection
 from diptych.data.columns import Column, first_duplicate
-from diptych.data.images import OverlaidPicture, Overlay, Patch, pasted, split_overlay
-from diptych.data.loading import NO_PICTURE, each_picture_content, picture_contents
-from diptych.data.readers import read_collection
+from diptych.data.loading import NO_PICTURE, picture_contents
 
 
 class Numbers:
@@ -204,41 +197,3 @@ def test_the_first_duplicate_is_that_of_a_plain_search(words: list[str]) -> None
     expected = next((word for at, word in enumerate(words) if word in words[:at]), None)
     assert first_duplicate(words) == expected
     assert first_duplicate(Words(words)) == expected
-
-
-def test_contents_are_those_of_the_files_in_order(scenes_folder: Path) -> None:
-    collection = read_collection(scenes_folder).split("val")
-    contents = picture_contents(collection)
-    assert contents == [fingerprint_file(scenes_folder / name) for name in collection.image_ids]
-    assert len(set(contents)) == 16
-    assert fingerprint("x", each_picture_content(collection)) == fingerprint("x", contents)
-
-
-@dataclass(frozen=True)
-class Corner:
-    key: str = "corner"
-
-    def patches(self, width: int, height: int) -> Sequence[Patch]:
-        places = ((0, 0, (2, 3, 3), 9), (width - 2, height - 1, (1, 2, 3), 7), (1, 1, (1, 1, 3), 5))
-        return [Patch(x, y, np.full(shape, value, np.uint8)) for x, y, shape, value in places]
-
-
-class Overlaid(Numbers):
-    def overlay(self, row: int) -> Overlay | None:
-        return Corner() if row == 20 else None
-
-
-def test_patches_are_pasted_in_order_on_a_copy() -> None:
-    pixels = np.zeros((3, 4, 3), np.uint8)
-    found = pasted(pixels, Corner())
-    assert found[:, :, 1].tolist() == [[9, 9, 9, 0], [9, 5, 9, 0], [0, 0, 7, 7]]
-    assert not pixels.any()
-
-
-def test_items_carry_the_overlay_of_their_source_row() -> None:
-    three = collection(source=Overlaid())
-    picture, overlay = split_overlay(three.item(1))
-    assert (picture.getpixel((0, 0)), overlay) == ((20, 0, 0), Corner())
-    assert split_overlay(three.item(0))[1] is None
-    part = replace(three.subset([1, 0]), notes=("n",))
-    assert [isinstance(part.item(row), OverlaidPicture) for row in range(2)] == [True, False]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import pytest
 from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
 from refusals import refused
 
-import diptych
 from diptych.commerce.scenes.products import make_product_scenes
 from diptych.core.errors import UsageError
 from diptych.data.readers import READERS, Reader, read_collection
@@ -91,22 +88,3 @@ def test_names_before_contents(tmp_path: Path) -> None:
     assert [one.name for one in fitting(tmp_path / "other")] == ["pairs"]
     texts(**{".hidden.csv": "image,caption\n", "readme.md": ""})(tmp_path / "none")
     refused(UsageError, "no reader recognises", read_collection, tmp_path / "none")
-
-
-def test_karpathys_json_enters_six_files(tmp_path: Path) -> None:
-    file = karpathy(tmp_path, {"a.png": ("test", ["one", "two"]), "b.png": ("train", ["three"])})
-    home, entered = str(Path(diptych.__file__).parent), set[str]()
-
-    def profile(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(home):
-            entered.add(frame.f_code.co_filename.removeprefix(home))
-
-    for path in (tmp_path, file):
-        read_collection(path)  # modules are imported now
-        before = sys.getprofile()
-        sys.setprofile(profile)
-        try:
-            read_collection(path)
-        finally:
-            sys.setprofile(before)
-    assert len(entered) <= 6, sorted(entered)

@@ -76,15 +76,6 @@ def test_what_the_collection_does_not_hold_is_counted(cxc: Path) -> None:
     assert "not in the collection: 2 images, 2 captions, 4 pairs" in found.line()
 
 
-def test_nothing_in_common_is_an_error_with_both_counts(cxc: Path) -> None:
-    with pytest.raises(
-        DataError,
-        match="none of its 5 pairs of 3 images and 3 captions is in the collection of 1 images and 2 "
-        "captions: it names 'COCO_val2014_000000000011.jpg' .* the collection 'a.png' and 'a#0'",
-    ):
-        read_extended_positives(f"cxc:{cxc}", ["a.png"], ["a#0", "a#1"], np.array([0, 0]))
-
-
 def eccv(folder: Path, name: str, i2t: object, t2i: object) -> Path:
     write_json(folder / f"{name}_image_to_caption.json", i2t)
     write_json(folder / f"{name}_caption_to_image.json", t2i)

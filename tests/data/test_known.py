@@ -5,21 +5,9 @@ import re
 import pytest
 from refusals import refused
 
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import UsageError
 from diptych.data.known import KNOWN, Form, KnownDataset, centric_of, known_by_name
 from diptych.data.readers import READERS
-
-
-def test_the_five_datasets_of_the_thesis_and_more() -> None:
-    centric: dict[str | None, list[str]] = {}
-    for dataset in KNOWN:
-        centric.setdefault(dataset.centric, []).append(dataset.name)
-    assert centric == {
-        "object": ["abo", "cub", "fashion-products", "fashion200k", "xmarket"],
-        "scene": ["coco", "coco-fg", "flickr30k", "flickr30k-fg", "flickr8k"],
-        None: ["conceptual-captions"],
-    }
-    refused(UnknownNameError, "did you mean 'flickr30k'", KNOWN.get, "flickr30")
 
 
 @pytest.mark.parametrize("dataset", list(KNOWN), ids=lambda one: one.name)

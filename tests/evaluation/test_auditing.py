@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import refused
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.core.errors import UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
@@ -86,11 +84,3 @@ def test_a_runs_splits_and_shortcuts_are_its_recipes(
         assert asked.pop() == (usual, expected)
         audit_run(run, replace(whole, splits=named), tmp_path)
         assert asked.pop() == (("learn", "val", "exam"), expected)
-
-
-def test_what_is_refused(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
-    with pytest.raises(UsageError, match="no split 'dev'"):
-        audit_encoder(encoder, whole, tmp_path, splits=("train", "dev", "test"), **QUICK)
-    run = Run.prepare(tmp_path / "new", Run.open(run_folder).recipe)
-    refused(UsageError, "no trained encoder yet", audit_run, run)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.evaluation.drops import Paired, drop_differences, drops, drops_line
+from diptych.evaluation.drops import Paired, drop_differences, drops
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 CLUSTER = np.array([7, 7, 8, 8, 9, 9])
@@ -39,18 +39,6 @@ def test_equal_values_differ_by_nothing() -> None:
     assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
     assert found.relative == pytest.approx(-1 / 2 + 1 / 3)
     assert (found.relative_high or 0) < 0
-
-
-def test_seeds_are_averaged_query_by_query() -> None:
-    clean, one, other = [1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 0]
-    (drop,) = drops([paired(clean, one, other)], seed=3)
-    assert drop.spread == pytest.approx((4 / 6 - 3 / 6) / 2**0.5)
-    assert drop.perturbed == pytest.approx((4 / 6 + 3 / 6) / 2)
-
-
-def test_queries_that_are_not_asked_are_left_out_of_both() -> None:
-    (drop,) = drops([paired([1, NAN, 1, 0, NAN, NAN], [0, 1, 0, 0, 5, NAN])])
-    assert [drop] == drops([paired([1, 1, 0], [0, 0, 0], cluster=[7, 8, 8])])
 
 
 def test_without_a_clean_hit_there_is_no_ratio() -> None:
@@ -174,13 +162,6 @@ def test_holm_over_all_that_are_given() -> None:
     assert drop_differences(TWO, correction="bonferroni")[0].corrected == pytest.approx(3 * more.p)
 
 
-def test_the_same_draws_for_all_conditions() -> None:
-    """A pair's own numbers do not hang on the pairs beside it; only the correction does."""
-    together = drops(ONE, correction="none")
-    assert together == [drops([pair], correction="none")[0] for pair in ONE]
-    assert drops(ONE, seed=1) != drops(ONE, seed=2)
-
-
 def test_without_resamples_there_are_no_intervals() -> None:
     for found in (drops(ONE, samples=0)[0], drop_differences(TWO, samples=0)[0]):
         assert (found.low, found.high, found.relative_low, found.relative_high) == (None, None, None, None)
@@ -198,21 +179,6 @@ def test_intervals_are_of_pictures_not_of_captions() -> None:
     assert None not in (wide.low, wide.high, narrow.low, narrow.high)
     assert wide.high - wide.low > 1.8 * (narrow.high - narrow.low)  # type: ignore[operator]
     assert wide.p > narrow.p
-
-
-def test_the_line_says_how() -> None:
-    assert drops_line(12, correction="none", samples=0) == (
-        "differences to the clean queries, paired by query; p of 10,000 random swaps per picture, two-sided"
-    )
-    said = drops_line(600, what="differences of two models' drops")
-    for part in (
-        "differences of two models' drops, paired by query; 95 % intervals (not corrected) from 1,000 resamples "
-        "of pictures with their captions, seed 0",
-        "Holm over 600 comparisons, two-sided",
-        "10,000 swaps cannot reach 0.05 after the correction: raise flips",
-    ):
-        assert part in said
-    assert "cannot reach" not in drops_line(400)
 
 
 def test_bad_input() -> None:

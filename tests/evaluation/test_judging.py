@@ -73,15 +73,6 @@ def test_rows_of_other_data_with_the_same_ids_are_refused() -> None:
         relevance_of(regions, of_data(other, "f", image={"takes": "regions"}))
 
 
-def test_numbers_of_captions_say_nothing_where_they_were_drawn() -> None:
-    one = encoded(0)
-    judged = Judged("people", [("a", "1"), ("b", "b#0"), ("b", "2")], [4.0, 3.0, 1.0], 1, 4)
-    for chosen, pairs in (("all", 3), ("first:2", 3), ("random:0", 2)):
-        about = {} if chosen == "all" else {"captions": chosen}
-        result = evaluate_encoded(one, None, ["R@1"], samples=0, about=about)
-        assert judge_encoded(one, result, judged, samples=0).pairs[0].n == pairs
-
-
 def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     one, other = encoded(0), relevance_of(encoded(0), encoded(10, 3, "other"))
     result = evaluate_encoded(one, tmp_path / "e", ["R@1", "nDCG@10"], samples=0)

@@ -7,12 +7,10 @@ from counted_language import counted, tagged
 from everyday_language import DictWordNet
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
 
-from diptych.analysis.granularity import FEATURES, Unmeasured, choose_features
+from diptych.analysis.granularity import FEATURES
 from diptych.analysis.granularity.features import Lexicon
 from diptych.analysis.perturbations.caption import Caption
-from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.language import Language
 
 LANGUAGE = counted()
@@ -67,11 +65,6 @@ def test_counted_by_hand(name, text, right, published):
         assert value(name, text, "published") == pytest.approx(published)
 
 
-def test_a_full_stop_hides_the_last_word_from_the_published_definitions():
-    refused(Unmeasured, "no word that the WordNet has", value, "concept-depth", "dogs.", "published")
-    assert value("concept-diversity", "dogs.", "published") == 0
-
-
 class Looked(DictWordNet):
     """A WordNet whose forms NLTK looks up by fewer lemmas than there are."""
 
@@ -107,9 +100,3 @@ def test_counts_are_no_more_than_there_is(text):
     for name in ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-diversity"):
         assert 0 <= value(name, text) <= words
     assert words <= value("characters", text) <= value("characters", text, "published")
-
-
-def test_features_are_chosen_by_name_in_their_order():
-    assert [one.name for one in choose_features(["words", "adjectives", "words"])] == ["adjectives", "words"]
-    refused(UnknownNameError, "'wrods'.*did you mean 'words'", choose_features, ["wrods"])
-    refused(UsageError, "no feature", choose_features, [])

@@ -124,15 +124,3 @@ def test_interval_resamples_whole_images():
     )
     assert (five.raw, five.low, five.high) == pytest.approx((single.raw, single.low, single.high))
     assert single.low < single.raw < single.high
-
-
-def test_interval_against_a_plain_bootstrap():
-    random = np.random.default_rng(3)
-    there = random.uniform(1, 3, (80, 1))
-    left = there * random.uniform(0, 1, (80, 1))
-    (found,) = held_of(there, left, np.ones(1), np.arange(80), Bootstrap(4000))
-    samples = []
-    for _ in range(4000):
-        rows = random.integers(0, 80, 80)
-        samples.append(1 - left[rows].sum() / there[rows].sum())
-    np.testing.assert_allclose([found.low, found.high], np.quantile(samples, [0.025, 0.975]), atol=0.01)

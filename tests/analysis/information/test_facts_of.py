@@ -3,19 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from refusals import refused
 
 from diptych.analysis.information.questions import (
     FUNCTION_WORDS,
     LEAST_IMAGES,
     UNSTATED,
-    caption_codes,
     caption_facts,
     caption_words,
     carried_codes,
     content_words,
-    has_codes,
     has_facts,
     image_facts,
     image_words,
@@ -71,23 +68,6 @@ def test_a_code_per_caption(told):
     np.testing.assert_allclose(found.groups["one caption"][0], 1 / 3)
     assert (found.groups["task-relevant"][0] == 1).all()
     assert found.groups["task-relevant"][1].sum() == 6
-
-
-def test_codes_on_one_side(told):
-    captions = told(FACTS, STATES, shortcuts=[(), ()], ends=[["000007"] * 3, ["000008"]])
-    assert has_codes(captions)
-    assert carried_codes(captions).keys == ()
-    assert caption_codes(captions).groups["shortcut"].sum() == 24
-    pictures = told(FACTS, STATES, shortcuts=[["000007"], ["000008"]], ends=[[""] * 3, [""]])
-    # nobody states them: they are there, and no caption's task needs them
-    assert carried_codes(pictures).groups["task-relevant"].sum() == 0
-    assert caption_codes(pictures).keys == ()
-    assert not has_codes(told(FACTS, STATES))
-
-
-def test_a_collection_without_facts(told):
-    bare = told(None, [], captions=[["a dog"], ["a cat"]])
-    assert not has_facts(bare)
 
 
 def test_facts_of_part_of_the_records(told):
@@ -159,8 +139,3 @@ def test_which_words_are_asked(told):
     assert found == ("ball", "dog")
     assert content_words(told(None, [], captions=captions), most=1) == ("ball",)
     assert {"the", "with"} <= FUNCTION_WORDS
-
-
-def test_no_word_within_the_bounds(told):
-    with pytest.raises(DataError, match=f"{LEAST_IMAGES} to 1 of 2 training images"):
-        content_words(told(None, [], captions=[["a dog"], ["a cat"]]))

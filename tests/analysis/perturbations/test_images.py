@@ -15,7 +15,7 @@ from refusals import refused
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.kinds.images import DEFAULT_SEVERITY, SeverityOptions
-from diptych.analysis.perturbations.pictures import SAME_PICTURE, perturbed_pictures
+from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
@@ -24,7 +24,6 @@ from diptych.core.fingerprint import fingerprint_bytes
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
-from diptych.data.regions import RegionSource
 
 PICTURES = [one for one in choose_perturbations(["pictures"]) if isinstance(one, PicturePerturbation)]
 SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
@@ -237,16 +236,6 @@ def contents(part):
     return [part.source.content(int(row)) for row in part.source_rows]
 
 
-def test_ids_and_captions_stay_and_a_note_says_what_was_done():
-    plain = collection()
-    view = perturbed_pictures(plain, PERTURBATIONS.get("blur"), seed=3, options={"severity": 5})
-    for field in ("name", "image_ids", "captions", "caption_ids", "splits"):
-        assert getattr(view, field) == getattr(plain, field)
-    assert view.text_fingerprint == plain.text_fingerprint
-    assert view.notes == ("made by hand", "pictures perturbed: blur (severity 5, sigma 0.0268), seed 3")
-    assert plain.source.reads == [0, 0, 0, 0]
-
-
 @pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
 def test_a_picture_is_a_function_of_seed_id_and_options(name):
     plain, perturbation = collection(), PERTURBATIONS.get(name)
@@ -284,19 +273,6 @@ def test_its_content_says_all_that_it_depends_on():
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, False, True]
 
 
-def test_what_stays_the_same_is_counted_without_reading_it_again():
-    view = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
-    memory = view.source._pictures
-    list(view.images())
-    assert [view.source.outcome(row) for row in range(4)] == [SAME_PICTURE, "", "", ""]
-    assert memory.reads == [1, 1, 1, 1]
-    # Of a part that nobody has read, what is missing is read.
-    fresh = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
-    fresh.image(3)
-    assert [fresh.source.outcome(row) for row in (3, 0)] == ["", SAME_PICTURE]
-    assert fresh.source._pictures.reads == [1, 0, 0, 1]
-
-
 def test_overlays_stay_over_the_changed_pictures():
     plain = collection()
     injected = Shortcuts.of(ShortcutOptions(setup="unique", digits="drawn", digit_size=6), plain, "train", 0)
@@ -309,19 +285,3 @@ def test_overlays_stay_over_the_changed_pictures():
     assert item.picture.tobytes() == bare.image(2).tobytes()
     assert not isinstance(bare.source, OverlaySource)
     assert contents(view) != contents(bare.subset([2, 1]))
-
-
-def test_what_cannot_be_is_refused():
-    plain, blur = collection(), PERTURBATIONS.get("blur")
-    regions = replace(plain, source=RegionSource([np.zeros((4, 2, 3), dtype=np.float32)], "boxes"))
-    with pytest.raises(UsageError, match="blur changes pictures, four holds region features"):
-        perturbed_pictures(regions, blur, seed=0)
-    refused(
-        UsageError,
-        "severity",
-        perturbed_pictures,
-        plain,
-        PERTURBATIONS.get("blur"),
-        seed=0,
-        options={"severity": 7},
-    )

@@ -8,7 +8,6 @@ import pytest
 from perturbing import perturbed
 from pydantic import Field
 from refusals import refused
-from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
     GROUPS,
@@ -67,15 +66,6 @@ class ByEnding:
         return [["NN" if word.endswith("g") else "DT" for word in words] for words in sentences]
 
 
-def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand():
-    caption = Caption("The cat, the  dog!", tags=["DT", "NN", "DT", "NN"])
-    assert caption.replaced({}) == caption.text
-    assert caption.replaced({3: "ox", 0: "An"}) == "An cat, the  ox!"
-    assert caption.reordered([1, 3], [3, 1]) == "The dog, the  cat!"
-    assert caption.nouns == [1, 3]
-    assert caption.adjectives == []
-
-
 def test_what_is_not_declared_is_not_there():
     with pytest.raises(UsageError, match="without tags"):
         _ = Caption("a").tags
@@ -93,21 +83,6 @@ def test_every_caption_is_changed_or_counted():
     assert found.texts[0].lower() == CAPTIONS[0]
     assert found.reasons == {SAME: 1, "no word": 1}
     assert (found.seed, found.compat, found.options) == (3, "none", {"times": 1})
-
-
-def test_tags_are_asked_of_the_language_where_they_are_needed():
-    def capital_nouns(caption, draws, options):
-        return caption.replaced({place: caption.words[place].text.title() for place in caption.nouns})
-
-    tagged = TextPerturbation(
-        "capital", "", "typos", "", True, apply=capital_nouns, needs=frozenset({"tags"})
-    )
-    language = Language("test", ByEnding())
-    done = perturb_captions(tagged, CAPTIONS, IDS, language=language)
-    assert done.texts == ["a red Dog", "A", "", "the cat, the Dog"]
-    given = [["NN", "DT", "DT"], ["DT"], [], ["DT"] * 4]
-    assert perturb_captions(tagged, CAPTIONS, IDS, tags=given).texts[0] == "A red dog"
-    refused(UsageError, "capital needs a part-of-speech tagger", perturb_captions, tagged, CAPTIONS, IDS)
 
 
 def test_the_published_form_is_a_choice():
@@ -155,14 +130,6 @@ def test_one_caption_by_a_name():
     assert perturb_caption("🎉", "character-swap") == "🎉"
     refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
     refused(UsageError, "blur changes pictures", perturb_caption, text, "blur")
-
-
-def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
-    pytest.importorskip("nltk")
-    name = "shuffle-nouns-and-adjectives"
-    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
-    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
-    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
 
 
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])

@@ -106,17 +106,6 @@ def test_what_cannot_slip_is_counted(name, text, reason):
     assert done.reasons == {reason: 1}
 
 
-@pytest.mark.parametrize("name", SLIPS)
-def test_several_slips_are_in_several_words(name):
-    text = "some words stand here together"
-    done = perturbed(name, *[text] * 50, options={"edits": 3})
-    for after in done.texts:
-        pairs = zip(text.split(), after.split(), strict=True)
-        assert sum(edit_distance(*pair) == 1 for pair in pairs) == 3
-    all_of_them = perturbed(name, text, options={"edits": 99}).texts[0]
-    assert all(one != other for one, other in zip(text.split(), all_of_them.split(), strict=True))
-
-
 @pytest.mark.parametrize("keyboard", list(KEYBOARDS))
 @pytest.mark.parametrize("name", TO_KEYS)
 def test_the_keyboard_that_is_asked_for(name, keyboard):
@@ -168,21 +157,6 @@ def test_the_kinds_have_their_shares():
     total = 1.65 + 0.80 + 0.67 + 0.165
     for count, weight in ((shorter, 0.80), (longer, 0.67), (exchanged, 0.165)):
         assert count / len(one) == pytest.approx(weight / total, abs=0.03)
-
-
-def test_one_kind_alone():
-    near = neighbours("qwertz")
-    for kind in NO_KIND:
-        weights = NO_KIND | {kind: 1.0}
-        for after in mistyped([TEXT] * 60, rate=0.05, keyboard="qwertz", **weights).texts:
-            if kind == "substitution":
-                different = [pair for pair in zip(TEXT, after, strict=True) if pair[0] != pair[1]]
-                assert all(new in near[old] for old, new in different)
-            elif kind == "transposition":
-                assert sorted(after) == sorted(TEXT)
-            else:
-                assert (len(after) > len(TEXT)) == (kind == "insertion" and after != TEXT)
-            assert len(after.split()) == 7
 
 
 def test_first_letters_are_hit_as_seldom_as_asked():
@@ -238,13 +212,6 @@ def misread(captions, **options):
 )
 def test_what_shapes_are_read_for(text, expected):
     assert set(misread([text] * 300, rate=1.0).texts) == expected
-
-
-def test_the_rate_is_the_chance_of_each_place():
-    text = "5 " * 1000
-    after = misread([text]).texts[0]
-    assert after.count("S") == pytest.approx(20, abs=12)
-    assert after.replace("S", "5") == text
 
 
 @given(st.text(max_size=40))

@@ -6,13 +6,11 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from everyday_language import DictTagger, DictWordNet, everyday
+from everyday_language import everyday
 from perturbing import perturbed, text_perturbation
-from refusals import refused
 from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import perturb_caption
-from diptych.core.errors import UsageError
 from diptych.data.language import Language
 from diptych.data.language.nltk_tagger import NltkTagger
 
@@ -78,11 +76,6 @@ def test_k_of_them_more_senses_and_any_synonym():
     }
 
 
-@pytest.mark.parametrize(("option", "value"), [("k", 0), ("senses", 0), ("choice", "best"), ("n", 1)])
-def test_impossible_options(option, value):
-    refused(UsageError, f"synonym-noun: .*{option}", replaced, "synonym-noun", "a dog", **{option: value})
-
-
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
@@ -116,18 +109,6 @@ def test_as_published(name, before, after):
     assert perturbed(name, before, compat="published", language=language).texts == [after]
 
 
-def test_as_published_only_k_counts():
-    pytest.importorskip("nltk")
-    for seed in (1, 2):
-        done = synonym("A dog and a man.", compat="published", seed=seed)
-        assert done.texts == ["A domestic dog and a man ."]
-    both = synonym("a dog and a man", compat="published", options={"k": 2})
-    assert both.texts == ["a domestic dog and a adult male"]
-    for options in ({"senses": 2}, {"choice": "any"}):
-        with pytest.raises(UsageError, match="compat=published with senses or choice"):
-            synonym("a dog", compat="published", options=options)
-
-
 def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path):
     pytest.importorskip("nltk")
     weights = {"bias": {"RB": 1.0}, "i pref1 O": {"NNP": 5.0}}  # what is no name is an adverb
@@ -138,15 +119,6 @@ def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tm
         for compat in ("none", "published")
     }
     assert done == {"none": "Old domestic dog", "published": "aged dog"}
-
-
-def test_as_published_forms_are_those_of_wordnets_rules():
-    pytest.importorskip("nltk")
-    members = {"hit.v": ["hit", "strike"], "dogs.n": ["dogs", "feet"], "dog.n": ["dog", "domestic dog"]}
-    language = Language("x", DictTagger(), DictWordNet(members))
-    # no rule of WordNet's doubles a letter; a word comes before what it may be a form of
-    done = perturbed("synonym-noun", "hitting", "hits", "dogs", compat="published", language=language)
-    assert done.texts == ["hitting", "hit", "feet"]
 
 
 def test_a_thing_becomes_what_it_is_a_kind_of():

@@ -228,14 +228,6 @@ def test_pixel_for_pixel_as_pillow_pastes(width):
     np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
 
 
-def test_codes_stand_below_each_other():
-    two = overlay(111_111, 222_222, size=10)
-    patches = two.patches(64, 64)
-    assert [patch[:2] for patch in patches[:2]] == [(0, 0), (10, 0)]
-    assert [patch[:2] for patch in patches[6:8]] == [(0, 10), (10, 10)]
-    np.testing.assert_array_equal(patches[6].pixels[:, :, 0], DRAWN.at_size(10).grey(2, 42 % 40))
-
-
 def test_the_key_is_what_is_shown():
     base = overlay(1234)
     assert base.key == overlay(1234).key

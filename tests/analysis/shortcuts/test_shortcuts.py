@@ -8,8 +8,7 @@ from PIL import Image
 from refusals import refused
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.analysis.shortcuts.codes import random_bits
-from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture
@@ -71,17 +70,6 @@ def test_unique_codes_are_rows_of_the_whole_collection():
     expected = [([image], image) for image in (0, 1, 3, 4, 6, 7, 9, 10) for _ in range(3)]
     assert in_training(shortcuts()) == expected
     assert in_training(shortcuts(), epoch=5) == expected
-
-
-def test_a_batch_is_what_its_accesses_are():
-    made, split = shortcuts(), collection().split("train")
-    batch = Batch(np.array([1, 4]), np.array([3, 4, 13]), np.array([0, 0, 1]))
-    carried = made.training(split, batch, 2)
-    assert [shown(overlay) for overlay in carried.overlays] == [[1], [6]]
-    assert carried.endings == ["0 0 0 0 0 1", "0 0 0 0 0 1", "0 0 0 0 0 6"]
-    again = made.training(split, Batch(batch.images, batch.captions[[1, 0, 2]], batch.caption_image), 2)
-    for first, second in zip(carried.overlays, again.overlays, strict=True):
-        assert first.key == second.key  # whatever the order of captions
 
 
 def test_pictures_of_digits_are_drawn_for_each_access():
@@ -204,15 +192,6 @@ def test_per_caption_codes_of_one_caption():
     assert evaluated(shortcuts(setup="per-caption", carries="one")) != evaluated(made)
 
 
-def test_images_without_captions_carry_no_caption_codes():
-    whole = collection(4, 2)
-    whole = replace(whole, caption_image=np.array([0, 0, 0, 1, 1, 3, 3, 3]))
-    for carries, rows in (("all", [3, 2, 0, 3]), ("one", [1, 1, 0, 1])):
-        found = shortcuts(whole, setup="per-caption", carries=carries).injected(whole)
-        assert [len(shown(getattr(found.item(row), "overlay", None))) for row in range(4)] == rows
-        assert found.source.content(2) == whole.source.content(1)
-
-
 def test_published_codes_collide_and_number_0_is_taken_for_none():
     made = shortcuts(compat="published", shuffled=True)
     found = in_training(made)
@@ -242,21 +221,6 @@ def test_evaluation_is_a_function_of_seed_and_image():
     assert all(key(other, row) != key(test, row) for row in range(4))
     assert test.source.content(0) != other.source.content(0)
     assert len({test.source.content(row) for row in range(4)}) == 4
-
-
-def test_injection_keeps_what_was_known_and_says_what_it_did():
-    whole = collection()
-    whole = replace(
-        whole,
-        records=[{"facts": {"row": row}} for row in range(12)],
-        caption_records=[{"states": (row,)} for row in range(36)],
-        notes=("read",),
-    )
-    found = shortcuts(whole).injected(whole.split("test"))
-    assert found.records[1] == {"facts": {"row": 5}, "shortcuts": ("000005",)}
-    assert found.caption_records[4] == {"states": (16,), "shortcut": "000005"}
-    assert found.notes == ("read", "shortcuts: a unique number on every image and its captions, drawn digits")
-    assert whole.records[5] == {"facts": {"row": 5}}
 
 
 def test_regions_can_have_shortcuts_on_captions_alone():
@@ -289,15 +253,6 @@ def test_more_tuples_than_codes():
     Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)
 
 
-def test_fit_is_checked_before_anything_is_prepared():
-    shortcuts().check_fit(60, 10)
-    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
-    with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
-        shortcuts(setup="per-caption").check_fit(60, 29)
-    shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
-    shortcuts(setup="captions").check_fit(1, 1)
-
-
 @pytest.mark.parametrize("plan", ["captions", "distinct", "grouped"])
 def test_every_plan_gives_pictures_and_captions_the_same_code(plan):
     split = collection().split("train")
@@ -311,15 +266,6 @@ def test_every_plan_gives_pictures_and_captions_the_same_code(plan):
 
 
 # Codes as functions of their arguments alone.
-
-
-@pytest.mark.parametrize("bits", [0, 1, 3, 13])
-def test_random_bits_fill_their_range_and_nothing_else(bits):
-    codes = random_bits(bits, 0, 1, np.arange(200_000) % 4000, np.arange(200_000))
-    assert codes.min() == 0
-    assert codes.max() == 2**bits - 1
-    expected = len(codes) / 2**bits
-    assert np.abs(np.bincount(codes) - expected).max() < 6 * np.sqrt(expected) + 1
 
 
 def test_what_the_whole_collection_does_not_have_has_no_number():

@@ -221,12 +221,6 @@ def test_a_caption_is_the_same_in_a_part_and_another_with_another_seed() -> None
     assert fine.text_fingerprint != coarse.text_fingerprint
 
 
-def test_what_cannot_be_finer_is_said() -> None:
-    coarse = collection_of(1)
-    refused(UsageError, "0 further topics", finer, coarse, 0)
-    refused(DataError, "does not say which facts", finer, replace(coarse, records=None))
-
-
 def test_scenes_are_read_with_finer_captions(tmp_path: Path) -> None:
     folder = make_scenes(tmp_path / "scenes", 0, 0, 4, size=32, workers=1)
     coarse = read_collection(folder)

@@ -76,15 +76,6 @@ def test_chance_is_the_share_of_printable_values_that_n_makes() -> None:
     assert chance_of_size(5_000, [Printed(11.1, 1)]) == 1.0
 
 
-def test_expected_by_chance_is_what_random_digits_show() -> None:
-    """All values of one decimal: how many of the sizes 1..30 each fits, on average."""
-    fits = [
-        len(possible_sizes([Printed(unit / 10, 1)], "truncate", range(1, 31)).sizes) for unit in range(1001)
-    ]
-    expected = possible_sizes([Printed(50.0, 1)], "truncate", range(1, 31)).expected
-    assert sum(fits) / len(fits) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(
     ("values", "rule", "candidates", "message"),
     [

@@ -20,7 +20,6 @@ from diptych.core.errors import MismatchError, StorageError, UnknownNameError, U
 from diptych.data.language import Language
 from diptych.evaluation.stress import StressResult, compare_stress, open_condition, stress
 from diptych.evaluation.stress.conditions import Clean
-from diptych.evaluation.stress.tables import comparison_summary, comparison_tables
 
 SMALL: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
 QUICK: dict[str, Any] = {"samples": 50, "flips": 199}
@@ -76,37 +75,6 @@ def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> N
     assert "encoder" not in found.protocol
     assert found.encoders["words"].startswith("reader of words ")
     assert json.loads(json.dumps(asdict(found)))["baseline"] == "letters"
-
-
-def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> None:
-    found = compare_stress(folders, ["rsum"], **QUICK)
-    row = next(row for row in found.rows if row.name == "reversed")
-    assert row.unseen["words"] == 1
-    assert row.unseen["letters"] < 1
-    assert row.own("words").difference == 0
-    told = dataclasses.replace(row.differences["words"], verdict="more robust", difference=3.0)
-    better = dataclasses.replace(row, differences={"words": told})
-    better_found = dataclasses.replace(found, rows=[better])
-    assert "words loses significantly less than letters under 1 of 1" in comparison_summary(better_found)
-    cells = comparison_tables(better_found)[0].rows[0]
-    assert cells[0].line == "reversed (other meaning)"
-    assert cells[2].note.endswith("not seen")
-    assert cells[-1].text == "more robust"
-
-
-def test_three_models_and_one_baseline(folders: dict[str, Path], tmp_path: Path) -> None:
-    shutil.copytree(folders["letters"], tmp_path / "again")
-    found = compare_stress({**folders, "again": tmp_path / "again"}, ["rsum"], baseline=-1, **QUICK)
-    assert found.baseline == "again"
-    assert found.others == ["letters", "words"]
-    assert "Holm over 6 comparisons" in found.method
-    first = compare_stress(folders, ["rsum"], **QUICK)
-    for row in found.rows:
-        one, back = row.differences["letters"], row.differences["words"]
-        assert (one.difference, one.low, one.high, one.p, one.verdict) == (0, 0, 0, 1, "")
-        there = next(other for other in first.rows if other.name == row.name).differences["words"]
-        assert (back.difference, back.p) == (there.difference, there.p)
-    assert "letters loses significantly less than again under none of 3" in comparison_summary(found)
 
 
 def test_the_same_call_adds_clean_values_to_an_older_run(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from refusals import refused
 from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
@@ -16,7 +15,6 @@ from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, StorageError
-from diptych.core.locking import exclusive_folder
 from diptych.data.language import Language
 from diptych.evaluation.stress import StressResult, open_condition, stress
 
@@ -30,17 +28,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
-
-
-def test_seeds_that_draw_the_same_are_one_experiment(tmp_path: Path) -> None:
-    encoder = Reader("letters")
-    stress(encoder, painted(), tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0, 1), **SMALL)
-    assert max(encoder.texts.values()) == 1
-    one, other = (open_condition(tmp_path / "out", "reversed", seed) for seed in (0, 1))
-    assert (one.seed, other.seed) == (0, 1)
-    assert one.key != other.key
-    assert one.content == other.content
-    assert all(np.array_equal(values, other.values[name]) for name, values in one.values.items())
 
 
 def test_a_kill_at_any_moment_loses_nothing_finished(tmp_path: Path) -> None:
@@ -107,15 +94,6 @@ def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path)
     assert [json.loads(line)["text"] for line in texts.splitlines()] == [
         text[::-1] for text in painted().split("test").captions
     ]
-
-
-def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [REVERSED], **SMALL}
-    out = tmp_path / "out"
-    first = stress(Reader("letters"), painted(), out, **some)
-    with exclusive_folder(out), pytest.raises(StorageError, match="another process is working in"):
-        stress(Reader("letters"), painted(), out, **some)
-    assert stress(Reader("letters"), painted(), out, **some) == first
 
 
 def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None:

@@ -125,14 +125,6 @@ def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-def test_pictures_that_are_perturbed_ask_for_captions(tmp_path: Path) -> None:
-    found = stress(Reader(), painted(), tmp_path / "out", perturbations=PICTURES, seeds=(0,), **SMALL)
-    for row in found.rows:
-        assert (row.direction, row.queries, row.preference, row.lengths) == ("i2t", 6, None, ())
-        assert row.changed[0] + sum(row.reasons.values()) == 6
-    assert set(found.agreement) == {"i2t"}
-
-
 def test_an_encoder_of_regions_is_stressed_by_text_alone(tmp_path: Path) -> None:
     regions, none = Reader(takes="regions"), Language("none")
     assert all("takes regions" in str(obstacle(one, regions, painted(), none)) for one in PICTURES)
@@ -195,41 +187,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
-def test_rows_without_an_encoder_are_refused(tmp_path: Path) -> None:
-    from diptych.encoders.given_rows import GivenRows
-
-    for kind in ("images", "texts"):
-        np.save(tmp_path / f"{kind}.npy", np.ones((1, 2), np.float32))
-        (tmp_path / f"{kind}.txt").write_text("a\n")
-    rows = GivenRows.open(tmp_path)
-    with pytest.raises(UsageError, match="perturbed queries cannot be encoded"):
-        stress(rows, painted(), tmp_path / "out", perturbations=[LAST_WORD], **SMALL)
-
-
-def test_lengths_and_examples(tmp_path: Path) -> None:
-    found = stress(
-        Reader("letters"), painted(), tmp_path / "out", perturbations=[LAST_WORD, REVERSED], **SMALL
-    )
-    row = found.row("reversed")
-    assert sum(one.captions for one in row.lengths) == row.queries
-    assert all(
-        one.low <= one.high < other.low for one, other in zip(row.lengths, row.lengths[1:], strict=False)
-    )
-    mean = sum(one.captions * one.difference for one in row.lengths) / row.queries
-    assert mean == pytest.approx(row.drop("rsum").difference)
-    worse = sum(one.captions * one.decreased for one in row.lengths) / row.queries
-    assert worse == pytest.approx(row.sizes["decreased"])
-    texts = dict(zip(painted().caption_ids, painted().captions, strict=True))
-    for one in row.examples:
-        assert one.after > one.before >= 1
-        assert one.clean == texts[one.query]
-        assert one.changed != one.clean
-        assert one.expected == f"p{int(one.query[1:]) // 3}"
-    factors = [one.after / one.before for one in row.examples]
-    assert factors == sorted(factors, reverse=True)
-    assert len({one.expected for one in row.examples}) == len(row.examples) > 0
-
-
 def test_a_drop_is_that_of_the_paired_comparison(tmp_path: Path) -> None:
     some: dict[str, Any] = {"perturbations": [REVERSED], "measures": ["rsum"], **SMALL}
     found = stress(Reader("letters"), painted(), tmp_path / "out", seeds=(0, 1), **some)
@@ -241,39 +198,6 @@ def test_a_drop_is_that_of_the_paired_comparison(tmp_path: Path) -> None:
     assert found.row("reversed").drop("rsum") == drops([pair], samples=50, flips=99)[0]
     refused(UnknownNameError, "unknown perturbation of this run 'blur'", found.row, "blur")
     refused(UnknownNameError, "unknown measure 'R@3'", found.row("reversed").drop, "R@3")
-
-
-def test_order_embeddings_are_stressed_without_gains(tmp_path: Path) -> None:
-    class Ordered(Reader):
-        similarity = "order"
-
-    some: dict[str, Any] = {"perturbations": [REVERSED], "seeds": (0,), **SMALL}
-    found = stress(Ordered("letters"), painted(), tmp_path / "out", **some)
-    assert list(found.measures) == ["R@1", "R@5", "R@10", "rsum"]
-    part, encoder = painted().split("test"), Ordered("letters")
-    images, texts = encoder.encode_images(part.images()), encoder.encode_texts(list(part.captions))
-    # Vendrov et al.: the less of a caption goes beyond its picture, the better.
-    penalty = np.sum(np.maximum(0.0, texts[:, None].astype(np.float64) - images[None]) ** 2, axis=2)
-    own = np.take_along_axis(penalty, part.caption_image[:, None], 1)
-    assert found.clean["t2i"]["R@1"] == pytest.approx(np.mean(np.sum(penalty < own, axis=1) < 1))
-
-
-def test_pictures_without_captions_count_and_are_said(tmp_path: Path) -> None:
-    whole = painted()
-    kept = np.flatnonzero(whole.caption_image != 2)
-    some = dataclasses.replace(
-        whole,
-        captions=[whole.captions[row] for row in kept],
-        caption_ids=[whole.caption_ids[row] for row in kept],
-        caption_image=whole.caption_image[kept],
-    )
-    found = stress(
-        Reader("letters"), some, tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0,), **SMALL
-    )
-    said = found.protocol["pictures asking"]
-    assert said == "6 over a gallery of 15 captions, 1 without a caption of their own, which count as 0"
-    assert found.clean["i2t"]["R@10"] <= 5 / 6
-    assert found.row("reversed").queries == 15
 
 
 def test_a_gallery_of_all_is_asked_by_pictures_in_its_middle(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ import pytest
 from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
-import diptych
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.variants import explain, explore_rows, explore_scores
+from diptych.evaluation.variants import explore_rows, explore_scores
 from diptych.metrics import UNSCORED, GroundTruth
 
 N, K = 100, 5
@@ -38,15 +37,6 @@ def cut(first: np.ndarray, matching: np.ndarray, k: int) -> np.ndarray:
 
 def first(found: Any) -> str:
     return str(found.explanations[0].line())
-
-
-def test_it_stands_at_the_front_door(model: TwoStage, printed: dict[str, float]) -> None:
-    found = diptych.explore_scores(model.contrastive, model.home, printed, matching=model.matching, threads=1)
-    assert first(found) == "k_test = 2"
-    assert "k_test = 2 explains it: only the 2 best candidates" in str(found)
-    assert "so that R@5 and R@10 are R@2 and chance" in str(found)
-    assert "That is what ranking" in str(found)  # what the digits say comes with it
-    assert str(found).splitlines() == found.sentences()
 
 
 def test_every_form_of_ground_truth(model: TwoStage, printed: dict[str, float]) -> None:
@@ -90,43 +80,6 @@ def test_matrices_of_each_direction_that_are_cut(model: TwoStage, printed: dict[
     )
     assert whole.default["k_test"] == "everything"
     assert first(whole) == "k_test = 2"
-
-
-def test_scores_that_are_cut_already(model: TwoStage, printed: dict[str, float]) -> None:
-    scores = cut(model.contrastive, model.matching, 2)
-    target = {name: value for name, value in printed.items() if name.startswith("i2t")}
-    found = explore_scores(scores, K, target, threads=1, changes=1)
-    assert explain(found)[0].startswith("99.6 % of the scores are -100")
-    assert found.to_dict()["warnings"] == list(found.warnings)
-
-
-def test_one_matrix_that_was_cut(model: TwoStage) -> None:
-    """Matching scores chose the candidates themselves: R@5 and R@10 are R@2 of the only matrix there is."""
-    printed = rounded(published_recalls(model.matching, model.matching, model.home, 2))
-    found = explore_scores(model.matching, K, printed, threads=1)
-    assert first(found) == "k_test = 2"
-    assert found.exact_explanations[0].line() == "k_test = 2, unranked = published"
-
-
-def test_matching_scores_alone_cannot_tell_and_it_says_so(model: TwoStage, printed: dict[str, float]) -> None:
-    found = explore_scores(model.matching, K, printed, threads=1, changes=2)
-    assert found.explanations == ()
-    assert "can be tried with contrastive and matching scores, not with one of them" in str(found)
-
-
-@pytest.mark.parametrize(("seed", "side", "noise"), [(0, "i2t", 0.0), (1, "t2i", 0.02), (2, "i2t", 0.02)])
-def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise: float) -> None:
-    model = TwoStage(100, K, seed=seed, contrast=0.9, match=0.7)
-    draw = np.random.default_rng(seed)
-    for k in (1, 2, 4):
-        recalls = published_recalls(model.contrastive, model.matching, model.home, k)
-        printed = {
-            name: round(value + draw.uniform(-noise, noise), 2)
-            for name, value in recalls.items()
-            if name.startswith(side)
-        }
-        found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=1)
-        assert first(found) == f"k_test = {k}"
 
 
 def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:

@@ -180,25 +180,6 @@ def test_nothing_explains_it(sources: dict[str, Scored]) -> None:
     assert "explains it:" not in said
 
 
-def test_candidates_of_another_model_are_not_taken_for_it(sources: dict[str, Scored]) -> None:
-    """Numbers of k = 2 of another, better first stage: k_test alone must not be said to explain them."""
-    found = tried({"test": sources["head"]}, rounded(of_two(TwoStage(N, K, contrast=0.5))))
-    assert "k_test = 2" not in lines(found)
-
-
-def test_a_single_cell_is_easily_met_and_it_says_so(model: TwoStage, sources: dict[str, Scored]) -> None:
-    found = tried({"test": sources["rows"]}, rounded({"t2i R@1": 0.92 * plain(model)["t2i R@1"]}, 0), 0)
-    assert found.explanations
-    assert (found.luck or 0) > 0.2
-    assert "says little by itself" in "\n".join(explain(found))
-
-
-def test_sums_alone_are_a_target(model: TwoStage, sources: dict[str, Scored]) -> None:
-    found = published_recalls(model.contrastive[:, model.caption(0)], None, np.arange(N), 0)
-    printed = {"t2i rsum": sum(found[f"t2i R@{k}"] for k in (1, 5, 10)), "rsum": sum(found.values())}
-    assert "captions = first" in lines(tried({"test": sources["rows"]}, rounded(printed, 1), 1))
-
-
 def test_the_same_inputs_give_the_same_result(model: TwoStage, sources: dict[str, Scored]) -> None:
     printed = rounded(of_two(model))
     target = Target.of(printed, 2)
@@ -280,15 +261,6 @@ def test_luck_is_the_share_of_targets_between_variants_that_one_of_them_meets(
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocols.md"
-
-
-def test_the_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?) …\n```", text, re.DOTALL)
-    assert found is not None
-    exec(found[1], {})
-    printed = " ".join(capsys.readouterr().out.split())
-    assert printed.startswith(" ".join(found[2].split()))
 
 
 def test_the_axes_and_their_choices_are_those_that_there_are() -> None:

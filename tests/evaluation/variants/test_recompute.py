@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from ranking import scored
 from refusals import refused
-from two_stage import TwoStage, published_recalls
+from two_stage import TwoStage
 
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data import Collection
@@ -58,17 +58,6 @@ def chosen(source: Scored, target: Target = NOTHING, **wanted: str) -> Settings:
 
 def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> dict[str, float]:
     return Recompute({"test": source}, names, 16, threads=1).cells(wanted)
-
-
-def test_first_five_of_more() -> None:
-    truth = GroundTruth.from_caption_image(np.repeat([0, 1, 2], [6, 5, 7]), 3)
-    scores = np.random.default_rng(0).standard_normal((3, 18))
-    source = Scored(scores, truth)
-    settings = chosen(source, captions="first five")
-    kept = KEPT[settings.captions](truth, source.image_keys)
-    assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
-    wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
-    assert cells(source, settings) == pytest.approx(wanted)
 
 
 def test_columns(model: TwoStage, truth: GroundTruth) -> None:
