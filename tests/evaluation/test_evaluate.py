@@ -1,17 +1,38 @@
+"""Sparse rows: exact scores whatever the tile, ties as elsewhere, rows without terms."""
+
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from scipy.sparse import csr_array
 from slow_ranking import slow_values
 
-from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation import evaluate, partition
-from diptych.metrics import TIE_RULES, Bootstrap, GroundTruth, RowProducts, read_qrels, read_run, write_trec
+from diptych.metrics import (
+    TIE_RULES,
+    Bootstrap,
+    GroundTruth,
+    RowProducts,
+    read_qrels,
+    read_run,
+    similarity,
+    top_k,
+    write_qrels,
+    write_run,
+    write_trec,
+)
+from diptych.metrics.sources import OrderScores
+from diptych.metrics.sparse_products import SparseProducts, check_sparse_rows, sparse_top_k
+from diptych.metrics.topk import best_of
 
 Rows = tuple[np.ndarray, np.ndarray, GroundTruth]
 EVERY = ("R@1", "R@5", "R@10", "medr", "medr-floor", "meanr", "MRR", "mAP@5", "P@5", "R-precision", "rsum")
@@ -288,3 +309,285 @@ def test_folds_take_positives_and_queries_with_them() -> None:
         ]
         by_hand.append(values[1:].mean() if fold == 0 else values.mean())
     assert result.value("R@1", "t2i") == pytest.approx(np.mean(by_hand))
+
+
+ORDER_MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
+
+
+def slow_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    """Minus the squared excess of every text over every image, one pair at a time."""
+    return np.array(
+        [
+            [
+                -sum(max(0.0, float(t) - float(i)) ** 2 for t, i in zip(text, image, strict=True))
+                for text in texts
+            ]
+            for image in images
+        ]
+    )
+
+
+def test_order_by_hand() -> None:
+    image, texts = np.array([1, 2], dtype=np.float32), np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
+
+    def scores(name: str) -> np.ndarray:
+        return similarity(name).source(image[None], texts).pairs(np.zeros(3, int), np.arange(3))
+
+    assert scores("order").tolist() == [0, -2, -9]
+    assert not np.signbit(scores("order")[0])
+    assert scores("dot")[1] == 8
+    assert scores("cosine")[1] == pytest.approx(8 / 65**0.5)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_the_same_as_the_whole_matrix_whatever_the_block(data: st.DataObject) -> None:
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    images, texts = (random.integers(0, 3, (n, 3)).astype(np.float32) for n in (4, 5))
+    truth = GroundTruth.from_pairs(*np.nonzero(random.random((4, 5)) < 0.4), 4, 5)
+    block = data.draw(st.sampled_from([1, 7, 2_500_000]))
+    measures = data.draw(st.sampled_from([ORDER_MEASURES, ("R@1", "MRR", "rsum")]))
+    found = evaluate(images, texts, truth, measures, similarity="order", block=block, threads=1)
+    given = evaluate(slow_scores(images, texts), None, truth, measures)
+    assert found.protocol.similarity == "order"
+    assert "similarity order" in found.protocol_line()
+    assert "similarity given scores" in given.protocol_line()
+    for way in ("i2t", "t2i"):
+        for name, expected in given.per_query[way].items():
+            assert found.per_query[way][name].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_bad_input() -> None:
+    random = np.random.default_rng(4)
+    images, texts = (random.random((size, 7), dtype=np.float32) for size in (20, 40))
+    truth, order = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20), {"similarity": "order"}
+    unknown = "unknown similarity 'oder'.*did you mean 'order'"
+    refused(UnknownNameError, unknown, evaluate, images, texts, truth, similarity="oder")
+    refused(DataError, "width 7, text rows 3", evaluate, images, texts[:, :3], truth, **order)
+    texts[9, 2] = np.nan
+    names = [f"text {n}" for n in range(40)]
+    nan = "text 'text 9' \\(row 9\\) is not finite"
+    refused(NumericalError, nan, evaluate, images, texts, truth, text_ids=names, **order)
+    refused(UsageError, "k is 0", best_of, OrderScores(images, images), "i2t", 0)
+    refused(DataError, "a gallery of 0 rows", best_of, OrderScores(images, images[:0]), "i2t", 1)
+
+
+MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "medr", "rsum")
+
+
+def sparse(values: Any) -> csr_array:
+    return csr_array(np.asarray(values, dtype=np.float32))
+
+
+def bags(seed: int, n: int, width: int, share: float = 0.3) -> csr_array:
+    random = np.random.default_rng(seed)
+    return sparse(random.exponential(size=(n, width)) * (random.random((n, width)) < share))
+
+
+def slow_score(left: csr_array, right: csr_array) -> float:
+    """Common terms in the order of the columns, added in float64; products without rounding."""
+    mine = dict(zip(left.indices.tolist(), left.data.tolist(), strict=True))
+    theirs = dict(zip(right.indices.tolist(), right.data.tolist(), strict=True))
+    total = 0.0
+    for term in sorted(mine.keys() & theirs.keys()):
+        product = Fraction(mine[term]) * Fraction(theirs[term])
+        assert Fraction(float(product)) == product  # exact in float64
+        total += float(product)
+    return total
+
+
+IMAGES = sparse([[2, 0, 1, 0], [0, 3, 0, 0], [0, 0, 0, 0]])
+TEXTS = sparse([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 5], [0, 0, 0, 0]])
+
+
+def test_by_hand() -> None:
+    truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
+    found = evaluate(IMAGES, TEXTS, truth, ["R@1"])
+    # image 2 has no term: two of its four texts, all tied at 0, are right; texts 2 and 3 score 0 with all
+    # three images, of which one is right
+    assert found.value("R@1", "i2t") == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert found.value("R@1", "t2i") == pytest.approx((1 + 1 + 1 / 3 + 1 / 3) / 4)
+    assert "rows without terms 1 images, 1 texts" in found.protocol_line()
+
+
+def test_scores_have_the_same_bits_in_every_tile_and_pair() -> None:
+    images, texts = bags(0, 23, 40), bags(1, 31, 40)
+    source = SparseProducts(images, texts)
+    back = SparseProducts(texts, images)
+    whole = source.careful(slice(0, 23), slice(0, 31), lambda *_: np.zeros(0))
+    slow = [[slow_score(images[[i]], texts[[t]]) for t in range(31)] for i in range(23)]
+    assert np.array_equal(whole, np.array(slow))
+    assert np.array_equal(back.careful(slice(0, 31), slice(0, 23), lambda *_: np.zeros(0)).T, whole)
+    assert np.array_equal(source.careful(slice(5, 6), slice(7, 20), lambda *_: np.zeros(0)), whole[5:6, 7:20])
+    i, t = np.indices(whole.shape).reshape(2, -1)
+    assert np.array_equal(source.pairs(i, t), whole.ravel())
+
+
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic", "compat"])
+@pytest.mark.parametrize("block", [1, 7, 2_500_000])
+def test_the_same_as_a_score_matrix(block: int, ties: str) -> None:
+    images, texts = bags(2, 20, 12, 0.2), bags(3, 40, 12, 0.1)  # many rows tie, some have no term
+    assert min(SparseProducts(images, texts).empty) > 0
+    texts = texts[np.r_[0:40, 3, 3]]  # the same text three times
+    truth = GroundTruth.from_caption_image(np.r_[np.repeat(np.arange(20), 2), 4, 5], 20)
+    found = evaluate(images, texts, truth, MEASURES, ties=ties, block=block)
+    scores = images.toarray().astype(np.float64) @ texts.toarray().astype(np.float64).T
+    given_scores = evaluate(scores, None, truth, MEASURES, ties=ties)
+    assert found.values() == pytest.approx(given_scores.values())
+    for way, ranks in given_scores.ranks.items():
+        assert np.array_equal(found.ranks[way], ranks)
+
+
+def slow_top(scores: np.ndarray, k: int) -> list[list[int]]:
+    found = []
+    for row in scores.tolist():
+        order = sorted(range(len(row)), key=lambda place: (-row[place], place))[:k]
+        found.append([place if row[place] > 0 else -1 for place in order])
+    return found
+
+
+@pytest.mark.parametrize("block", [1, 50, 2_500_000])
+@pytest.mark.parametrize("k", [1, 4, 100])
+def test_top_k_with_ties_and_rows_without_terms(k: int, block: int) -> None:
+    random = np.random.default_rng(6)
+    queries, gallery = (
+        sparse(random.integers(0, 3, (n, 6)) * (random.random((n, 6)) < 0.3)) for n in (15, 25)
+    )
+    rows, scores = sparse_top_k(queries, gallery, k, block=block)
+    exact = (queries @ gallery.T).toarray().astype(np.float64)
+    assert rows.tolist() == slow_top(exact, k)
+    assert rows.shape == (15, min(k, 25))
+    for row, score, values in zip(rows, scores, exact, strict=True):
+        assert score.tolist() == [values[place] if place >= 0 else 0.0 for place in row]
+    assert (rows == -1).any()
+
+
+def test_unordered_and_repeated_columns_are_put_right() -> None:
+    values, places = np.array([1, 2, 4], dtype=np.float32), np.array([2, 0, 2])
+    rows = csr_array((values, places, np.array([0, 3])), shape=(1, 3))
+    checked = check_sparse_rows(rows, "image")
+    assert (checked.indices.tolist(), checked.data.tolist()) == ([0, 2], [2, 5])
+    assert rows.indices.tolist() == [2, 0, 2]  # the caller's stay as they were
+    zero = csr_array((np.zeros(1, dtype=np.float32), np.array([1]), np.array([0, 1])), shape=(1, 3))
+    assert SparseProducts(zero, zero).empty == (1, 1)  # a stored zero is no term
+
+
+def test_bad_rows() -> None:
+    truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
+    broken, ids = TEXTS.copy(), {"text_ids": ["c0", "c1", "c2", "c3"]}
+    broken.data[2] = np.inf
+    five, none = GroundTruth.from_caption_image([0, 1, 2, 2, 0], 3), GroundTruth.from_caption_image([], 0)
+    for given, options, error, message in (
+        ((sparse(np.zeros((3, 3))), TEXTS, truth), {}, DataError, "3 terms, text rows 4"),
+        (
+            (IMAGES.astype(np.float64), TEXTS, truth),
+            {},
+            DataError,
+            "must be a sparse float32 matrix, got float64",
+        ),
+        ((IMAGES.toarray(), TEXTS, truth), {}, DataError, r"got float32 with shape \(3, 4\)"),
+        ((IMAGES, TEXTS, five), {}, DataError, "4 text rows for a ground truth of 5 texts"),
+        ((IMAGES, TEXTS, truth), {"image_ids": ["a", "b"]}, DataError, "2 image ids for 3 image rows"),
+        ((IMAGES, broken, truth), ids, NumericalError, r"text 'c1' \(row 1\) is not finite: a weight is inf"),
+        ((IMAGES, TEXTS, truth), {"ties": "lucky"}, UnknownNameError, "unknown tie rule 'lucky'"),
+        ((IMAGES[:0], TEXTS[:0], none), {}, DataError, "there is nothing to rank"),
+    ):
+        refused(error, message, evaluate, *given, **options)
+    for gallery, k, error, message in (
+        (IMAGES, 0, UsageError, "k is 0"),
+        (IMAGES[:0], 3, DataError, "cannot search a gallery of 0 rows"),
+        (sparse(np.ones((2, 3))), 3, DataError, "query rows have 4 terms, gallery rows 3"),
+    ):
+        refused(error, message, sparse_top_k, TEXTS, gallery, k)
+
+
+OURS_AND_THEIRS = {
+    "R@1": "Success@1",
+    "R@5": "Success@5",
+    "MRR": "RR",
+    "MRR@5": "RR@5",
+    "P@5": "P@5",
+    "mAP": "AP",
+    "mAP@10": "AP@10",
+    "R-precision": "Rprec",
+}
+
+
+def case() -> tuple[np.ndarray, np.ndarray, GroundTruth, list[str], list[str]]:
+    """30 images, 100 texts, 1 to 8 positives for each query, nothing tied."""
+    random = np.random.default_rng(4)
+    images, texts = (random.normal(size=(n, 12)).astype(np.float32) for n in (30, 100))
+    pairs = random.random((30, 100)) < 0.03
+    pairs[np.arange(100) % 30, np.arange(100)] = True
+    truth = GroundTruth.from_pairs(*np.nonzero(pairs), 30, 100)
+    assert truth.i2t.counts.max() <= 10
+    return images, texts, truth, [f"{i}.jpg" for i in range(30)], [f"{t // 5}#{t % 5}" for t in range(100)]
+
+
+@pytest.mark.parametrize("from_image", [0, 3])
+def test_ir_measures_agrees_on_the_files(tmp_path: Path, from_image: int) -> None:
+    """Also where the first images have no positive."""
+    images, texts, truth, image_ids, text_ids = case()
+    kept = truth.i2t.queries >= from_image
+    truth = GroundTruth.from_pairs(truth.i2t.queries[kept], truth.i2t.rows[kept], 30, 100)
+    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=100)
+    assert sorted(paths) == ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
+    result = evaluate(images, texts, truth, tuple(OURS_AND_THEIRS), similarity="dot")
+    for direction in ("i2t", "t2i"):
+        theirs = ir_measures.calc_aggregate(
+            [ir_measures.parse_measure(name) for name in OURS_AND_THEIRS.values()],
+            ir_measures.read_trec_qrels(str(paths[f"{direction}.qrels"])),
+            ir_measures.read_trec_run(str(paths[f"{direction}.run"])),
+        )
+        by_name = {str(name): value for name, value in theirs.items()}
+        for ours, name in OURS_AND_THEIRS.items():
+            assert result.value(ours, direction) == pytest.approx(by_name[name], abs=1e-9), (direction, ours)
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    images, texts, truth, image_ids, text_ids = case()
+    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=7, tag="mine")
+    run, qrels = read_run(paths["t2i.run"]), read_qrels(paths["t2i.qrels"])
+    rows, scores = top_k(texts, images, 7)
+    assert list(run) == text_ids
+    for query, name in enumerate(text_ids):
+        assert [document for document, _ in run[name]] == [image_ids[row] for row in rows[query]]
+        assert [score for _, score in run[name]] == pytest.approx(scores[query], rel=1e-6)
+        assert qrels[name] == {image_ids[row]: 1 for row in truth.t2i.of(query)}
+    first = paths["t2i.run"].read_text().splitlines()[0].split()
+    assert first[:4] == ["0#0", "Q0", image_ids[rows[0, 0]], "1"]
+    assert first[5] == "mine"
+
+
+def test_scores_keep_order_and_ties_in_float32(tmp_path: Path) -> None:
+    close = np.array([[1.0, 1.0 - 1e-12, 1.0 - 1e-12, 1.0 - 2e-12, 0.5]])
+    write_run(tmp_path / "run", ["q"], list("abcde"), np.arange(5)[None], close)
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    written = [np.float32(line[4]) for line in lines]
+    assert written[0] > written[1] == written[2] > written[3] > written[4] == 0.5
+    assert np.allclose(written, close[0], atol=1e-6)
+    # trec_eval's order: the tied by descending document id, whatever the rank column says.
+    assert [line[2] for line in lines] == list("abcde")
+    assert [document for document, _ in read_run(tmp_path / "run")["q"]] == list("acbde")
+
+
+@pytest.mark.parametrize("bad", ["a b", "a\t", "", "a\n", " a"])
+def test_ids_with_white_space(tmp_path: Path, bad: str) -> None:
+    rows, scores, truth = np.zeros((1, 1), int), np.zeros((1, 1)), GroundTruth.from_caption_image([0], 1)
+    space = r"query id .* \(row 0\) is empty or holds white space"
+    refused(DataError, space, write_run, tmp_path / "run", [bad], ["d"], rows, scores)
+    refused(DataError, "document id", write_run, tmp_path / "run", ["q"], [bad], rows, scores)
+    refused(DataError, "run id", write_run, tmp_path / "run", ["q"], ["d"], rows, scores, tag=bad)
+    refused(DataError, "document id", write_qrels, tmp_path / "qrels", ["q"], [bad], truth.i2t)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ids_that_do_not_fit_and_files_that_are_not(tmp_path: Path) -> None:
+    truth, file = GroundTruth.from_caption_image([0, 0], 1).i2t, tmp_path / "file"
+    refused(DataError, "2 query ids for 1 querys", write_qrels, file, ["q", "r"], ["a", "b"], truth)
+    refused(DataError, "document ids are not unique", write_qrels, file, ["q"], ["a", "a"], truth)
+    refused(StorageError, "does not exist", read_run, file)
+    file.write_text("q Q0 d 1 0.5 tag\n\nq Q0 d 2 0.5\n")
+    refused(StorageError, "line 3: 6 fields expected, got 5", read_run, file)
+    file.write_text("q 0 d yes\n")
+    refused(StorageError, "line 1: 'yes' is not a number", read_qrels, file)
