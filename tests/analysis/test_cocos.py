@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.analysis import cocos_over, count, gradient_weights
-from diptych.analysis.cocos import check_counting
 from diptych.analysis.cocos_report import WeightHistogram
 from diptych.analysis.paper_counts import (
     ntxent_counts,
@@ -144,19 +143,6 @@ def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions():
     assert count(objective, SCORES, POSITIVES)["i2t"].each.tolist() == [1, 2, 0, 2]
 
 
-def test_a_learned_temperature_is_used_and_left_alone():
-    learned = InfoNCE(0.2, learn_temperature=True)
-    assert check_counting(learned, 0.01, "temperature", "none") == pytest.approx(0.2)
-    found, fixed = (count(o, SCORES, POSITIVES)["i2t"].values() for o in (learned, InfoNCE(0.2)))
-    assert found == pytest.approx(fixed)
-    assert learned.log_scale.grad is None
-
-
-def test_it_counts_where_gradients_are_switched_off():
-    with torch.no_grad():
-        assert count(Triplet(0.2), SCORES, POSITIVES)["i2t"].in_batch == 3
-
-
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 1.0), st.floats(0.0, 0.3))
 def test_what_pushes_equals_what_pulls(seed, temperature, epsilon):
     """A soft-max does not change when all scores of a row move together."""
@@ -268,12 +254,6 @@ def test_mean_and_deviation_over_batches(rows, batches, compat):
     assert ("negatives_weight" in report.counts["i2t"]) == (compat == "none")
 
 
-def test_nothing_to_count(rows, batches):
-    refused(UsageError, "no batch", cocos_over, *rows, [], InfoNCE())
-    refused(UsageError, "epsilon -1", cocos_over, *rows, batches, InfoNCE(), -1)
-    refused(UsageError, "compat 'old'", cocos_over, *rows, batches, InfoNCE(), compat="old")
-
-
 def test_memory_is_that_of_a_batch(tmp_path):
     stored = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=(8_000, 256))
     stored[:] = unit(np.random.default_rng(0).normal(size=(8_000, 256)))
@@ -361,26 +341,6 @@ def test_smoothap_as_equation_13_counts(direction, form):
     )
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@pytest.mark.parametrize("unit", ["score", "temperature"])
-def test_compat_equations(direction, unit):
-    form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
-    smoothap = OBJECTIVES.get("smoothap")()
-    grouped = (GROUPED_T, OWN_T)
-    counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
-    assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
-    assert counts.per_active_query == pytest.approx(
-        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
-    )
-    for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
-        weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
-        read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
-        # The equations of the triplet losses have no weights.
-        assert read == pytest.approx({name: weighed[name] for name in read})
-    doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]
-    assert doubled.in_batch > count(Triplet(0.2), *grouped)["i2t"].in_batch
-
-
 def printed_counts(objective, scores, positives):
     """Counts under the names that the published code prints, nan where it divides 0 by 0."""
     kind = paper_loss(objective)
@@ -440,16 +400,6 @@ def test_the_axis_of_t2i_is_the_images():
     assert right.in_batch == published.in_batch == 2
     hardest = count(TripletHardest(0.2), scores, eye, compat="published")["t2i"]
     assert hardest.each.tolist() == [1, 0, 0]
-
-
-def test_no_violation_at_all_is_no_number():
-    printed = printed_counts(Triplet(0.2), torch.eye(3).double(), torch.eye(3, dtype=torch.bool))
-    assert np.isnan(printed["i2t_grads_mean"])
-    assert printed["zeros_t2i"] == 3.0
-    printed = printed_counts(
-        OBJECTIVES.get("smoothap")(), torch.eye(3).double(), torch.eye(3, dtype=torch.bool)
-    )
-    assert printed["sum_i2t"] == 0.0
 
 
 def slow_smoothap(scores, tau, epsilon, k):

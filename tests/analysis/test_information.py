@@ -16,7 +16,6 @@ from diptych.analysis.information.probing import (
     Regressions,
     constant_bits,
     constant_frequencies,
-    control_labels,
     majority,
     probe,
 )
@@ -26,12 +25,10 @@ from diptych.analysis.information.questions import (
     NOT_ASKED,
     UNSTATED,
     Answers,
-    Questions,
     caption_facts,
     caption_words,
     carried_codes,
     content_words,
-    has_facts,
     image_facts,
     image_words,
     questions_of,
@@ -42,8 +39,6 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.scenes import described
 from diptych.metrics.bootstrap import Bootstrap
-
-Planted = tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Questions]
 
 
 def as_answers(values):
@@ -313,24 +308,6 @@ def test_a_code_per_caption(told):
     assert found.groups["task-relevant"][1].sum() == 6
 
 
-def test_facts_of_part_of_the_records(told):
-    part = told([*FACTS, {"shape": "bar"}], [*STATES, [("shape",), ("shape",)]])
-    # the first image says no facts, and the first caption of the last states nothing
-    odd = replace(
-        part,
-        records=[{}, *(part.records or ())[1:]],
-        caption_records=[*(part.caption_records or ())[:4], {}, {"states": None}],
-    )
-    assert has_facts(odd)
-    found = image_facts(odd, stated_keys(odd))
-    assert found.keys == ("shape", "light")
-    assert found.values[:, 0].tolist() == [None, "ring", "bar"]
-    assert column(found, "shared", "shape") == [0, 1, 0]
-    assert column(found, "undescribed", "shape") == [0, 0, 1]
-    assert caption_facts(odd, stated=True).values[:, 0].tolist() == [None] * 3 + ["ring", None, None]
-    assert not has_facts(replace(part, caption_records=[{}] * 6))
-
-
 def test_facts_and_states_of_another_shape_are_named(told):
     part = told(FACTS, STATES)
     odd = replace(part, records=[(part.records or ())[0], {"facts": "blue"}])
@@ -423,23 +400,6 @@ def test_controls_are_right_by_chance_alone(planted):
         assert (found.right[:, :2].mean(axis=0) - found.control_right[:, :2].mean(axis=0) > 0.6).all()
         # it does learn some of its training answers
         assert (found.by_heart[:2] > 0.3).all()
-
-
-def test_control_answers_are_of_images(planted):
-    _, questions = planted(400, 3)
-    for part in (questions.parts["train"], questions.parts["test"]):
-        part.images[:] = np.arange(len(part.images)) // 2  # two rows an image
-        part.labels[::7, 0] = NOT_ASKED
-    drawn = control_labels(questions, "train", 0)
-    both = (questions.parts["train"].labels[0::2, 1] >= 0) & (questions.parts["train"].labels[1::2, 1] >= 0)
-    assert (drawn[0::2, 1] == drawn[1::2, 1])[both].all()
-    assert ((drawn == NOT_ASKED) == (questions.parts["train"].labels == NOT_ASKED)).all()
-    # drawn for its own question, split and seed, with the frequencies of the real answers
-    assert (drawn[:, 1] != drawn[:, 2]).any()
-    assert (control_labels(questions, "train", 1) != drawn).any()
-    frequent = np.bincount(drawn[:, 1]) / len(drawn)
-    expected = np.bincount(questions.parts["train"].labels[:, 1]) / len(drawn)
-    np.testing.assert_allclose(frequent, expected, atol=0.1)
 
 
 def test_the_same_seed_gives_the_same_and_company_changes_nothing(planted):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import struct
 import sys
@@ -43,7 +42,7 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.data.batches import Batch, BatchPlan
+from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, pasted
 from diptych.data.regions import RegionSource
@@ -80,15 +79,6 @@ def test_scikit_learns_digits():
     first_eight = given.images[given.target == 8][0]
     np.testing.assert_array_equal(found.classes[8][0], np.rint(first_eight * 255 / 16).astype(np.uint8))
     assert {pictures.max() for pictures in found.classes} == {255}
-
-
-def test_auto_takes_what_is_there(monkeypatch):
-    assert load_digits("auto").name == "scikit-learn's digits"
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "diptych.analysis.shortcuts.digits.find_spec", lambda name: None if name == "sklearn" else find(name)
-    )
-    assert load_digits("auto").name == "drawn digits"
 
 
 def test_sklearn_that_is_not_installed_names_its_pip_line(monkeypatch):
@@ -344,20 +334,6 @@ def test_unique_codes_are_rows_of_the_whole_collection():
     assert in_training(shortcuts(), epoch=5) == expected
 
 
-def test_pictures_of_digits_are_drawn_for_each_access():
-    made, split = shortcuts(), collection().split("train")
-
-    def pictures(captions, epoch, made=made):
-        batch = Batch(np.array([1]), np.array(captions), np.zeros(len(captions), np.int64))
-        (overlay,) = made.training(split, batch, epoch).overlays
-        assert (overlay.pictures < 40).all()
-        return tuple(overlay.pictures[0].tolist())
-
-    assert pictures([3], 1) == pictures([3, 4], 1) == pictures([4, 3], 1)
-    others = [pictures([4], 1), pictures([3], 2), pictures([3], 1, shortcuts(seed=1))]
-    assert len({pictures([3], 1), *others}) == 4
-
-
 def test_shuffled_codes_are_the_training_images_own():
     made = shortcuts(shuffled=True)
     epochs = []
@@ -523,18 +499,6 @@ def test_more_tuples_than_codes():
     ):
         refused(UsageError, message, Shortcuts.of, ShortcutOptions(setup=setup), Many(), "train", 0)
     Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)
-
-
-@pytest.mark.parametrize("plan", ["captions", "distinct", "grouped"])
-def test_every_plan_gives_pictures_and_captions_the_same_code(plan):
-    split = collection().split("train")
-    made = shortcuts(setup="bits", bits=13)
-    for batch in BatchPlan(split.caption_image, split.n_images, 4, plan, 2).epoch(3):
-        carried = made.training(split, batch, 3)
-        codes = [shown(overlay)[0] for overlay in carried.overlays]
-        assert [code(ending) for ending in carried.endings] == [codes[place] for place in batch.caption_image]
-        halves = [made.training(split, batch.shard(rank, 2), 3) for rank in range(2)]
-        assert [ending for half in halves for ending in half.endings] == carried.endings  # whoever does it
 
 
 # Codes as functions of their arguments alone.

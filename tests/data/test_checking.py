@@ -1,23 +1,18 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 
 import pytest
-from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
+from miniatures import karpathy, picture
 from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.data import read_collection
-from diptych.data.checking import Check, check_collection, check_dataset
+from diptych.data.checking import Check, check_dataset
 from diptych.data.checking_images import Some, scan
-from diptych.data.known import KNOWN, Form, KnownDataset, Reading, Size, centric_of, known_by_name
-from diptych.data.readers import READERS
+from diptych.data.known import KNOWN, Form, KnownDataset, Reading, Size, known_by_name
 
 TINY = KnownDataset(
     name="tiny",
@@ -156,28 +151,6 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     assert check.shared == Some(3, ("102", "106", "107"))
 
 
-def test_a_collection_that_was_read_already_and_pictures_that_are_no_files(tmp_path: Path) -> None:
-    collection = read_collection(tiny(tmp_path))
-    assert check_collection(collection, TINY, "karpathy") == check_dataset(TINY, tmp_path)
-    check = check_collection(
-        replace(collection, source=SimpleNamespace(read=collection.source.read)), decode=True
-    )
-    assert check.complete
-    assert check.pictures is None
-    assert "not files of a folder" in check.notes[0]
-
-
-def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> None:
-    cub(tmp_path / "cub")
-    check = check_dataset("cub", tmp_path / "cub")
-    assert (check.reader, check.form) == ("cub", "the authors' train_test_split.txt")
-    assert "split train: 5,994 images and 59,940 (10 of each) captions expected" in said(check)
-    flickr30k(tmp_path / "f", {"train": ["1"], "val": ["2"], "test": ["3"]})
-    assert check_dataset("flickr30k", tmp_path / "f").reader == "flickr30k"
-    retrieval_json(tmp_path / "r")
-    assert check_dataset("coco", tmp_path / "r").reader == "retrieval-json"
-
-
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
     caught = refused(DataError, "gone does not exist", check_dataset, "coco", tmp_path / "gone")
     assert "diptych data show coco" in caught.fix
@@ -224,24 +197,6 @@ def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
     assert f"--{form.lower()} " in said(check)
 
 
-@pytest.mark.parametrize("dataset", list(KNOWN), ids=lambda one: one.name)
-def test_each_says_what_a_person_needs(dataset: KnownDataset) -> None:
-    for said in (dataset.title, dataset.description, dataset.citation, dataset.licence, dataset.layout):
-        assert said.strip()
-    assert dataset.where
-    assert dataset.readings
-    for reading in dataset.readings:
-        reader = READERS.get(reading.reader)
-        for option in re.findall(r"--reader-option (\w+)=", reading.options):
-            assert option in reader.options
-        if "--images" in reading.options:
-            assert "images" in reader.options
-    for form in dataset.forms:
-        for size in form.sizes.values():
-            assert size.images > 0
-            assert all(count >= size.images for count in size.captions)
-
-
 def form(name: str, number: int = 0) -> Form:
     return KNOWN.get(name).forms[number]
 
@@ -280,11 +235,3 @@ def test_from_a_collections_name_to_the_dataset() -> None:
             names.split()
         )
     assert [known_by_name(name) for name in ("cocoon", "my-coco", "shop", "")] == [None] * 4
-
-
-def test_centric_as_given_before_as_known() -> None:
-    assert centric_of(None, "coco") == "scene"
-    assert centric_of("object", "coco") == "object"
-    assert centric_of(None, "shop") is None
-    assert centric_of(None, "cc12m") is None
-    refused(UsageError, "centric is 'both'", centric_of, "both", "coco")

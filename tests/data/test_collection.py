@@ -14,7 +14,7 @@ from diptych.core.errors import DataError, ImageError, StorageError, UnknownName
 from diptych.core.files import cache_root
 from diptych.data import choose_captions
 from diptych.data.collection import Collection
-from diptych.data.columns import Column, first_duplicate, write_strings
+from diptych.data.columns import Column, write_strings
 from diptych.data.loading import NO_PICTURE, picture_contents
 from diptych.data.stored import Stored, StoredWriter, stored
 
@@ -118,18 +118,6 @@ def test_random_captions_are_a_function_of_seed_and_image() -> None:
     assert one.split("test").captions == whole.split("test").random_captions(seed=3).captions
 
 
-def test_several_random_captions_stay_in_order_without_repeats() -> None:
-    whole = with_captions([5, 1, 3] * 30)
-    some = whole.random_captions(2, seed=0)
-    assert some.captions_per_image.tolist() == [2, 1, 2] * 30
-    assert len(set(some.captions)) == some.n_captions
-    places = [int(name.rsplit("#", 1)[1]) for name in some.caption_ids]
-    for image in range(some.n_images):
-        drawn = places[some.caption_start[image] : some.caption_start[image + 1]]
-        assert drawn == sorted(drawn)
-    assert whole.random_captions(9, seed=0).captions == whole.captions
-
-
 def test_words_and_what_they_choose() -> None:
     whole = with_captions([5] * 40 + [3])
     assert choose_captions(whole, "all") is whole
@@ -164,15 +152,6 @@ class Squares(Column[int]):
         return [int(row) ** 2 for row in rows]
 
 
-class Words(Column[str]):
-    def __init__(self, words: list[str]) -> None:
-        super().__init__(len(words))
-        self._words = words
-
-    def read(self, rows: range | np.ndarray) -> list[str]:
-        return [self._words[row] for row in rows]
-
-
 @given(st.integers(0, 40), st.data())
 def test_parts_of_parts_are_those_of_a_list(size: int, data: st.DataObject) -> None:
     column: Column[int] = Squares(size)
@@ -188,20 +167,6 @@ def test_parts_of_parts_are_those_of_a_list(size: int, data: st.DataObject) -> N
         assert column[1:-1] == plain[1:-1]
         assert column[::-2] == plain[::-2]
         assert [column[-1 - at] for at in range(len(plain))] == plain[::-1]
-
-
-@pytest.mark.parametrize("row", [3, -4])
-def test_rows_outside_are_refused(row: int) -> None:
-    with pytest.raises(IndexError, match="column of 3"):
-        Squares(3)[row]
-    refused(IndexError, "column of 3", Squares(3).take, [row])
-
-
-@given(st.lists(st.text("ab", max_size=3), max_size=12))
-def test_the_first_duplicate_is_that_of_a_plain_search(words: list[str]) -> None:
-    expected = next((word for at, word in enumerate(words) if word in words[:at]), None)
-    assert first_duplicate(words) == expected
-    assert first_duplicate(Words(words)) == expected
 
 
 class NoPictures:

@@ -6,7 +6,6 @@ import struct
 import threading
 import time
 import zlib
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from refusals import refused
 from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.data import images, loading
 from diptych.data.images import FolderSource, decode_image, read_image, to_rgb
-from diptych.data.loading import picture_contents, read_ahead, reserve
+from diptych.data.loading import picture_contents, read_ahead
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource, open_regions
 
@@ -177,15 +176,6 @@ def test_names_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
     refused(ImageError, "points outside", FolderSource, tmp_path, [name])
 
 
-def test_content_is_of_bytes(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        (tmp_path / name).write_bytes(encoded(corners()))
-    source = FolderSource(tmp_path, ["a.png", "b.png", "c.png"])
-    assert source.content(0) == source.content(1)
-    assert source.read(0).size == (2, 3)
-    refused(ImageError, r"c\.png does not exist", source.content, 2)
-
-
 @pytest.mark.parametrize("workers", [0, 1, 4])
 def test_results_come_in_order(workers: int) -> None:
     assert list(read_ahead(lambda x: x * x, range(50), workers)) == [x * x for x in range(50)]
@@ -232,34 +222,6 @@ def test_results_that_nobody_takes_hold_the_next_ones_back(monkeypatch: pytest.M
     left = read_ahead(large, range(40), workers=4, depth=30)
     next(left)
     left.close()  # type: ignore[attr-defined]
-
-
-def test_what_holds_some_never_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "MAX_DECODED_BYTES", 1_000)
-
-    def both(row: int) -> int:
-        with reserve(600), reserve(600):
-            return row
-
-    assert list(read_ahead(both, range(20), workers=4)) == list(range(20))
-
-
-def test_what_nobody_takes_may_be_ended_by_a_thread_of_its_own() -> None:
-    taken = threading.Event()
-    ended: Future[None] = Future()
-
-    def work(row: int) -> None:
-        if row == 1:
-            taken.wait(5)
-            try:
-                ended.set_result(results.close())  # type: ignore[attr-defined]
-            except RuntimeError as error:
-                ended.set_exception(error)
-
-    results = read_ahead(work, range(2), workers=1)
-    next(results)
-    taken.set()
-    ended.result(10)
 
 
 def features(n: int, *shape: int, kind: str = "float32") -> np.ndarray:

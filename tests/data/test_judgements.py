@@ -15,7 +15,6 @@ from diptych.data.extended_positives import ExtendedPositives, Listed, match, re
 from diptych.data.judgements import (
     MatchedJudgements,
     match_judgements,
-    read_cxc_judgements,
     read_flickr8k_expert,
     read_judgement_table,
     read_judgements,
@@ -91,23 +90,6 @@ def test_places_say_nothing_where_captions_were_drawn(tmp_path: Path) -> None:
     found = match_judgements(judged, IMAGES, ["a.webp#1", *CAPTIONS[1:]], HOME, in_order=False)
     assert said(found) == {(0, 0): 4.0, (1, 0): 2.0}
     assert found.by_place == 0
-
-
-def test_cxc_as_judgements(tmp_path: Path) -> None:
-    file = tmp_path / "sits_test.csv"
-    file.write_text(
-        "caption,image,agg_score,sampling_method\n"
-        "COCO_val2014:sentid:101,COCO_val2014_000000000011.jpg,4.2,c2i_original\n"
-        "COCO_val2014:sentid:202,COCO_val2014_000000000011.jpg,0,c2i_intrasim\n"
-    )
-    for source in (file, tmp_path):
-        judged = read_cxc_judgements(source)
-        found = match_judgements(judged, ["11.jpg", "22.jpg"], ["101", "202"], np.array([0, 1]))
-        assert said(found) == {(0, 0): 4.2, (0, 1): 0.0}
-        assert found.highest == 5
-    (tmp_path / "sts_test.csv").write_text("caption1,caption2,agg_score,sampling_method\na,b,3.5,x\n")
-    with pytest.raises(DataError, match=r"is no CxC file of sits ratings"):
-        read_cxc_judgements(tmp_path / "sts_test.csv")
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
@@ -205,24 +187,6 @@ def test_cxc_by_hand(cxc: Path) -> None:
     assert found.missing == {"images": 0, "captions": 0, "pairs": 0}
     line = "cxc, rating ≥ 3 (i2t 5 + 2 − 1, t2i 3 + 2 − 0 pairs; 1 t2i queries lost all)"
     assert found.line() == line
-
-
-def test_cxc_with_another_threshold_and_with_the_originals(cxc: Path) -> None:
-    strict = read_positives(f"cxc:{cxc}/sits_test.csv", threshold=4.5)
-    assert pairs(strict.i2t) == {(0, 0), (1, 3), (2, 4)}
-    assert strict.line().startswith("cxc, rating ≥ 4.5 (")
-    kept = read_positives(f"cxc:{cxc}", originals=True)
-    assert pairs(kept.i2t) == {(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (0, 2), (2, 0)}
-    assert kept.asked == {}
-    assert kept.line() == "cxc, rating ≥ 3, originals kept (5 + 2 − 0 pairs)"
-
-
-def test_what_the_collection_does_not_hold_is_counted(cxc: Path) -> None:
-    found = read_extended_positives(f"cxc:{cxc}", COCO_IMAGES[:1], COCO_CAPTIONS[:2], COCO_HOME[:2])
-    assert pairs(found.i2t) == {(0, 0)}
-    # Images 22 and 33, captions 201 and 202; of the five positive pairs only one is whole.
-    assert found.missing == {"images": 2, "captions": 2, "pairs": 4}
-    assert "not in the collection: 2 images, 2 captions, 4 pairs" in found.line()
 
 
 def eccv(folder: Path, name: str, i2t: object, t2i: object) -> Path:

@@ -62,11 +62,6 @@ def test_a_reference_that_does_not_fit(tmp_path: Path) -> None:
     refused(DataError, "has 2 captions of COCO_val2014_01, .* has 1", read_collection, file, karpathy=short)
 
 
-def test_other_json(tmp_path: Path) -> None:
-    for content, message in (([1], "is not fine"), ({}, "is not fine"), ({"a": [1]}, "'a' has no list")):
-        refused(DataError, message, read_collection, fine(tmp_path, content))
-
-
 def test_empty_captions_and_too_many_files(tmp_path: Path) -> None:
     file = fine(tmp_path, {"a": ["one", ""]})
     refused(CaptionError, r"caption a\.jpg#1 is empty", read_collection, file)
@@ -99,16 +94,6 @@ def test_tokens_with_lists_of_splits(tmp_path: Path) -> None:
         assert found.captions[5] == "person 2 is said 0 times ."
         assert found.notes == ("1 images in no list of splits left out",)
         assert found.image(5).size == (4, 4)
-
-
-def test_without_lists_every_image_is_in_one_split(tmp_path: Path) -> None:
-    flickr30k(tmp_path, SPLITS)
-    (tmp_path / "flickr30k_entities").rename(tmp_path / "away")
-    found = read_collection(tmp_path)
-    assert found.split_sizes == {"all": 6}
-    assert found.divided().notes[-1].startswith("the data names no splits: train")
-    given = read_collection(tmp_path, splits=tmp_path / "away")
-    assert given.split_sizes == {"train": 3, "val": 1, "test": 2}
 
 
 def test_the_widespread_table_with_its_broken_line(tmp_path: Path) -> None:
@@ -214,13 +199,6 @@ def test_whole_paths_and_fewer_captions(tmp_path: Path) -> None:
     assert (found.image_ids, found.captions) == (["a.jpg"], ["one"])
 
 
-def test_it_leaves_other_json_to_others(tmp_path: Path) -> None:
-    file = karpathy(tmp_path, {"a.jpg": ("test", ["one"])})
-    retrieval_json(tmp_path)
-    assert read_collection(file).name == read_collection(tmp_path).name == "coco"
-    assert read_collection(tmp_path, "retrieval-json").name == "coco_karpathy"
-
-
 def test_half_characters_and_byte_order_marks(tmp_path: Path) -> None:
     """JSON can say half a character, which no file can hold; nothing after the reader has to care."""
     path = tmp_path / "mine_test.json"
@@ -270,23 +248,6 @@ def test_three_parts_from_a_table(tmp_path: Path) -> None:
     ):
         file.write_text(table)
         refused(error, message, read_collection, folder, split_file=file)
-
-
-def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
-    refused(DataError, r"no images\.txt", read_collection, tmp_path, "cub")
-    names = cub(tmp_path)
-    said, seen = tmp_path / "said", tmp_path / "seen"
-    (tmp_path / "cvpr2016_cub" / "text_c10").rename(said)
-    (tmp_path / "CUB_200_2011" / "images").rename(seen)
-    found = read_collection(tmp_path, captions=said, images=seen)
-    assert found.n_captions == 60
-    assert found.image(0).size == (4, 4)
-    assert "diptych data show cub" in refused(DataError, "no captions near", read_collection, tmp_path).fix
-    refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
-    for name in names[4:]:
-        (said / name).with_suffix(".txt").unlink()
-    with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
-        read_collection(tmp_path, captions=said)
 
 
 @pytest.mark.parametrize(
@@ -521,26 +482,6 @@ def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> No
     assert all(len(one) == 1 for one in splits.values())
     assert set(found.split_sizes) == {"train", "val", "test"}
     assert read_collection(tmp_path, validation=0, test=0).divided().split_sizes == {"train": 300}
-
-
-def test_splits_from_a_file(tmp_path: Path) -> None:
-    write(tmp_path, [listing(f"B{n}", item_name=said(f"en_US: {n}")) for n in range(3)])
-    file = tmp_path / "splits.csv"
-    file.write_text("B2,test\nB0,train\nB9,val\n")
-    found = read_collection(tmp_path, split_file=file)
-    assert dict(zip(found.image_ids, found.splits, strict=True)) == {"B0": "train", "B2": "test"}
-    assert "1 items that splits.csv does not name left out" in found.notes
-    for content, message in (("B0\n", "line 1 is 'B0'"), ("B0,a\nB0,b\n", "B0 has two splits")):
-        file.write_text(content)
-        refused(DataError, message, read_collection, tmp_path, split_file=file)
-
-
-def test_archives_in_folders_of_their_own(tmp_path: Path) -> None:
-    write(tmp_path, [named("B1", "en_US: a")])
-    for archive, folder in (("abo-listings", "listings"), ("abo-images-small", "images")):
-        (tmp_path / archive).mkdir()
-        (tmp_path / folder).rename(tmp_path / archive / folder)
-    assert read_collection(tmp_path).captions == ["a"]
 
 
 def test_half_of_abo(tmp_path: Path) -> None:

@@ -228,21 +228,6 @@ def test_a_column_of_files_with_several_lines_of_one(tmp_path: Path) -> None:
     refused(DataError, r"image id 'a\.png' occurs twice", read_collection, tmp_path, "captions-tsv")
 
 
-def test_csv_with_quotation_marks_and_other_columns(tmp_path: Path) -> None:
-    table(tmp_path / "shop.csv", "words,where,price", '"a ""red"", thing",a.png,3')
-    pictures(tmp_path, "a.png")
-    given = {"caption_column": "words", "image_column": "where", "images": tmp_path}
-    found = read_collection(tmp_path / "shop.csv", "captions-tsv", **given)
-    assert list(found.captions) == ['a "red", thing']
-    table(tmp_path / "shop.tsv", "words\twhere", "'a \"red thing\ta.png", '"so\ta.png')
-    assert list(read_collection(tmp_path / "shop.tsv", "captions-tsv", **given).captions) == [
-        "'a \"red thing",
-        '"so',
-    ]
-    with pytest.raises(DataError, match="Row #3: Expected 2 columns, got 1"):
-        read_collection(tmp_path / "shop.tsv", "captions-tsv", quotes=True, **given)
-
-
 def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
     table(tmp_path / "Train_GCC-training.tsv", *captions(0, 1))
     table(tmp_path / "Validation_GCC-1.1.0-Validation.tsv", *captions(0))
@@ -268,11 +253,3 @@ def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:
     assert found.notes == ("1 empty captions left out",)
     file.write_bytes(b"fine\thttp://a\ncaf\xe9\thttp://b\n")
     refused(DataError, r"train\.tsv is not .* Row #2: .* invalid UTF8", read_collection, tmp_path)
-
-
-def test_pictures_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    table(tmp_path / "train.tsv", *captions(0))
-    (tmp_path / "images").mkdir()
-    refused(DataError, r"no pictures that are called by a number", read_collection, tmp_path)
-    pictures(tmp_path / "images", "0.png", "a/000.png")
-    refused(DataError, "both number 0", read_collection, tmp_path)

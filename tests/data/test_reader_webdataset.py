@@ -69,21 +69,6 @@ def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
     assert other.notes == ("1 samples without caption left out",)
 
 
-def test_shards_without_a_split_are_divided_by_a_hash(tmp_path: Path) -> None:
-    shard(tmp_path / "a.tar", samples(*range(100)))
-    assert read_collection(tmp_path).split_sizes == {"all": 100}
-    first = read_collection(tmp_path).divided()
-    sizes = first.split_sizes
-    assert sum(sizes.values()) == 100
-    assert sizes["train"] > sizes["val"] > 0
-    shard(tmp_path / "b.tar", samples(*range(100)))
-    both = read_collection(tmp_path).divided()
-    assert list(both.splits)[:100] == list(first.splits)
-    assert read_collection(tmp_path, split="all of it").split_sizes == {"all of it": 200}
-    (tmp_path / "b.tar").rename(tmp_path / "train-b.tar")
-    refused(DataError, "of a no split is known", read_collection, tmp_path)
-
-
 def test_shards_are_gone_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = shard(tmp_path / "train.tar", samples(1))
     walks: list[int] = []
@@ -321,10 +306,3 @@ def test_shards_of_folders_patterns_and_files(tmp_path: Path) -> None:
     refused(DataError, r"2 of 4 files .* are missing, the first: .*11\.tar", names, "train/{09..12}.tar")
     refused(DataError, "no shards", names, "test/*.tar")
     refused(UsageError, "more than 1,000,000 files", names, "{0..999}/{0..999}/{0..9}.tar")
-
-
-def test_compressed_shards_and_names_that_are_there_twice(tmp_path: Path) -> None:
-    (tmp_path / "00.tar").touch()
-    (tmp_path / "01.tar.gz").touch()
-    assert "gunzip" in refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path).fix
-    refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path / "01.tar.gz")

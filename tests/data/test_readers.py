@@ -127,16 +127,6 @@ def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
     assert read_collection(folder, max_captions=1).captions == ["one", "three", "four"]
 
 
-def test_karpathy_gzipped_with_pictures_elsewhere(tmp_path: Path) -> None:
-    folder = karpathy_folder(tmp_path / "a", [entry("a.png", "test", "one")])
-    file = folder / "dataset_tiny.json"
-    (folder / "dataset_tiny.json.gz").write_bytes(gzip.compress(file.read_bytes()))
-    file.unlink()
-    picture(tmp_path / "elsewhere" / "a.png", 5)
-    found = read_collection(folder, images=tmp_path / "elsewhere")
-    assert found.image(0).getpixel((0, 0)) == (5, 0, 0)
-
-
 @pytest.mark.parametrize("raw", ["", "   ", "...", "\n"])
 def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path, raw: str) -> None:
     folder = karpathy_folder(tmp_path, [entry("a.png", "test", "one", raw)])

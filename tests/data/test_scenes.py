@@ -218,16 +218,6 @@ def test_a_finer_caption_says_what_was_said_and_more(seed: int, topics: int) -> 
         assert read_back(fine.captions[row]) == values_stated(facts, after), fine.captions[row]
 
 
-def test_a_caption_is_the_same_in_a_part_and_another_with_another_seed() -> None:
-    coarse = collection_of(7, n=6)
-    fine = finer(coarse)
-    part = finer(coarse.subset([4, 1]))
-    assert part.captions == fine.subset([4, 1]).captions
-    assert finer(coarse).captions == fine.captions
-    assert finer(coarse, seed=1).captions != fine.captions
-    assert fine.text_fingerprint != coarse.text_fingerprint
-
-
 def test_scenes_are_read_with_finer_captions(tmp_path: Path) -> None:
     folder = make_scenes(tmp_path / "scenes", 0, 0, 4, size=32, workers=1)
     coarse = read_collection(folder)
@@ -249,15 +239,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_processes_change_no_byte(small: Path, tmp_path: Path) -> None:
     other = make_scenes(tmp_path / "other", 140, 6, 6, seed=3, k=3, size=32, workers=2)
     assert every_byte(small) == every_byte(other)
-
-
-def test_a_larger_dataset_begins_with_the_smaller(small: Path, tmp_path: Path) -> None:
-    larger = read_scenes(make_scenes(tmp_path / "larger", 141, 7, 8, seed=3, k=3, size=32, workers=1))
-    held = read_scenes(small)
-    for split in ("train", "val", "test"):
-        few, many = held.split(split), larger.split(split)
-        assert many.captions[: few.n_captions] == few.captions
-        assert np.array_equal(np.asarray(many.image(5)), np.asarray(few.image(5)))
 
 
 def test_the_collection_holds_facts_and_what_captions_state(small: Path) -> None:
@@ -301,26 +282,6 @@ def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_
     assert not (tmp_path / "made").exists()
     again = make_scenes(tmp_path / "made", 140, 6, 6, seed=3, k=3, size=32, workers=1)
     assert every_byte(again) == every_byte(small)
-
-
-def test_one_object_per_picture_is_object_centric(tmp_path: Path) -> None:
-    made = read_scenes(make_scenes(tmp_path / "one", 70, 0, 6, size=32, objects=1, workers=2))
-    assert made.centric == "object"
-    assert made.notes[0].endswith("1 object per image")
-    others = ("second", "third", "fourth", "relation", "count")
-    for record in made.records:
-        assert not [key for key in record["facts"] if key.startswith(others)]
-        assert set(record["facts"]) == {
-            *("main.shape", "main.colour", "main.size", "main.material", "main.place"),
-            *("background", "light", "tint", "frame"),
-        }
-    for caption, record in zip(made.captions, made.caption_records, strict=True):
-        assert not [key for key in record["states"] if key.startswith(others)]
-        assert not [word for word in ("beside", "objects", "things", "group", " and a ") if word in caption]
-    assert len({tuple(sorted(record["facts"].items())) for record in made.records}) == 76
-    mixed = read_scenes(make_scenes(tmp_path / "mixed", 40, 0, 0, size=32, objects=(1, 3), workers=1))
-    assert {record["facts"].get("count") for record in mixed.records} == {None, "2", "3"}
-    assert mixed.centric is None
 
 
 def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: Path) -> None:

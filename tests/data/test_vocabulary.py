@@ -31,14 +31,6 @@ def test_frequent_words_come_first_and_rare_ones_not_at_all() -> None:
     assert vocabulary.encode("") == [START, END]
 
 
-def test_all_captions_end_to_end() -> None:
-    vocabulary = Vocabulary.build(["a b"], min_count=1)
-    flat, starts = vocabulary.encode_all(["a", "", "b a"])
-    assert starts.tolist() == [0, 3, 5, 9]
-    assert flat.tolist() == [1, 4, 2, 1, 2, 1, 5, 4, 2]
-    assert flat.dtype == np.int32
-
-
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8))
 def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
     import tempfile
@@ -59,13 +51,6 @@ def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
 @pytest.mark.parametrize("word", ["two words", "Upper", "", "0."])
 def test_words_that_captions_cannot_have_are_refused(word: str) -> None:
     refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
-
-
-def test_first_words_keep_the_text_as_it_is_written() -> None:
-    text = "A man's T-shirt, red!"
-    begun = ["", "A", "A man's", "A man's T-shirt", "A man's T-shirt,", "A man's T-shirt, red"]
-    assert [first_words(text, count) for count in range(6)] == begun
-    assert first_words(text, 6) is text
 
 
 @given(st.text(max_size=30), st.integers(0, 12))
@@ -99,14 +84,6 @@ def test_words_of_a_title(text: str, expected: list[str]) -> None:
 )
 def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:
     assert fold_plural(plural) == fold_plural(singular)
-
-
-def test_words_and_vectors(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", words=np.array(["dog", "café"]), vectors=np.array([[1, 2], [3, 4]]))
-    rows, vectors = read_word_vectors(tmp_path / "v.npz", "the setting")
-    assert rows == {"dog": 0, "café": 1}
-    assert vectors.dtype == np.float32
-    assert vectors.tolist() == [[1, 2], [3, 4]]
 
 
 def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:

@@ -291,26 +291,6 @@ def test_trec_files_hold_only_the_queries_asked(tmp_path: Path) -> None:
     assert run["z"][0][0] == "abc"[best]
 
 
-def test_folds_take_positives_and_queries_with_them() -> None:
-    random = np.random.default_rng(4)
-    images, texts = (random.normal(size=(n, 6)).astype(np.float32) for n in (10, 20))
-    home = np.repeat(np.arange(10), 2)
-    pairs = (np.r_[home, 0], np.r_[np.arange(20), 19])  # text 19 is of image 9: lost when folds part them
-    truth = GroundTruth.from_directions(
-        pairs, pairs, 10, 20, text_image=home, asked={"t2i": np.arange(1, 20)}
-    )
-    result = evaluate(images, texts, truth, ("R@1",), protocol="folds(2)")
-    by_hand = []
-    for fold in (0, 1):
-        here = slice(10 * fold, 10 * fold + 10)
-        part = GroundTruth.from_caption_image(np.repeat(np.arange(5), 2), 5)
-        values = evaluate(images[5 * fold : 5 * fold + 5], texts[here], part, ("R@1",)).per_query["t2i"][
-            "R@1"
-        ]
-        by_hand.append(values[1:].mean() if fold == 0 else values.mean())
-    assert result.value("R@1", "t2i") == pytest.approx(np.mean(by_hand))
-
-
 ORDER_MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
 
 

@@ -200,21 +200,6 @@ def test_by_hand() -> None:
     )
 
 
-def test_k_is_a_part_of_the_protocol_and_fewer_need_no_model() -> None:
-    given, truth = small()
-    one = evaluate_reranked(given, truth, ("R@1", "R@10"), k=1)
-    assert one.value("R@10", "i2t") == one.value("R@1", "i2t") == pytest.approx(2 / 3)
-    assert one.protocol.reranking is not None
-    assert one.protocol.reranking.k_test == {"i2t": 1, "t2i": 1}
-    assert "k_test 1 " in one.protocol_line()
-    assert "1 of 3 i2t and 1 of 4 t2i queries have no ranked positive" in one.protocol_line()
-    random = np.random.default_rng(0)
-    images, texts = random.normal(size=(3, 4)).astype("f4"), random.normal(size=(9, 4)).astype("f4")
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(3), 3), 3)
-    line = evaluate_reranked(scored(images, texts, random.normal(size=(3, 9)), 5), truth).protocol_line()
-    assert "re-ranked k_test 5 i2t, 3 t2i (t2i: the whole gallery) by matching score" in line
-
-
 def test_a_random_head_is_at_chance() -> None:
     """Candidates and scores drawn at random: the mean over many draws is the chance that is printed."""
     random = np.random.default_rng(0)

@@ -276,9 +276,6 @@ def test_what_cannot_be() -> None:
     refused(UsageError, "model need cosines", asked, eye, eye, truth, "DCG_CM@1", similarity="order")
 
 
-GAINS = ["R@1", "DCG_CM@5", "nDCG_CM@5", "nDCG@5", "nDCG-exponential@3", "DCG_CM-published@10"]
-
-
 @pytest.fixture
 def rows() -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(1)
@@ -287,40 +284,6 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 PAIRS = GroundTruth.from_caption_image(np.repeat(np.arange(24), 2), 24)
 MODEL = Relevance(unit(np.random.default_rng(2), 24, 3), unit(np.random.default_rng(2), 48, 3), "model of 3")
-RATED = Grades(np.array([0, 0, 5]), np.array([0, 9, 40]), np.array([4.0, 2.5, 1.0]), "raters")
-
-
-def test_every_way_in_says_the_same(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    by_rows = evaluate(*rows, PAIRS, GAINS)
-    wide = [side.astype(np.float64) for side in rows]
-    by_scores = evaluate(wide[0] @ wide[1].T, None, PAIRS, GAINS)
-    terms = [csr_array(np.abs(side)) for side in rows]
-    by_terms = evaluate(*terms, PAIRS, GAINS, relevance=MODEL)
-    by_dense = evaluate(*(np.abs(side) for side in rows), PAIRS, GAINS, relevance=MODEL)
-    for name, value in by_rows.values().items():
-        assert by_scores.values()[name] == pytest.approx(value, abs=1e-6), name
-        assert by_terms.values()[name] == pytest.approx(by_dense.values()[name], abs=1e-9), name
-
-
-def test_folds_are_galleries_of_their_own(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    names = ["DCG_CM@5", "nDCG_CM@5", "nDCG@5"]
-    whole = evaluate(*rows, PAIRS, names, protocol="folds(2)", relevance=MODEL, grades=RATED)
-    halves = []
-    for half in range(2):
-        images, texts = slice(12 * half, 12 * half + 12), slice(24 * half, 24 * half + 24)
-        truth = PAIRS.subset(np.arange(24)[images], np.arange(48)[texts])
-        inside = half == 0
-        grades = Grades(  # the pair of image 5 and text 40 is in neither half
-            RATED.images[:2] if inside else RATED.images[:0],
-            RATED.texts[:2] if inside else RATED.texts[:0],
-            RATED.values[:2] if inside else RATED.values[:0],
-            "raters",
-            top=4.0,
-        )
-        part = Relevance(MODEL.images[images], MODEL.texts[texts], MODEL.name)
-        halves.append(evaluate(rows[0][images], rows[1][texts], truth, names, relevance=part, grades=grades))
-    for name, value in whole.values().items():
-        assert value == pytest.approx(np.mean([half.values()[name] for half in halves])), name
 
 
 def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:

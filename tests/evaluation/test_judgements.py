@@ -105,24 +105,6 @@ def test_what_was_planted_is_found() -> None:
     assert "judged pairs of 30 images" in found.line
 
 
-def test_a_measure_that_says_what_people_say_is_found() -> None:
-    _, judged, _ = planted()
-    random = np.random.default_rng(4)
-    scores = random.random((30, 60))
-    order = np.argsort(judged.images, kind="stable")
-    human, _ = condensed_gain(
-        scores[judged.images, judged.captions][order], judged.images[order], judged.ratings[order] - 1, 30
-    )
-    per_query = {"i2t": {"nDCG@10": human, "R@1": random.random(30), "R@5": np.full(30, np.nan)}}
-    found = agreement_with_people(judged, GivenScores(scores), TRUTH, {}, per_query)
-    by_name = {one.what: one for one in found.queries}
-    assert tau(by_name["nDCG@10"]) == pytest.approx(1.0)
-    assert abs(tau(by_name["R@1"])) < 0.4
-    assert by_name["R@5"].n == 0  # nobody was asked
-    assert by_name["R@5"].coefficients["pearson"].value is None
-    assert set(found.left_out) == {"i2t", "t2i"}
-
-
 HOME = np.array([0, 0, 1, 1])
 
 

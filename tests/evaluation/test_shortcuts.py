@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,33 +154,3 @@ def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
     ids = EncodedCollection.open(tmp_path / "scenes-train-30-of-48-seed-1").images.ids
     assert list(ids) == sorted(set(ids))
     assert list(ids) != list(whole.split("train").image_ids)[:30]  # drawn, not the first
-
-
-def test_a_runs_splits_and_shortcuts_are_its_recipes(
-    run_folder: Path, scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also on other data: with the run's splits where it has them, else with the usual ones."""
-    asked: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(
-        "diptych.training.evaluations.audit_encoder",
-        lambda *_, splits, shortcuts: asked.append((splits, shortcuts and shortcuts.options.setup)),
-    )
-    run, whole = Run.open(run_folder), read_collection(scenes_folder)
-    small = {"digits": "drawn", "digit_size": 5}
-    data, usual = run.recipe.data.model_dump(), ("train", "val", "test")
-    named = [{"train": "learn", "test": "exam"}.get(name, name) for name in whole.splits]
-    for setup, expected in (
-        ({"setup": "bits", "bits": 3, **small}, "bits"),
-        ({"setup": "images", **small}, "images"),
-        ({"setup": "none"}, None),
-        (None, None),
-    ):
-        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": data, "shortcuts": setup})
-        audit_run(run, folder=tmp_path)
-        assert asked.pop() == (usual, expected)
-        own = {**data, "train": "learn", "validation": "val", "test": "exam"}
-        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": own})
-        audit_run(run, whole, tmp_path)
-        assert asked.pop() == (usual, expected)
-        audit_run(run, replace(whole, splits=named), tmp_path)
-        assert asked.pop() == (("learn", "val", "exam"), expected)

@@ -6,7 +6,7 @@ import dataclasses
 import gzip
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
@@ -17,15 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
+from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations, perturb_captions
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.data.language import Language
 from diptych.evaluation import evaluate
-from diptych.evaluation.drops import Paired, drops
-from diptych.evaluation.stress import StressResult, compare_stress, obstacle, open_condition, stress
+from diptych.evaluation.stress import StressResult, compare_stress, open_condition, stress
 from diptych.evaluation.stress.conditions import Clean
 from diptych.evaluation.stress.summary import CHANGE_GROUPS, jaccard
 from diptych.metrics import GroundTruth
@@ -136,14 +134,6 @@ def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-def test_an_encoder_of_regions_is_stressed_by_text_alone(tmp_path: Path) -> None:
-    regions, none = Reader(takes="regions"), Language("none")
-    assert all("takes regions" in str(obstacle(one, regions, painted(), none)) for one in PICTURES)
-    assert obstacle(LAST_WORD, regions, painted(), none) is None
-    with pytest.raises(MismatchError, match="takes regions"):  # of what the collection holds
-        stress(regions, painted(), tmp_path / "x", perturbations=[LAST_WORD], **SMALL)
-
-
 def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tmp_path: Path) -> None:
     def published(caption: Any, seed: int, options: Any) -> str:
         return " ".join(word.text for word in caption.words[::-1])
@@ -196,19 +186,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds other things"):
         stress(Reader(), painted(), tmp_path, perturbations=[LAST_WORD], **SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
-
-
-def test_a_drop_is_that_of_the_paired_comparison(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [REVERSED], "measures": ["rsum"], **SMALL}
-    found = stress(Reader("letters"), painted(), tmp_path / "out", seeds=(0, 1), **some)
-    part, encoder = painted().split("test"), Reader("letters")
-    rows, images = encoder.encode_texts(list(part.captions)), encoder.encode_images(part.images())
-    hits = [slow_recall(rows, images, part.caption_image, k) for k in (1, 5, 10)]
-    perturbed = [open_condition(tmp_path / "out", "reversed", seed).values["rsum"] for seed in (0, 1)]
-    pair = Paired("reversed", "rsum", 100.0 * np.sum(hits, axis=0), np.stack(perturbed), part.caption_image)
-    assert found.row("reversed").drop("rsum") == drops([pair], samples=50, flips=99)[0]
-    refused(UnknownNameError, "unknown perturbation of this run 'blur'", found.row, "blur")
-    refused(UnknownNameError, "unknown measure 'R@3'", found.row("reversed").drop, "R@3")
 
 
 def test_a_gallery_of_all_is_asked_by_pictures_in_its_middle(tmp_path: Path) -> None:
@@ -331,32 +308,6 @@ def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None
     assert "50 random swaps" in other.method
 
 
-def test_another_language_is_another_experiment_where_it_is_asked(tmp_path: Path) -> None:
-    from diptych.data.language.open import open_language
-
-    wordnet = open_language("scenes").wordnet
-
-    class Renamed:
-        """The same words under another fingerprint."""
-
-        fingerprint = "another"
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(wordnet, name)
-
-    other = Tags()
-    other.fingerprint = "another"  # type: ignore[misc]
-    names, keys = ("synonym-noun", "shuffle-nouns-and-adjectives", "character-swap"), []
-    for tagger, words in ((Tags(), wordnet), (Tags(), Renamed()), (other, wordnet)):
-        language = Language("by hand", tagger=tagger, wordnet=words)  # type: ignore[arg-type]
-        asked: dict[str, Any] = {"perturbations": choose_perturbations(list(names)), "language": language}
-        stress(Reader(), painted(), tmp_path / "out", seeds=(0,), **asked, **SMALL)
-        keys.append([open_condition(tmp_path / "out", name, 0).key for name in names])
-    first, renamed, tags = keys
-    assert [one == another for one, another in zip(first, renamed, strict=True)] == [False, True, True]
-    assert [one == another for one, another in zip(first, tags, strict=True)] == [False, False, True]
-
-
 TWO_SEEDS: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
 QUICK: dict[str, Any] = {"samples": 50, "flips": 199}
 TYPO, BRIGHT = choose_perturbations(["character-swap", "brightness"])
@@ -413,18 +364,6 @@ def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> N
     assert json.loads(json.dumps(asdict(found)))["baseline"] == "letters"
 
 
-def test_the_same_call_adds_clean_values_to_an_older_run(folders: dict[str, Path], tmp_path: Path) -> None:
-    changed = copied(folders, "words", tmp_path / "w")
-    before = (tmp_path / "w" / "clean.npz").read_bytes()
-    (tmp_path / "w" / "clean.npz").unlink()
-    with pytest.raises(StorageError, match="clean.npz does not exist") as caught:
-        compare_stress(changed)
-    assert "once more" in caught.value.fix
-    stress(Reader("words"), painted(), tmp_path / "w", perturbations=[LAST_WORD, REVERSED, TYPO], **TWO_SEEDS)
-    assert (tmp_path / "w" / "clean.npz").read_bytes() == before
-    assert compare_stress(changed, **QUICK) == compare_stress(folders, **QUICK)
-
-
 def protocol(key: str, value: str) -> Callable[[StressResult], dict[str, Any]]:
     return lambda given: {"protocol": {**given.protocol, key: value}}
 
@@ -475,56 +414,6 @@ def test_mismatches(
     with pytest.raises(error, match=message) as caught:
         compare_stress(changed)
     assert getattr(caught.value, "fix", "")
-
-
-class Halves:
-    """A tagger to whom every second word is a noun, from the first or the second on."""
-
-    def __init__(self, first: int) -> None:
-        self.name, self.fingerprint, self._first = "halves", f"halves {first}", first
-
-    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        return [
-            ["NN" if (place + self._first) % 2 == 0 else "VB" for place in range(len(words))]
-            for words in sentences
-        ]
-
-
-def tagged_run(folder: Path, first: int, *which: str) -> Path:
-    language = Language(f"halves {first}", tagger=Halves(first))
-    stress(
-        Reader("words"),
-        painted(),
-        folder,
-        perturbations=choose_perturbations(list(which)),
-        language=language,
-        **TWO_SEEDS,
-    )
-    return folder
-
-
-def test_another_language_matters_where_it_makes_other_queries(tmp_path: Path) -> None:
-    nouns = "shuffle-nouns-and-adjectives"
-    one = tagged_run(tmp_path / "a", 0, nouns, "shuffle-all-words")
-    other = tagged_run(tmp_path / "b", 1, nouns, "shuffle-all-words")
-    with pytest.raises(MismatchError, match=f"{nouns}, seed 0, made other queries") as caught:
-        compare_stress({"a": one, "b": other})
-    assert "by language " in caught.value.message
-    same = tagged_run(tmp_path / "c", 1, "shuffle-all-words")
-    found = compare_stress({"a": one, "c": same}, **QUICK)
-    assert [row.name for row in found.of("rsum")] == ["shuffle-all-words"]
-    assert any(note.startswith("languages differ, the changed queries do not: a ") for note in found.notes)
-
-
-def test_gains_of_other_models(folders: dict[str, Path], tmp_path: Path) -> None:
-    changed = copied(folders, "words", tmp_path / "w")
-    rewrite(tmp_path / "w", protocol("gain of DCG_CM", "similarity to the clean query by another"))
-    found = compare_stress(changed, **QUICK)
-    assert list(found.measures) == ["rsum"]
-    assert found.notes[0].startswith(
-        "left out nDCG_CM@10: gain of DCG_CM is the encoder's own similarity and"
-    )
-    refused(MismatchError, "cannot be compared by nDCG_CM@10", compare_stress, changed, ["nDCG_CM@10"])
 
 
 def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:

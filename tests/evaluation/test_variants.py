@@ -20,11 +20,9 @@ from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, roun
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation import evaluate
 from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import (
     AXES,
-    Axis,
     Change,
     Choice,
     Exploration,
@@ -165,18 +163,6 @@ def test_another_split_and_digits_cut_off(sources: dict[str, Scored]) -> None:
     assert f"cannot be shares of the {N:,} queries given" in "\n".join(digits.sentences())
 
 
-def test_what_cannot_be_tried_is_said(model: TwoStage, sources: dict[str, Scored]) -> None:
-    """250 images are five folds, 253 are not."""
-    dev = TwoStage(253, K, seed=7)
-    other = rows(dev, 253)
-    found = tried({"test": sources["rows"], "dev": other}, rounded(plain(model)))
-    assert list(found.refused) == ["253 images of dev cannot be cut into 5 galleries"]
-    assert {change.axis for changes in found.refused.values() for change in changes[0]} == {
-        "galleries",
-        "source",
-    }
-
-
 def test_nothing_explains_it(sources: dict[str, Scored]) -> None:
     """A better model from images and a worse one from texts."""
     printed = dict(zip([f"i2t R@{k}" for k in (1, 5, 10)], (99.0, 99.6, 99.9), strict=True))
@@ -203,20 +189,6 @@ def test_the_same_inputs_give_the_same_result(model: TwoStage, sources: dict[str
     assert written["target"]["i2t R@1"] == f"{printed['i2t R@1']:.2f}"
     assert written["galleries"]["i2t"] == [N * K, K, N]
     assert {one["changes"].split(" = ")[0] for one in written["single_changes"]} <= set(AXES.names())
-
-
-def test_an_axis_of_ones_own(model: TwoStage, sources: dict[str, Scored]) -> None:
-    """Adding an axis is declaring it; the search asks for nothing else."""
-
-    def options(sources: object, target: object) -> list[Choice]:
-        return [Choice("plain", "as they are"), Choice("three best", "only three are ranked", {"depth": 3})]
-
-    printed = evaluate(model.contrastive, None, sources["rows"].truth, ["R@3"])
-    target = Target.of({"i2t R@10": round(100 * printed.value("R@3", "i2t"), 2)}, 2)
-    axis = Axis("scale", "whether doubled", options)
-    found = explore({"test": sources["rows"]}, target, axes=[axis, "captions"], threads=1, changes=1)
-    assert "scale = three best" in lines(found)
-    assert set(found.default) == {"scale", "captions"}
 
 
 def test_what_is_asked_wrongly(sources: dict[str, Scored]) -> None:
@@ -355,34 +327,6 @@ def test_matrices_of_each_direction_that_are_cut(small_model: TwoStage, printed:
     assert first(whole) == "k_test = 2"
 
 
-def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:
-    """Of a strong model everything is within 5 % of two candidates, and still they are what was ranked."""
-    model = TwoStage(N_SMALL, K, contrast=0.45, match=0.3)
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
-    assert found.as_given.explains
-    assert found.telling
-    assert first(found) == "k_test = 2"
-    assert found.variants[0].line() == "k_test = 2"
-    assert found.explanations[-1] is found.as_given
-    said = str(found)
-    assert "That would do, but a change of protocol comes much nearer." in said
-    assert "No change of protocol is needed" not in said
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_numbers_of_another_model_are_never_near(seed: int) -> None:
-    model, other = (
-        TwoStage(N_SMALL, K, seed=seed),
-        TwoStage(N_SMALL, K, seed=seed + 100, contrast=1.0, match=0.8),
-    )
-    printed = rounded(published_recalls(other.matching, None, other.home, 0), 1)
-    found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
-    assert not any(one.is_near for one in found.variants)
-    if found.explanations and found.explanations[0].changes:
-        assert "It does not come near" in str(found)
-
-
 def test_from_embeddings(small_model: TwoStage) -> None:
     of_first = small_model.caption(0)
     printed = rounded(published_recalls(small_model.contrastive[:, of_first], None, np.arange(N_SMALL), 0))
@@ -451,16 +395,6 @@ def chosen(source: Scored, target: Target = NOTHING, **wanted: str) -> Settings:
 
 def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> dict[str, float]:
     return Recompute({"test": source}, names, 16, threads=1).cells(wanted)
-
-
-def test_columns(model_of_100: TwoStage, truth: GroundTruth) -> None:
-    source = cosine(model_of_100.images, model_of_100.texts, truth)
-    plain = cells(source, chosen(source))
-    rotated = cells(source, chosen(source, columns="i2t rotated to R@5, R@10, R@1"))
-    assert [rotated[f"i2t R@{k}"] for k in (1, 5, 10)] == [plain[f"i2t R@{k}"] for k in (5, 10, 1)]
-    assert rotated["t2i R@5"] == plain["t2i R@5"]
-    swapped = cells(source, chosen(source, columns="directions swapped"))
-    assert all(swapped[f"i2t R@{k}"] == plain[f"t2i R@{k}"] for k in (1, 5, 10))
 
 
 def test_what_cannot_be(model_of_100: TwoStage, truth: GroundTruth) -> None:

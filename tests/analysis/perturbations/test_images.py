@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -14,10 +12,8 @@ from refusals import refused
 
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
 from diptych.analysis.perturbations.declaration import options_of
-from diptych.analysis.perturbations.kinds.images import DEFAULT_SEVERITY, SeverityOptions
 from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint_bytes
@@ -78,21 +74,6 @@ def test_a_higher_severity_is_farther_away(name):
     assert np.all(np.diff(distances) > 0)
 
 
-def test_blur_is_a_gaussian_of_a_share_of_the_shorter_side():
-    # The same picture, twice as large, is blurred the same.
-    small, large = smooth(90, 60), smooth(90, 60).resize((180, 120), Image.Resampling.BILINEAR)
-    first = perturbed("blur", small, sigma=0.1)
-    second = perturbed("blur", large, sigma=0.1).resize((90, 60), Image.Resampling.BOX)
-    assert np.abs(np.asarray(first).astype(float) - np.asarray(second)).mean() < 2
-    # A block of white spreads with the standard deviation that was asked for: 0.05 of 101 pixels.
-    block = np.zeros((121, 101, 3), dtype=np.uint8)
-    block[58:63, 48:53] = 255
-    weights = np.asarray(perturbed("blur", Image.fromarray(block), sigma=0.05))[:, :, 0]
-    places = np.arange(101) - 50
-    share = weights.sum(axis=0) / weights.sum()
-    assert np.sqrt((share * places**2).sum()) == pytest.approx(0.05 * 101, rel=0.1)
-
-
 def test_jpeg_is_the_picture_saved_again():
     picture = smooth()
     file = io.BytesIO()
@@ -151,36 +132,6 @@ def test_an_occlusion_hides_its_share_behind_one_colour(share):
             assert box.shape[0] * box.shape[1] == pytest.approx(share * 200 * 120, rel=0.05)
         shapes.add(box.shape)
     assert len(shapes) > 10
-
-
-def test_digits_stand_where_shortcuts_have_them():
-    picture = Image.new("RGB", (300, 224), (10, 200, 30))
-    result = np.asarray(perturbed("digit-overlay", picture))
-    known = np.concatenate(drawn_digits().classes)
-    changed = np.zeros((224, 300), dtype=bool)
-    for place in range(6):
-        patch = result[:28, place * 50 : place * 50 + 28]
-        assert np.all(patch == patch[:, :, :1])
-        assert any(np.array_equal(patch[:, :, 0], digit) for digit in known)
-        changed[:28, place * 50 : place * 50 + 28] = True
-    assert np.all(result[~changed] == (10, 200, 30))
-    others = [perturbed("digit-overlay", picture, seed).tobytes() for seed in range(10)]
-    assert len(set(others)) == 10
-
-
-@pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
-def test_a_severity_and_its_amount_say_the_same(perturbation):
-    kind = cast("type[SeverityOptions]", perturbation.options)
-    assert len(set(kind.amounts)) == 5
-    assert kind.amounts in (tuple(sorted(kind.amounts)), tuple(sorted(kind.amounts, reverse=True)))
-    assert kind() == kind(severity=None) == kind(severity=DEFAULT_SEVERITY)
-    for severity, amount in enumerate(kind.amounts, 1):
-        said = {"severity": severity, kind.amount: amount}
-        for either in ({"severity": severity}, {kind.amount: amount}, said):
-            options = kind(**either)
-            assert {key: getattr(options, key) for key in said} == said
-            # What was run can be run again from its description.
-            assert kind.model_validate(json.loads(options.model_dump_json())) == options
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from edit_distance import edit_distance
 from hypothesis import given
 from hypothesis import strategies as st
 from perturbing import perturbed
-from refusals import refused
 
 from diptych.analysis.perturbations import Caption
 from diptych.analysis.perturbations.caption import Span, rewritten
@@ -31,12 +30,10 @@ from diptych.analysis.perturbations.english import (
 from diptych.analysis.perturbations.kinds.typos import CONFUSIONS, KEYBOARDS, letters_of, neighbours
 from diptych.analysis.perturbations.kinds.word_order import published_shuffle
 from diptych.analysis.perturbations.published import nltk_tokens, published_slip, spacy_like_tokens
-from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.language import words_of
 
 SLIPS = ("character-swap", "missing-character", "extra-character", "nearby-character")
-TO_KEYS = ("extra-character", "nearby-character")
 
 texts = st.text(
     st.one_of(st.sampled_from("abcXYZ 019.,'-éжשßİǅ\u0301🎉"), st.characters(exclude_categories=["Cs"])),
@@ -110,32 +107,6 @@ def test_every_place_is_reached_evenly(name, text, expected):
     assert all(abs(count - n / len(expected)) < 5 * (n / len(expected)) ** 0.5 for count in counts.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("character-swap", "aa A b-c d’e 🎉", "no two different letters side by side"),
-        ("missing-character", "a b c", "no word of two letters"),
-        ("extra-character", "кот שלום", "no letter of the qwerty keyboard"),
-        ("nearby-character", "", "no letter of the qwerty keyboard"),
-    ],
-)
-def test_what_cannot_slip_is_counted(name, text, reason):
-    done = perturbed(name, text)
-    assert done.texts == [text]
-    assert done.reasons == {reason: 1}
-
-
-@pytest.mark.parametrize("keyboard", list(KEYBOARDS))
-@pytest.mark.parametrize("name", TO_KEYS)
-def test_the_keyboard_that_is_asked_for(name, keyboard):
-    near = neighbours(keyboard)
-    done = perturbed(name, *["z"] * 200, options={"keyboard": keyboard})
-    got = {text.replace("z", "", 1) if name == "extra-character" else text for text in done.texts}
-    assert got == set(near["z"])
-
-    refused(UsageError, "keyboard", perturbed, name, "a", options={"keyboard": "dvorak"})
-
-
 def test_about_one_word_of_ten_gets_another_letter():
     text = "Big dogs run over green grass"
     done = changed_letters(*[text] * 500)
@@ -193,22 +164,6 @@ def test_first_letters_are_hit_as_seldom_as_asked():
         assert first / 7 / (other / 34) == pytest.approx(share, abs=0.08)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "reason"),
-    [
-        ("", {}, "no letter"),
-        ("🎉 ... !", {}, "no letter"),
-        ("a b c", {"first_letter": 0, "rate": 0.5}, "no error was drawn"),
-        ("ж", {"insertion": 0, "rate": 0.5, "first_letter": 1}, "no error was drawn"),
-        (TEXT, NO_KIND, "no error was drawn"),
-    ],
-)
-def test_why_a_caption_stays(text, options, reason):
-    done = mistyped([text] * 20, **options)
-    assert done.texts == [text] * 20
-    assert done.reasons == {reason: 20}
-
-
 def test_a_word_keeps_a_letter_however_many_are_hit():
     options = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
     after = {text for text in mistyped(["ab,cd"] * 200, **options).texts}
@@ -263,12 +218,6 @@ VERBS = (
 )
 
 
-COMPOUNDS = (
-    "piece of land/pieces of land, man of letters/men of letters, mother-in-law/mothers-in-law, leaf/leaves, "
-    "fishing rod/fishing rods, ice cream/ice creams, headscarf/headscarves, wildlife/wildlife"
-)
-
-
 def pairs(words):
     every = words.split()
     return list(zip(every[::2], every[1::2], strict=True))
@@ -290,11 +239,6 @@ def test_plural_there_and_back():
     for noun in ("dog", "glass", "bus", "gas", "tennis", "abdomen", "lens", "is", "jeans", ""):
         assert singular(noun) is None
     assert all(plural(noun) == noun for noun in PLURAL_ONLY | UNCOUNTED)
-
-
-def test_of_several_words_the_one_that_the_others_describe():
-    for one, many in (pair.split("/") for pair in COMPOUNDS.split(", ")):
-        assert plural(one) == many
 
 
 def test_agreement_there_and_back():

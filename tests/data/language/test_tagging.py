@@ -21,7 +21,6 @@ from diptych.data.language import nltk_tagger as nltk_folder
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
 from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.tagged import Tags, tag_captions
-from diptych.data.scenes import facts as words
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.world import world_of
 
@@ -83,13 +82,6 @@ def expected(captions: Sequence[str]) -> list[list[str]]:
     return [[f"T{len(word.text)}" for word in words_of(caption)] for caption in captions]
 
 
-def test_marks_are_read_and_left_out(cache: Path) -> None:
-    tagger = Counting()
-    assert tag_captions(["A dog, here.", "", "?!", "🙂"], tagger) == [["T1", "T3", "T4"], [], [], []]
-    assert tagger.seen == [["A", "dog", ",", "here", "."], [], ["?", "!"], ["🙂"]]
-    assert tag_captions([], tagger) == []
-
-
 def test_many_are_kept_by_content(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = Counting()
     captions = [*MANY, "", MANY[3]]
@@ -134,13 +126,6 @@ def tags(tagger: NltkTagger, text: str) -> list[str]:
 )
 def test_captions_are_read_as_newspaper_text(text: str, pieces: list[str], firsts: list[int]) -> None:
     assert as_newspaper(tokens(text)) == (pieces, firsts)
-
-
-def test_a_word_has_the_tag_of_its_first_part(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tags(tagger, "The dog's bone.") == ["DT", "NN", "NN", "."]
-    assert tags(tagger, "the dog isn't Jack") == ["DT", "NN", "VBZ", "NNP"]
-    assert tags(tagger, "dog 's") == ["NN", "POS", "POS"]
 
 
 def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
@@ -191,14 +176,6 @@ def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.
     assert caught.value.fix == "pip install 'diptych[language]'"
 
 
-ALL_WORDS = [
-    phrase
-    for table in (
-        value for name, value in vars(words).items() if name.endswith(("_WORDS", "_PHRASES", "_INVERSE"))
-    )
-    for phrases in table.values()
-    for phrase in phrases
-]
 NET = scenes_wordnet()
 
 
@@ -210,11 +187,6 @@ def captions_of(index: int) -> list[str]:
 def tags_of(text: str) -> dict[str, str]:
     (tags,) = tag_captions([text], ScenesTagger())
     return {word.text.lower(): tag for word, tag in zip(words_of(text), tags, strict=True)}
-
-
-@pytest.mark.parametrize("phrase", ALL_WORDS)
-def test_every_word_of_every_phrase_has_a_tag(phrase: str) -> None:
-    assert len(tags_of(phrase)) == len(set(phrase.split()))
 
 
 @given(st.integers(0, 10_000))
@@ -242,16 +214,3 @@ def test_a_word_that_is_not_of_scenes(word: str) -> None:
     with pytest.raises(DataError, match=f"'{word}' is no word of the captions of generated scenes") as caught:
         tag_captions([f"a {word}"], ScenesTagger())
     assert "NLTK" in caught.value.fix
-
-
-def test_shapes_are_things_and_colours_are_coloured() -> None:
-    (disc,) = NET.senses("disc", "noun")
-    assert NET.depth(disc) == (4, 4)
-    chain = [disc]
-    while above := NET.hypernyms(chain[-1]):
-        chain += above
-    assert [NET.lemmas(one)[0] for one in chain] == ["circle", "round shape", "shape", "thing", "entity"]
-    assert [list(NET.lemmas(one)) for one in NET.hypernyms(NET.senses("scarlet")[0])] == [["coloured"]]
-    (shape,) = NET.senses("figure")
-    assert len(NET.hyponyms(shape)) == 4
-    assert NET.base_forms("blossoms", "noun") == ["blossom"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 from tiny_tagger import write_tagger
-from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json_lines, write_lmf
+from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json_lines
 
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
@@ -124,11 +124,6 @@ def test_nltk_data_has_it_in_a_folder_or_in_its_zip(tmp_path: Path) -> None:
         assert open_wordnet(path).senses("wolf") == ["wolf.n.01"]
 
 
-def test_where_there_is_none(tmp_path: Path) -> None:
-    assert "data.noun" in refused(UsageError, "holds no WordNet", open_wordnet, tmp_path).fix
-    refused(UsageError, "does not exist", open_wordnet, tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_files_that_are_corrupt(tmp_path: Path, form: str) -> None:
     path = in_all_forms(tmp_path)[form]
@@ -153,12 +148,6 @@ def test_zips_and_synsets_that_are_corrupt(tmp_path: Path) -> None:
     refused(DataError, "synset 'entity-n' occurs twice", open_wordnet, synsets.parent)
     synsets.write_bytes(gzip.compress(whole.replace(b'"pet-n", "p"', b'"pets-n", "p"')))
     refused(DataError, "no synset 'pet-n', which others name", open_wordnet, synsets.parent)
-
-
-def test_lmf_that_does_not_list_members(tmp_path: Path) -> None:
-    pytest.importorskip("wn")
-    net = open_wordnet(write_lmf(tmp_path / "t.xml", members=False))
-    assert sorted(net.lemmas(net.senses("wolf")[0])) == ["wolf"]
 
 
 def net_above(above: Sequence[Sequence[int]]) -> WordNet:
@@ -259,13 +248,6 @@ def net_of(*entries: Entry, forms: Mapping[str, Sequence[str]] | None = None) ->
     return WordNet("made", "content", synsets, entries, own)
 
 
-def test_of_lemmas_that_differ_in_capitals_the_one_as_written_comes_first() -> None:
-    net = net_of(("Turkey", "noun", ["country"]), ("turkey", "noun", ["bird", "flop"]))
-    assert net.senses("turkey") == ["bird", "flop", "country"]
-    assert net.senses("Turkey") == ["country", "bird", "flop"]
-    assert net.senses("TURKEY", "noun") == ["bird", "flop", "country"]
-
-
 def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
     entries: list[Entry] = [("child", "noun", ["child"]), ("ox", "noun", ["ox"])]
     without, own = net_of(*entries), net_of(*entries, forms={"oxes": ["ox"]})
@@ -318,16 +300,6 @@ def test_nltk_data_in_its_search_path(data: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("nltk.data.path", [])
     monkeypatch.setenv("NLTK_DATA", f"/no/such/folder:{data}")
     assert open_language("nltk").line() == language.line()
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_a_wordnet_that_is_named_goes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, other = write_json_lines(tmp_path / "lines"), write_database(tmp_path / "other")
-    monkeypatch.setenv("DIPTYCH_WORDNET", str(ours))
-    titles = [
-        open_language(nltk_data=data, wordnet=named).need_wordnet("this").name[:12] for named in (None, other)
-    ]
-    assert titles == ["Open English", "WordNet 3.0 "]
 
 
 @pytest.mark.usefixtures("nowhere")
