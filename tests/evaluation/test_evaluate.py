@@ -457,7 +457,7 @@ def test_bad_rows() -> None:
     broken, ids = TEXTS.copy(), {"text_ids": ["c0", "c1", "c2", "c3"]}
     broken.data[2] = np.inf
     five, none = GroundTruth.from_caption_image([0, 1, 2, 2, 0], 3), GroundTruth.from_caption_image([], 0)
-    for given, options, error, message in (
+    for rows, options, error, message in (
         ((sparse(np.zeros((3, 3))), TEXTS, truth), {}, DataError, "3 terms, text rows 4"),
         (
             (IMAGES.astype(np.float64), TEXTS, truth),
@@ -472,7 +472,7 @@ def test_bad_rows() -> None:
         ((IMAGES, TEXTS, truth), {"ties": "lucky"}, UnknownNameError, "unknown tie rule 'lucky'"),
         ((IMAGES[:0], TEXTS[:0], none), {}, DataError, "there is nothing to rank"),
     ):
-        refused(error, message, evaluate, *given, **options)
+        refused(error, message, evaluate, *rows, **options)
     for gallery, k, error, message in (
         (IMAGES, 0, UsageError, "k is 0"),
         (IMAGES[:0], 3, DataError, "cannot search a gallery of 0 rows"),
