@@ -95,14 +95,6 @@ def test_triplets_counted_by_hand():
     assert (texts.without_gradient, texts.per_active_query) == (2, 1.0)
 
 
-def test_the_hardest_counts_once():
-    found = count(TripletHardest(0.2), SCORES, POSITIVES)
-    assert found["i2t"].each.tolist() == [1, 0, 1]
-    tied = torch.tensor([[0.5, 0.5, 0.5], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]]).double()
-    weights = gradient_weights(TripletHardest(0.2), tied, torch.eye(3, dtype=torch.bool))["i2t"]
-    assert weights.values[0].tolist() == [-1.0, 1.0, 0.0]
-
-
 def test_softmax_weights_by_hand():
     # exp(s/τ) of 1, 2, 5 for the only image that has negatives of any weight.
     tau = 0.5
@@ -116,22 +108,6 @@ def test_softmax_weights_by_hand():
     assert counts.without_gradient == 2
     # Without the factor τ all weights are twice as large: 1/8 becomes 1/4.
     assert count(InfoNCE(tau), scores, torch.eye(3, dtype=torch.bool), 0.2, unit="score")["i2t"].each[0] == 2
-
-
-def test_a_query_whose_positive_alone_is_above_epsilon_has_a_gradient():
-    scores = torch.zeros(20, 20).double()
-    scores.fill_diagonal_(0.5)
-    counts = count(InfoNCE(0.1), scores, torch.eye(20, dtype=torch.bool), 0.05)["i2t"]
-    assert counts.in_batch == 0  # each negative weighs 1/(e⁵ + 19) = .006
-    assert counts.without_gradient == 0  # and the positive 19 times that
-    assert counts.per_active_query == 0.0
-
-
-def test_a_batch_without_any_gradient():
-    counts = count(Triplet(0.2), torch.eye(3).double(), torch.eye(3, dtype=torch.bool))["t2i"]
-    assert (counts.in_batch, counts.without_gradient, counts.per_query) == (0, 3, 0.0)
-    assert counts.per_active_query is None
-    assert "per_active_query" not in counts.values()
 
 
 def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions():

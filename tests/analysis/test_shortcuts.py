@@ -485,22 +485,6 @@ def test_twice_is_once_too_often():
     refused(UsageError, "carry shortcuts already", made.injected, made.injected(collection()))
 
 
-def test_more_tuples_than_codes():
-    class Many:
-        name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
-
-        def divided(self):
-            return self
-
-    for setup, message in (
-        ("unique", "1,000,001 images need a code each, and there are 1,000,000"),
-        ("captions", "1,000,001 images"),
-        ("per-caption", "1,000,002 captions"),
-    ):
-        refused(UsageError, message, Shortcuts.of, ShortcutOptions(setup=setup), Many(), "train", 0)
-    Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)
-
-
 # Codes as functions of their arguments alone.
 
 

@@ -82,16 +82,6 @@ def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
     }
 
 
-def test_places_say_nothing_where_captions_were_drawn(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text(EXPERT)
-    judged = read_flickr8k_expert(tmp_path / "x.txt")
-    with pytest.raises(DataError, match=r"none of its 6 pairs .* evaluate with all captions"):
-        match_judgements(judged, IMAGES, CAPTIONS, HOME, in_order=False)
-    found = match_judgements(judged, IMAGES, ["a.webp#1", *CAPTIONS[1:]], HOME, in_order=False)
-    assert said(found) == {(0, 0): 4.0, (1, 0): 2.0}
-    assert found.by_place == 0
-
-
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')

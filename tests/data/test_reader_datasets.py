@@ -62,23 +62,6 @@ def test_a_reference_that_does_not_fit(tmp_path: Path) -> None:
     refused(DataError, "has 2 captions of COCO_val2014_01, .* has 1", read_collection, file, karpathy=short)
 
 
-def test_empty_captions_and_too_many_files(tmp_path: Path) -> None:
-    file = fine(tmp_path, {"a": ["one", ""]})
-    refused(CaptionError, r"caption a\.jpg#1 is empty", read_collection, file)
-    assert read_collection(file, skip_bad_captions=True).captions == ["one"]
-    fine(tmp_path, name="Flickr30K_FG_ann.json")
-    refused(
-        DataError, r"2 candidates: Flickr30K_FG_ann\.json, MSCOCO_FG_ann\.json", read_collection, tmp_path
-    )
-    file.write_text('{"a": ["one"], "a": ["two"]}')
-    refused(DataError, "has the key 'a' twice", read_collection, file)
-    packed = tmp_path / "other" / "Flickr30K_FG_ann.json.gz"
-    packed.parent.mkdir()
-    packed.write_bytes(gzip.compress(json.dumps({"7": ["a", "b"]}).encode()))
-    found = read_collection(packed.parent, ending=".webp")
-    assert (found.name, found.image_ids) == ("flickr30k-fg", ["7.webp"])
-
-
 SPLITS = {"train": ["1", "2", "3"], "val": ["4"], "test": ["5", "6"]}
 
 
@@ -174,21 +157,6 @@ def test_the_split_is_in_the_files_name(tmp_path: Path) -> None:
     assert read_collection(listed("birds.json")).split_sizes == {"all": 1}
     found = read_collection(tmp_path / "birds.json" / "birds.json", split="test", centric="object")
     assert (found.name, found.centric, found.split_sizes) == ("birds", "object", {"test": 1})
-
-
-def test_lists_of_several_datasets(tmp_path: Path) -> None:
-    retrieval_json(tmp_path)
-    (tmp_path / "flickr30k_test.json").write_text(json.dumps([{"image": "z.jpg", "caption": ["one"]}]))
-    (tmp_path / "vqa_test.json").write_text(json.dumps([{"image": "z.jpg", "question": "who?"}]))
-    refused(UsageError, "lists of 2 datasets: coco_karpathy, flickr30k", read_collection, tmp_path)
-    assert read_collection(tmp_path, dataset="flickr30k").image_ids == ["z.jpg"]
-    refused(UsageError, "no lists of 'vqa'", read_collection, tmp_path, dataset="vqa")
-    (tmp_path / "flickr30k_dev.json").write_text(json.dumps([{"image": "y.jpg", "caption": ["one"]}]))
-    (tmp_path / "flickr30k_val.json").write_text(json.dumps([{"image": "y.jpg", "caption": ["one"]}]))
-    with pytest.raises(DataError, match=r"2 lists of val: flickr30k_dev\.json, flickr30k_val\.json"):
-        read_collection(tmp_path, dataset="flickr30k")
-    with pytest.raises(UsageError, match="split 'test' with the folder"):
-        read_collection(tmp_path, dataset="flickr30k", split="test")
 
 
 def test_whole_paths_and_fewer_captions(tmp_path: Path) -> None:
@@ -322,20 +290,6 @@ def test_the_official_layout(dataset: Path) -> None:
     first = read_collection(dataset, pictures="first")
     assert first.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
     assert "2 further pictures of a product left out" in first.notes
-
-
-def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
-    labels(
-        dataset,
-        dress_train=[f"{name(1, 0)}\t1\tred dress", f"{name(1, 0)}\t1\tred dress", f"{name(2, 0)}\t1\tblue"],
-        top_train=[f"{name(1, 0)}\t2\tred top"],
-        top_test=[f"{name(2, 0)}\t3\tazure"],
-    )
-    found = read_collection(dataset)
-    assert found.captions_of(0) == ["red dress", "red top"]
-    assert found.captions_of(1) == ["azure"]
-    assert found.splits == ["train", "test"]
-    assert "1 pictures of both splits kept only in test" in found.notes
 
 
 def test_half_a_dataset(dataset: Path) -> None:

@@ -197,19 +197,6 @@ def test_numbered_pictures_of_a_table_without_headings(tmp_path: Path) -> None:
     assert found.centric is None
 
 
-def test_the_address_first_and_lines_that_count_from_one(tmp_path: Path) -> None:
-    table(tmp_path / "cc12m.tsv", *("\t".join(reversed(line.split("\t"))) for line in captions(1, 2)))
-    pictures(tmp_path / "images", "1.png", "2.png")
-    with pytest.raises(DataError, match=r"2\.png belongs to no line: those of .* count from 0 to") as caught:
-        read_collection(tmp_path, missing="skip")
-    assert "first_number=1" in caught.value.fix
-    found = read_collection(tmp_path / "cc12m.tsv", first_number=1, split="train", centric="scene")
-    assert list(found.captions) == ['the "1" of it', 'the "2" of it']
-    assert (found.name, found.centric) == ("cc12m", "scene")
-    with pytest.raises(DataError, match=r"1\.png belongs to no line: those of .* count from 2"):
-        read_collection(tmp_path, first_number=2, missing="skip")
-
-
 def test_a_column_of_files_with_several_lines_of_one(tmp_path: Path) -> None:
     lines = [
         *("title\tfilepath\turl", "one\ta.png\tu1", "two\ta.png\tu2"),

@@ -24,8 +24,6 @@ from diptych.metrics import (
     RowProducts,
     read_qrels,
     read_run,
-    similarity,
-    top_k,
     write_qrels,
     write_run,
     write_trec,
@@ -307,18 +305,6 @@ def slow_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
     )
 
 
-def test_order_by_hand() -> None:
-    image, texts = np.array([1, 2], dtype=np.float32), np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
-
-    def scores(name: str) -> np.ndarray:
-        return similarity(name).source(image[None], texts).pairs(np.zeros(3, int), np.arange(3))
-
-    assert scores("order").tolist() == [0, -2, -9]
-    assert not np.signbit(scores("order")[0])
-    assert scores("dot")[1] == 8
-    assert scores("cosine")[1] == pytest.approx(8 / 65**0.5)
-
-
 @settings(max_examples=40)
 @given(data=st.data())
 def test_the_same_as_the_whole_matrix_whatever_the_block(data: st.DataObject) -> None:
@@ -378,16 +364,6 @@ def slow_score(left: csr_array, right: csr_array) -> float:
 
 IMAGES = sparse([[2, 0, 1, 0], [0, 3, 0, 0], [0, 0, 0, 0]])
 TEXTS = sparse([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 5], [0, 0, 0, 0]])
-
-
-def test_by_hand() -> None:
-    truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
-    found = evaluate(IMAGES, TEXTS, truth, ["R@1"])
-    # image 2 has no term: two of its four texts, all tied at 0, are right; texts 2 and 3 score 0 with all
-    # three images, of which one is right
-    assert found.value("R@1", "i2t") == pytest.approx((1 + 1 + 1 / 2) / 3)
-    assert found.value("R@1", "t2i") == pytest.approx((1 + 1 + 1 / 3 + 1 / 3) / 4)
-    assert "rows without terms 1 images, 1 texts" in found.protocol_line()
 
 
 def test_scores_have_the_same_bits_in_every_tile_and_pair() -> None:
@@ -522,21 +498,6 @@ def test_ir_measures_agrees_on_the_files(tmp_path: Path, from_image: int) -> Non
         by_name = {str(name): value for name, value in theirs.items()}
         for ours, name in OURS_AND_THEIRS.items():
             assert result.value(ours, direction) == pytest.approx(by_name[name], abs=1e-9), (direction, ours)
-
-
-def test_there_and_back(tmp_path: Path) -> None:
-    images, texts, truth, image_ids, text_ids = case()
-    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=7, tag="mine")
-    run, qrels = read_run(paths["t2i.run"]), read_qrels(paths["t2i.qrels"])
-    rows, scores = top_k(texts, images, 7)
-    assert list(run) == text_ids
-    for query, name in enumerate(text_ids):
-        assert [document for document, _ in run[name]] == [image_ids[row] for row in rows[query]]
-        assert [score for _, score in run[name]] == pytest.approx(scores[query], rel=1e-6)
-        assert qrels[name] == {image_ids[row]: 1 for row in truth.t2i.of(query)}
-    first = paths["t2i.run"].read_text().splitlines()[0].split()
-    assert first[:4] == ["0#0", "Q0", image_ids[rows[0, 0]], "1"]
-    assert first[5] == "mine"
 
 
 def test_scores_keep_order_and_ties_in_float32(tmp_path: Path) -> None:

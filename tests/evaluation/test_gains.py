@@ -15,10 +15,10 @@ from scipy.sparse import csr_array
 from slow_gains import slow_best, slow_discounted
 from slow_ranking import exact_scores
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.evaluation import compare, evaluate
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.evaluation import evaluate
 from diptych.evaluation.evaluate import measure_queries
-from diptych.metrics import DIRECTIONS, TIE_RULES, Bootstrap, GroundTruth, Relevance, measure
+from diptych.metrics import DIRECTIONS, TIE_RULES, GroundTruth, Relevance, measure
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import GainMeasure
@@ -284,21 +284,6 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 PAIRS = GroundTruth.from_caption_image(np.repeat(np.arange(24), 2), 24)
 MODEL = Relevance(unit(np.random.default_rng(2), 24, 3), unit(np.random.default_rng(2), 48, 3), "model of 3")
-
-
-def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    names = ["R@1", "DCG_CM@5"]
-    one = evaluate(*rows, PAIRS, names, bootstrap=Bootstrap(50))
-    score = one.score("DCG_CM@5", "i2t")
-    assert (score.low or 99) < score.value < (score.high or 0)
-    better = evaluate(rows[1][::2], rows[1], PAIRS, names)
-    found = compare({"random": one, "better": better}, samples=20, flips=200)
-    assert found.difference("better", "DCG_CM@5", "t2i").verdict == "better"
-    assert "DCG_CM@5 by each run's own cosines: a difference may be one of scale" in found.line()
-    by_other = evaluate(*rows, PAIRS, names, relevance=MODEL)
-    with pytest.raises(MismatchError, match=r"cannot be compared: gains of DCG_CM@5 .*model of 3"):
-        compare({"random": one, "other": by_other}, samples=0, flips=10)
-    assert "cosines" not in compare({"random": one, "other": by_other}, ["R@1"], samples=0, flips=10).line()
 
 
 def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, np.ndarray]) -> None:

@@ -18,7 +18,6 @@ from diptych.evaluation.printed import (
     Target,
     as_target,
     cell_name,
-    chance_of_size,
     names_of,
     possible_sizes,
     read_digits,
@@ -77,16 +76,6 @@ def test_printed_alike() -> None:
     assert Printed(42.4, 1).within(42.4 + 2.12, 0.05)  # 5 % to the digit
     assert not Printed(42.4, 1).within(42.4 + 2.13, 0.05)
     assert Printed(0.1, 1).within(0.149, 0.05)  # printed alike
-
-
-def test_numbers_that_were_never_printed_have_four_digits() -> None:
-    """As a program computes them; nine digits would be tried as shares of a billion queries."""
-    target = as_target({"i2t R@1": 100 / 3, "i2t R@5": 50.0})
-    assert target.to_dict() == {"i2t R@1": "33.3333", "i2t R@5": "50.0000"}
-    found = [one.n for one in read_digits(target).sizes["i2t"]["round"].sizes]
-    assert 3_000 in found
-    assert max(found) < 200_000
-    refused(UsageError, "33.3 with 9 digits", Printed, 33.3, 9)
 
 
 @pytest.mark.parametrize(
@@ -308,16 +297,6 @@ def test_against_trying_every_count_of_hits(n: int, unit: int, rule: str) -> Non
 
     fits = any(unit in prints(hits) for hits in range(n + 1))
     assert bool(possible_sizes([Printed(unit / 10, 1)], rule, [n]).sizes) == fits
-
-
-def test_chance_is_the_share_of_printable_values_that_n_makes() -> None:
-    """With one decimal there are 1,001 values; 9 queries print 10 of them, whatever the rule."""
-    assert chance_of_size(9, [Printed(11.1, 1)]) == pytest.approx(10 / 1001)
-    reached = sum(
-        bool(possible_sizes([Printed(unit / 10, 1)], "truncate", [9]).sizes) for unit in range(1001)
-    )
-    assert reached == 10
-    assert chance_of_size(5_000, [Printed(11.1, 1)]) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,6 @@ def test_only_what_is_on_both_sides_is_evaluated_with(
     assert (found is not None) is expected
 
 
-def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
-    found = world.both(Run.open(world.run).recipe)
-    assert found.with_shortcuts is None
-    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
-    assert {row[3] for row in found.tables()[0].texts} == {"–"}
-    assert found.protocol_line() == found.without.protocol_line()
-
-
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
     plain = encode_collection(world.encoder, world.scenes.split("test"), world.folder / "plain", "test")
     found = world.both(world.carrying(setup="unique"), encoded=plain)

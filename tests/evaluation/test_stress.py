@@ -287,27 +287,6 @@ def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path)
     ]
 
 
-def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    asked = dataclasses.replace(REVERSED, published=lambda caption, seed, options: caption.text.upper())
-
-    def run(**changes: Any) -> StressResult:
-        options: dict[str, Any] = {"perturbations": [asked], "seeds": (42,), **SMALL, **changes}
-        return stress(Reader("letters"), painted(), out, **options)
-
-    first, content = run(), open_condition(out, "reversed", 42).content
-    assert run(compat="published").key != first.key
-    assert open_condition(out, "reversed", 42).content != content
-    few = run(measures=["R@1"])
-    assert (list(few.measures), few.opened) == (["R@1"], False)
-    assert run(measures=["R@1"]).opened
-    assert run() == first  # more measures than the conditions there hold
-    other = run(measures=["R@1"], samples=20, flips=50)
-    assert not other.opened
-    assert "20 resamples" in other.method
-    assert "50 random swaps" in other.method
-
-
 TWO_SEEDS: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
 QUICK: dict[str, Any] = {"samples": 50, "flips": 199}
 TYPO, BRIGHT = choose_perturbations(["character-swap", "brightness"])

@@ -35,12 +35,6 @@ from diptych.data.language import Language
 
 LANGUAGE = everyday()
 TEXTS = {one.name: one for one in choose_perturbations(["text"]) if isinstance(one, TextPerturbation)}
-THIRTEEN = {
-    *("character-swap", "missing-character", "extra-character", "nearby-character"),
-    *("synonym-noun", "synonym-adjective", "distraction-true", "distraction-false"),
-    *("shuffle-nouns-and-adjectives", "shuffle-all-words", "shuffle-all-but-nouns-and-adjectives"),
-    *("shuffle-within-trigrams", "shuffle-trigrams"),
-}
 AWKWARD = {
     "empty": "",
     "one word": "dog",
@@ -153,12 +147,6 @@ def test_something_is_changed_and_what_is_needed_is_declared(name):
     assert perturb_captions(kind, SENTENCES, ids, language=have).texts == by_name(name, SENTENCES).texts
     if kind.needs:
         refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
-
-
-def test_the_thesis_has_thirteen():
-    assert {one.name for one in choose_perturbations(["thesis"])} == THIRTEEN
-    assert {name for name, one in TEXTS.items() if one.suite} == THIRTEEN
-    assert all(TEXTS[name].published is not None for name in THIRTEEN)
 
 
 @pytest.mark.parametrize("name", TEXTS)

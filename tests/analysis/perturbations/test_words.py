@@ -12,12 +12,10 @@ from everyday_language import everyday, tagged
 from hypothesis import given
 from hypothesis import strategies as st
 from perturbing import perturbed, perturbed_tagged, text_perturbation, untagged
-from tiny_tagger import write_tagger
 
-from diptych.analysis.perturbations import Caption, perturb_caption
+from diptych.analysis.perturbations import Caption
 from diptych.analysis.perturbations.phrases import noun_phrases
-from diptych.data.language import Language, words_of
-from diptych.data.language.nltk_tagger import NltkTagger
+from diptych.data.language import words_of
 
 LANGUAGE = everyday()
 synonym = partial(perturbed, "synonym-noun", language=LANGUAGE)
@@ -104,18 +102,6 @@ def test_as_published(name, before, after):
     assert perturbed(name, before, compat="published", language=language).texts == [after]
 
 
-def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path):
-    pytest.importorskip("nltk")
-    weights = {"bias": {"RB": 1.0}, "i pref1 O": {"NNP": 5.0}}  # what is no name is an adverb
-    tagger = NltkTagger(write_tagger(tmp_path, weights))
-    language = Language("x", tagger, LANGUAGE.wordnet)
-    done = {
-        compat: perturbed("synonym-noun", "Old dog", compat=compat, language=language).texts[0]
-        for compat in ("none", "published")
-    }
-    assert done == {"none": "Old domestic dog", "published": "aged dog"}
-
-
 def test_a_thing_becomes_what_it_is_a_kind_of():
     # entity 0, organism 1, animal 2, vertebrate 3, mammal 4, carnivore 5, canine and pet 6, dog 7
     found = {*replaced("hypernym-noun", *["Two dogs"] * 40).texts}
@@ -157,19 +143,6 @@ def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for():
 def test_the_caption_ends_as_it_did(text, expected):
     done = perturbed("distraction-true", text)
     assert (done.texts, done.reasons) == ([expected], {})
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("...A dog.", "A dog and true it true."),  # full stops go at both ends
-        ("A dog. ", "A dog.  and true it true."),  # but not before a blank
-        ("A dog!", "A dog! and true it true."),
-        ("", " and true it true."),
-    ],
-)
-def test_distractions_as_published(text, expected):
-    assert perturb_caption(text, "distraction-true", compat="published") == expected
 
 
 NO_WAY = "no number that can surely be changed"

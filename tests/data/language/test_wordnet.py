@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -233,28 +233,6 @@ NET = WordNet(
 )
 def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
     assert NET.base_forms(word, part) == lemmas
-
-
-Entry = tuple[str, PartOfSpeech, list[str]]
-
-
-def net_of(*entries: Entry, forms: Mapping[str, Sequence[str]] | None = None) -> WordNet:
-    """Its synsets are those that the entries name, each of its entry's part of speech."""
-    synsets = [
-        Synset(name, part, ()) for name, part in {n: part for _, part, of in entries for n in of}.items()
-    ]
-    parts: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
-    own = None if forms is None else {part: forms if part == "noun" else {} for part in parts}
-    return WordNet("made", "content", synsets, entries, own)
-
-
-def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
-    entries: list[Entry] = [("child", "noun", ["child"]), ("ox", "noun", ["ox"])]
-    without, own = net_of(*entries), net_of(*entries, forms={"oxes": ["ox"]})
-    assert without.morphy("children", "noun") == without.base_forms("children", "noun") == ["child"]
-    # NLTK looks up nothing that the WordNet itself does not know.
-    assert (own.morphy("children", "noun"), own.base_forms("children", "noun")) == ([], ["child"])
-    assert own.morphy("oxes", "noun") == own.base_forms("oxes", "noun") == ["ox"]
 
 
 @pytest.fixture
