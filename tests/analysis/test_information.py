@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,105 +45,59 @@ def as_answers(values):
     return Answers(keys, values, {"all": np.ones(values.shape)}, np.arange(len(values)))
 
 
-@pytest.fixture(scope="session")
-def planted():
+def planted(n, n_classes, facts=2, others=2, width=48):
     """Rows that hold ``facts`` facts exactly (one-hot, rotated) and know nothing of ``others`` facts."""
-
-    def make(n, n_classes, facts=2, others=2, width=48, seed=0):
-        random = np.random.default_rng(seed)
-        rotation, _ = np.linalg.qr(random.normal(size=(width, width)))
-        rows, answers = [], []
-        for size in (n, 150, 250):
-            drawn = random.integers(0, n_classes, (size, facts + others))
-            exact = np.eye(n_classes)[drawn[:, :facts]].reshape(size, facts * n_classes)
-            noise = random.normal(size=(size, width - exact.shape[1])) / np.sqrt(width)
-            mixed = np.concatenate([exact, noise], axis=1) @ rotation
-            rows.append((mixed / np.linalg.norm(mixed, axis=1, keepdims=True)).astype(np.float32))
-            answers.append(as_answers(drawn.astype(str).astype(object)))
-        return (rows[0], rows[1], rows[2]), questions_of(*answers)
-
-    return make
+    random = np.random.default_rng(0)
+    rotation, _ = np.linalg.qr(random.normal(size=(width, width)))
+    rows, answers = [], []
+    for size in (n, 150, 250):
+        drawn = random.integers(0, n_classes, (size, facts + others))
+        exact = np.eye(n_classes)[drawn[:, :facts]].reshape(size, facts * n_classes)
+        noise = random.normal(size=(size, width - exact.shape[1])) / np.sqrt(width)
+        mixed = np.concatenate([exact, noise], axis=1) @ rotation
+        rows.append((mixed / np.linalg.norm(mixed, axis=1, keepdims=True)).astype(np.float32))
+        answers.append(as_answers(drawn.astype(str).astype(object)))
+    return tuple(rows), questions_of(*answers)
 
 
 class NoPictures:
-    def read(self, row):
-        raise AssertionError("an audit of rows reads no picture")
-
     def content(self, row):
         return str(row)
 
 
-@pytest.fixture(scope="session")
-def told():
+def told(facts, states, captions=None, codes=None):
     """A collection from facts per image and stated keys per caption, or from captions alone."""
-
-    def make(facts, states, captions=None, shortcuts=None, ends=None):
-        per_image = states if captions is None else captions
-        owner = np.repeat(np.arange(len(per_image)), [len(one) for one in per_image])
-        texts = (
-            [f"caption {number}" for number in range(len(owner))]
-            if captions is None
-            else [caption for one in captions for caption in one]
-        )
-        records: list[dict[str, Any]] = [{} for _ in per_image]
-        caption_records: list[dict[str, Any]] = [{} for _ in owner]
-        if facts is not None:
-            records = [{"facts": dict(one)} for one in facts]
-            caption_records = [{"states": tuple(keys)} for one in states for keys in one]
-        for image, carried in enumerate(shortcuts or []):
-            records[image]["shortcuts"] = tuple(carried)
-        for caption, end in enumerate(code for one in ends or [] for code in one):
-            caption_records[caption]["shortcut"] = end
-        return Collection(
-            name="told",
-            image_ids=[f"i{number}" for number in range(len(per_image))],
-            captions=texts,
-            caption_ids=[f"c{number}" for number in range(len(owner))],
-            caption_image=owner,
-            splits=["train"] * len(per_image),
-            source=NoPictures(),
-            source_rows=np.arange(len(per_image)),
-            records=records,
-            caption_records=caption_records,
-        )
-
-    return make
+    per_image = states if captions is None else captions
+    owner = np.repeat(np.arange(len(per_image)), [len(one) for one in per_image])
+    texts = [str(text) for one in per_image for text in one]
+    records = [{"facts": one} if facts else {} for one in facts or per_image]
+    caption_records = [{"states": tuple(keys)} if facts else {} for one in per_image for keys in one]
+    for image, carried in enumerate(codes or []):
+        records[image] = {**records[image], "shortcuts": tuple(dict.fromkeys(carried))}
+    for caption, code in enumerate(code for one in codes or [] for code in one):
+        caption_records[caption]["shortcut"] = code
+    n, ids = len(per_image), [f"c{number}" for number in range(len(owner))]
+    where = ["train"] * n, NoPictures(), np.arange(n), records, caption_records
+    return Collection("told", [f"i{number}" for number in range(n)], texts, ids, owner, *where)
 
 
-@pytest.fixture(scope="session")
-def seen(told):
+def seen(n, seed, codes=False, width=24):
     """A split whose image rows hold ``shape`` and nothing of ``tint``, and whose captions say each one fact."""
-
-    def make(n, seed, codes=False, width=24):
-        random = np.random.default_rng(seed)
-        drawn = random.integers(0, 4, (n, 3))
-        facts = [
-            {"shape": f"s{shape}", "place": f"p{place}", "tint": f"t{tint}"} for shape, place, tint in drawn
-        ]
-        numbers = [f"{number:06d}" for number in random.integers(0, 100, n)]
-        part = told(
-            facts,
-            [[("shape", "place"), ("shape",)]] * n,
-            shortcuts=[[number] for number in numbers] if codes else None,
-            ends=[[number, number] for number in numbers] if codes else None,
-        )
-        rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(width, width)))
-        images = np.concatenate([np.eye(4)[drawn[:, 0]], random.normal(size=(n, width - 4)) / 5], axis=1)
-        texts = np.concatenate(
-            [
-                np.eye(4)[np.repeat(drawn[:, 0], 2)],
-                np.where(np.arange(2 * n)[:, None] % 2 == 0, np.eye(4)[np.repeat(drawn[:, 1], 2)], 0),
-                random.normal(size=(2 * n, width - 8)) / 5,
-            ],
-            axis=1,
-        )
-        return Encoded(part, (images @ rotation).astype(np.float32), (texts @ rotation).astype(np.float32))
-
-    return make
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, 4, (n, 3))
+    facts = [dict(zip(("shape", "place", "tint"), map(str, one), strict=True)) for one in drawn]
+    numbers = [[f"{number:06d}"] * 2 for number in random.integers(0, 100, n)]
+    part = told(facts, [[("shape", "place"), ("shape",)]] * n, codes=numbers if codes else None)
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(width, width)))
+    shape, place = (np.eye(4)[np.repeat(drawn[:, column], 2)] for column in (0, 1))
+    place = np.where(np.arange(2 * n)[:, None] % 2 == 0, place, 0)
+    images = np.concatenate([np.eye(4)[drawn[:, 0]], random.normal(size=(n, width - 4)) / 5], axis=1)
+    texts = np.concatenate([shape, place, random.normal(size=(2 * n, width - 8)) / 5], axis=1)
+    return Encoded(part, (images @ rotation).astype(np.float32), (texts @ rotation).astype(np.float32))
 
 
 @pytest.fixture(scope="module")
-def found(seen):
+def found():
     plain, coded = (
         tuple(seen(n, seed, codes) for seed, n in enumerate((400, 120, 200))) for codes in (False, True)
     )
@@ -282,7 +235,7 @@ def test_groups_are_those_of_described(scenes_folder):
             assert mine == set(getattr(told, group)), (image, group)
 
 
-def test_caption_groups_by_hand(told):
+def test_caption_groups_by_hand():
     part = told(FACTS, STATES)
     stated = caption_facts(part, stated=True)
     assert stated.values[:, 1].tolist() == ["big", "big", None, None]
@@ -297,9 +250,9 @@ def test_caption_groups_by_hand(told):
     assert column(rest, "unstated", f"{UNSTATED}light") == [0, 0, 0, 0]
 
 
-def test_a_code_per_caption(told):
+def test_a_code_per_caption():
     codes = [["000000", "000001", "000002"], ["000003"]]
-    found = carried_codes(told(FACTS, STATES, shortcuts=codes, ends=codes))
+    found = carried_codes(told(FACTS, STATES, codes=codes))
     assert found.keys[6] == "code 2 digit 1"
     assert found.values[1, 6] is None
     # each code is stated by one of three captions; all of them are task-relevant
@@ -308,7 +261,7 @@ def test_a_code_per_caption(told):
     assert found.groups["task-relevant"][1].sum() == 6
 
 
-def test_facts_and_states_of_another_shape_are_named(told):
+def test_facts_and_states_of_another_shape_are_named():
     part = told(FACTS, STATES)
     odd = replace(part, records=[(part.records or ())[0], {"facts": "blue"}])
     refused(DataError, "facts of image i1 of told are 'blue'", image_facts, odd, frozenset())
@@ -325,7 +278,7 @@ CAPTIONS = [
 ]
 
 
-def test_image_words_by_hand(told):
+def test_image_words_by_hand():
     found = image_words(told(None, [], captions=CAPTIONS), ["dog"])
     assert found.keys == ("dog (all captions)", "dog (several captions)", "dog (one caption)")
     assert found.values[:, 0].tolist() == ["yes", None, None, "no", "yes"]
@@ -335,7 +288,7 @@ def test_image_words_by_hand(told):
     assert found.groups["specific"].sum(axis=0).tolist() == [0, 0, 2]
 
 
-def test_caption_words_by_hand(told):
+def test_caption_words_by_hand():
     found = caption_words(told(None, [], captions=CAPTIONS[:2]), ["dog", "ball"])
     assert found.values[:, 0].tolist() == ["yes", "yes", "yes", "yes", "no", "no"]
     assert found.values[:, 1].tolist() == ["no", "no", "no", "yes", "no", "no"]
@@ -343,7 +296,7 @@ def test_caption_words_by_hand(told):
     assert found.groups["words"].all()
 
 
-def test_which_words_are_asked(told):
+def test_which_words_are_asked():
     n = 2 * LEAST_IMAGES + 10
     captions = [
         [
@@ -370,7 +323,7 @@ def shares(found, questions):
 
 @pytest.mark.parametrize(("name", "least"), [("linear", 0.99), ("mlp", 0.9)])
 @pytest.mark.parametrize("n_classes", [2, 12])
-def test_planted_facts_are_held_and_others_are_not(planted, name, least, n_classes):
+def test_planted_facts_are_held_and_others_are_not(name, least, n_classes):
     rows, questions = planted(60 * n_classes, n_classes)
     found = probe(name, rows, questions)
     held = shares(found, questions)
@@ -381,7 +334,7 @@ def test_planted_facts_are_held_and_others_are_not(planted, name, least, n_class
     assert (found.settings[:2] > 0).all()
 
 
-def test_the_perceptron_finds_what_is_not_linear(planted):
+def test_the_perceptron_finds_what_is_not_linear():
     """Whether two facts agree is in the rows, and no linear function of them."""
     rows, questions = planted(600, 2, others=0)
     parts = [questions.parts[split] for split in ("train", "validation", "test")]
@@ -392,7 +345,7 @@ def test_the_perceptron_finds_what_is_not_linear(planted):
     assert mlp > 0.6
 
 
-def test_controls_are_right_by_chance_alone(planted):
+def test_controls_are_right_by_chance_alone():
     rows, questions = planted(300, 5)
     for name in ("linear", "mlp"):
         found = probe(name, rows, questions)
@@ -402,7 +355,7 @@ def test_controls_are_right_by_chance_alone(planted):
         assert (found.by_heart[:2] > 0.3).all()
 
 
-def test_the_same_seed_gives_the_same_and_company_changes_nothing(planted):
+def test_the_same_seed_gives_the_same_and_company_changes_nothing():
     rows, questions = planted(80, 3)
     alone = questions.subset(np.array([1]), np.arange(80))
     for name in ("linear", "mlp"):
@@ -430,7 +383,7 @@ def test_constant_prediction_by_hand():
     np.testing.assert_allclose(constant_frequencies(lopsided)[0], [0.5, 0.5], atol=0.01)
 
 
-def test_what_is_refused(planted):
+def test_what_is_refused():
     rows, questions = planted(50, 2)
     refused(UnknownNameError, "mlp", probe, "tree", rows, questions)
 
