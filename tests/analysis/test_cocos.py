@@ -87,6 +87,7 @@ def test_triplets_counted_by_hand():
     assert images.each.tolist() == [1, 0, 2]
     assert (images.per_query, images.in_batch, images.without_gradient) == (1.0, 3, 1)
     assert images.per_active_query == 1.5
+    assert count(Triplet(0.2), SCORES, POSITIVES, 1.0)["i2t"].in_batch == 1  # of more than 1, not of 1
     assert images.negatives_weight == pytest.approx((2 + 0 + 2) / 3)
     assert images.positives_weight == pytest.approx((2 + 0 + 2) / 3)
     # Texts: (.5 | .2, 0), (.1 | −.3, .3), (.9 | .4, .35), (.2 | −.6, .1).
@@ -434,3 +435,23 @@ def test_other_objectives_are_not_in_the_paper():
         count(Mine(), PAIRS, EYE, compat="published")
     assert "smoothap" in caught.value.message
     assert "any objective" in caught.value.fix
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("unit", ["score", "temperature"])
+def test_compat_equations(direction, unit):
+    form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
+    smoothap = OBJECTIVES.get("smoothap")()
+    grouped = (GROUPED_T, OWN_T)
+    counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
+    assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
+    assert counts.per_active_query == pytest.approx(
+        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
+    )
+    for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
+        weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
+        read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
+        # The equations of the triplet losses have no weights.
+        assert read == pytest.approx({name: weighed[name] for name in read})
+    doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]
+    assert doubled.in_batch > count(Triplet(0.2), *grouped)["i2t"].in_batch

@@ -495,3 +495,28 @@ def test_what_the_whole_collection_does_not_have_has_no_number():
         made.injected(whole)
     images = replace(whole.split("train"), caption_ids=[f"x{row}" for row in range(24)])
     refused(MismatchError, "caption 'x0' is not in the collection of 24 captions", made.injected, images)
+
+
+def test_fit_is_checked_before_anything_is_prepared():
+    shortcuts().check_fit(60, 10)
+    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
+    with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
+        shortcuts(setup="per-caption").check_fit(60, 29)
+    shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
+    shortcuts(setup="captions").check_fit(1, 1)
+
+
+def test_more_tuples_than_codes():
+    class Many:
+        name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
+
+        def divided(self):
+            return self
+
+    for setup, message in (
+        ("unique", "1,000,001 images need a code each, and there are 1,000,000"),
+        ("captions", "1,000,001 images"),
+        ("per-caption", "1,000,002 captions"),
+    ):
+        refused(UsageError, message, Shortcuts.of, ShortcutOptions(setup=setup), Many(), "train", 0)
+    Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)

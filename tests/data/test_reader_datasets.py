@@ -452,3 +452,47 @@ def test_half_of_abo(tmp_path: Path) -> None:
     for options in ({"caption": "title"}, {"missing": "no"}, {"duplicates": "last"}, {"test": -1}):
         with pytest.raises(UsageError):
             read_collection(tmp_path, **options)
+
+
+def test_splits_from_a_file(tmp_path: Path) -> None:
+    write(tmp_path, [listing(f"B{n}", item_name=said(f"en_US: {n}")) for n in range(3)])
+    file = tmp_path / "splits.csv"
+    file.write_text("B2,test\nB0,train\nB9,val\n")
+    found = read_collection(tmp_path, split_file=file)
+    assert dict(zip(found.image_ids, found.splits, strict=True)) == {"B0": "train", "B2": "test"}
+    assert "1 items that splits.csv does not name left out" in found.notes
+    for content, message in (("B0\n", "line 1 is 'B0'"), ("B0,a\nB0,b\n", "B0 has two splits")):
+        file.write_text(content)
+        refused(DataError, message, read_collection, tmp_path, split_file=file)
+
+
+def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
+    refused(DataError, r"no images\.txt", read_collection, tmp_path, "cub")
+    names = cub(tmp_path)
+    said, seen = tmp_path / "said", tmp_path / "seen"
+    (tmp_path / "cvpr2016_cub" / "text_c10").rename(said)
+    (tmp_path / "CUB_200_2011" / "images").rename(seen)
+    found = read_collection(tmp_path, captions=said, images=seen)
+    assert found.n_captions == 60
+    assert found.image(0).size == (4, 4)
+    assert "diptych data show cub" in refused(DataError, "no captions near", read_collection, tmp_path).fix
+    refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
+    for name in names[4:]:
+        (said / name).with_suffix(".txt").unlink()
+    with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
+        read_collection(tmp_path, captions=said)
+
+
+def test_lists_of_several_datasets(tmp_path: Path) -> None:
+    retrieval_json(tmp_path)
+    (tmp_path / "flickr30k_test.json").write_text(json.dumps([{"image": "z.jpg", "caption": ["one"]}]))
+    (tmp_path / "vqa_test.json").write_text(json.dumps([{"image": "z.jpg", "question": "who?"}]))
+    refused(UsageError, "lists of 2 datasets: coco_karpathy, flickr30k", read_collection, tmp_path)
+    assert read_collection(tmp_path, dataset="flickr30k").image_ids == ["z.jpg"]
+    refused(UsageError, "no lists of 'vqa'", read_collection, tmp_path, dataset="vqa")
+    (tmp_path / "flickr30k_dev.json").write_text(json.dumps([{"image": "y.jpg", "caption": ["one"]}]))
+    (tmp_path / "flickr30k_val.json").write_text(json.dumps([{"image": "y.jpg", "caption": ["one"]}]))
+    with pytest.raises(DataError, match=r"2 lists of val: flickr30k_dev\.json, flickr30k_val\.json"):
+        read_collection(tmp_path, dataset="flickr30k")
+    with pytest.raises(UsageError, match="split 'test' with the folder"):
+        read_collection(tmp_path, dataset="flickr30k", split="test")

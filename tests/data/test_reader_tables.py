@@ -240,3 +240,24 @@ def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:
     assert found.notes == ("1 empty captions left out",)
     file.write_bytes(b"fine\thttp://a\ncaf\xe9\thttp://b\n")
     refused(DataError, r"train\.tsv is not .* Row #2: .* invalid UTF8", read_collection, tmp_path)
+
+
+def test_the_address_first_and_lines_that_count_from_one(tmp_path: Path) -> None:
+    table(tmp_path / "cc12m.tsv", *("\t".join(reversed(line.split("\t"))) for line in captions(1, 2)))
+    pictures(tmp_path / "images", "1.png", "2.png")
+    with pytest.raises(DataError, match=r"2\.png belongs to no line: those of .* count from 0 to") as caught:
+        read_collection(tmp_path, missing="skip")
+    assert "first_number=1" in caught.value.fix
+    found = read_collection(tmp_path / "cc12m.tsv", first_number=1, split="train", centric="scene")
+    assert list(found.captions) == ['the "1" of it', 'the "2" of it']
+    assert (found.name, found.centric) == ("cc12m", "scene")
+    with pytest.raises(DataError, match=r"1\.png belongs to no line: those of .* count from 2"):
+        read_collection(tmp_path, first_number=2, missing="skip")
+
+
+def test_pictures_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    table(tmp_path / "train.tsv", *captions(0))
+    (tmp_path / "images").mkdir()
+    refused(DataError, r"no pictures that are called by a number", read_collection, tmp_path)
+    pictures(tmp_path / "images", "0.png", "a/000.png")
+    refused(DataError, "both number 0", read_collection, tmp_path)

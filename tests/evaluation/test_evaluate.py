@@ -464,3 +464,24 @@ def test_ids_and_files_that_cannot_be(tmp_path):
     refused(StorageError, "line 3: 6 fields expected, got 5", read_run, file)
     file.write_text("q 0 d yes\n")
     refused(StorageError, "line 1: 'yes' is not a number", read_qrels, file)
+
+
+def test_the_table(rows):
+    result = evaluate(*rows, ("R@1", "medr", "rsum"), bootstrap=Bootstrap(samples=20))
+    table = {row[0].text: row for row in result.tables()[0].rows}
+    assert list(table) == ["R@1", "medr", "R@5", "R@10", "rsum"]
+    recall = result.score("R@1", "i2t")
+    assert (table["R@1"][1].text, table["R@1"][1].value) == (f"{100 * recall.value:.1f}", recall.value)
+    assert table["R@1"][3].text == "1.7"
+    assert recall.low is not None
+    assert recall.high is not None
+    assert table["R@1"][1].note == f"{100 * recall.low:.1f}–{100 * recall.high:.1f}"
+    assert [cell.text for cell in table["rsum"]] == [
+        "rsum",
+        f"{result.value('rsum'):.1f}",
+        "",
+        f"{result.score('rsum').chance:.1f}",
+    ]
+    assert evaluate(*rows, ("R@1",)).tables()[0].rows[0][1].note == ""
+    bars = result.charts()[0].series[0]
+    assert (bars.name, bars.y[0]) == ("image → text", 100 * recall.value)

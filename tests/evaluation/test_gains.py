@@ -284,6 +284,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 PAIRS = GroundTruth.from_caption_image(np.repeat(np.arange(24), 2), 24)
 MODEL = Relevance(unit(np.random.default_rng(2), 24, 3), unit(np.random.default_rng(2), 48, 3), "model of 3")
+RATED = Grades(np.array([0, 0, 5]), np.array([0, 9, 40]), np.array([4.0, 2.5, 1.0]), "raters")
 
 
 def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -314,3 +315,24 @@ def test_queries_that_are_not_asked_play_no_part(rows: tuple[np.ndarray, np.ndar
     first = -np.sort(-gains, axis=1)[:, :5]
     expected = np.mean((2 / 48 + 46 / 48 * first) @ (1 / np.log2(np.arange(2, 7))))
     assert part.score("DCG_CM@5", "i2t").chance == pytest.approx(expected, abs=1e-6)
+
+
+def test_folds_are_galleries_of_their_own(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    names = ["DCG_CM@5", "nDCG_CM@5", "nDCG@5"]
+    whole = evaluate(*rows, PAIRS, names, protocol="folds(2)", relevance=MODEL, grades=RATED)
+    halves = []
+    for half in range(2):
+        images, texts = slice(12 * half, 12 * half + 12), slice(24 * half, 24 * half + 24)
+        truth = PAIRS.subset(np.arange(24)[images], np.arange(48)[texts])
+        inside = half == 0
+        grades = Grades(  # the pair of image 5 and text 40 is in neither half
+            RATED.images[:2] if inside else RATED.images[:0],
+            RATED.texts[:2] if inside else RATED.texts[:0],
+            RATED.values[:2] if inside else RATED.values[:0],
+            "raters",
+            top=4.0,
+        )
+        part = Relevance(MODEL.images[images], MODEL.texts[texts], MODEL.name)
+        halves.append(evaluate(rows[0][images], rows[1][texts], truth, names, relevance=part, grades=grades))
+    for name, value in whole.values().items():
+        assert value == pytest.approx(np.mean([half.values()[name] for half in halves])), name

@@ -310,3 +310,12 @@ def test_against_trying_every_count_of_hits(n: int, unit: int, rule: str) -> Non
 )
 def test_what_cannot_be(values: list[Printed], rule: str, candidates: list[int], message: str) -> None:
     refused(UsageError, message, possible_sizes, values, rule, candidates)
+
+
+def test_a_target_stays_one() -> None:
+    target = Target.of({"i2t R@1": 64.6}, 2, "a table")
+    assert as_target(target) is target
+    changed = as_target(target, decimals=1, label="another")
+    assert (changed.to_dict(), changed.label) == ({"i2t R@1": "64.6"}, "another")
+    assert as_target("i2t R@1=64").to_dict() == {"i2t R@1": "64"}
+    assert as_target(["i2t R@1=64"], decimals=1).to_dict() == {"i2t R@1": "64.0"}

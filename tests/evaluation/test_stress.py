@@ -24,7 +24,7 @@ from diptych.evaluation import evaluate
 from diptych.evaluation.stress import StressResult, compare_stress, obstacle, open_condition, stress
 from diptych.evaluation.stress.conditions import Clean
 from diptych.evaluation.stress.summary import CHANGE_GROUPS, jaccard
-from diptych.evaluation.stress.tables import comparison_summary
+from diptych.evaluation.stress.tables import comparison_summary, comparison_tables
 from diptych.metrics import GroundTruth
 
 SMALL = {"samples": 50, "flips": 99, "split": "test"}
@@ -321,6 +321,14 @@ def test_what_only_one_has_is_listed_and_left_out(folders, tmp_path):
         one = row.differences["letters"]
         assert (one.difference, one.low, one.high, one.p, one.verdict) == (0, 0, 0, 1, "")
     assert "letters loses significantly less than again under none of 3" in comparison_summary(three)
+    told = dataclasses.replace(found.rows[2].differences["words"], verdict="more robust", difference=3.0)
+    better = dataclasses.replace(
+        found, rows=[dataclasses.replace(found.rows[2], differences={"words": told})]
+    )
+    assert "words loses significantly less than letters under 1 of 1" in comparison_summary(better)
+    cells = comparison_tables(better)[0].rows[0]
+    assert (cells[0].line, cells[-1].text) == ("reversed (other meaning)", "more robust")
+    assert cells[2].note.endswith("not seen")
 
 
 def protocol(key, value):
@@ -365,6 +373,16 @@ def test_mismatches(change, error, message, folders, tmp_path):
     changed = copied(folders, "words", tmp_path / "w")
     rewrite(tmp_path / "w", change)
     assert refused(error, message, compare_stress, changed).fix
+
+
+def test_gains_of_other_models_are_left_out(folders, tmp_path):
+    changed = copied(folders, "words", tmp_path / "w")
+    rewrite(tmp_path / "w", protocol("gain of DCG_CM", "similarity to the clean query by another"))
+    found = compare_stress(changed, **QUICK)
+    assert list(found.measures) == ["rsum"]
+    said = "left out nDCG_CM@10: gain of DCG_CM is the encoder's own similarity and"
+    assert found.notes[0].startswith(said)
+    refused(MismatchError, "cannot be compared by nDCG_CM@10", compare_stress, changed, ["nDCG_CM@10"])
 
 
 def test_bad_input(folders, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from refusals import refused
 
 from diptych.core.errors import StorageError
+from diptych.encoders.embeddings import term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.storage import Header
 
@@ -186,3 +188,12 @@ def test_leftovers_of_a_killed_save_do_not_confuse(saved):
     after.save(folder)
     assert "image-0" not in open_index(folder)
     assert not folder.with_name(".index.old").exists()
+
+
+def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
+    folder = build_index(make_bags(width=3)).save(tmp_path / "index")
+    terms = json.loads((folder / "terms.json").read_text())
+    header = Header.open(folder)
+    header.about["vocabulary"] = term_fingerprint([*terms[:2], "another"])
+    header.write_header(folder)
+    refused(StorageError, r"terms.json: the 3 terms of vocabulary", open_index, folder)

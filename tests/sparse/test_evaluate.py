@@ -11,11 +11,14 @@ import pytest
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import ImageError, MismatchError, UsageError
+from diptych.data.collection import Collection
 from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
+from diptych.report.sparse import sparse_page
 from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.explain import readable
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import SPECIAL_TERMS, TermVocabulary, bert_tokenizer
@@ -155,3 +158,63 @@ def test_rows_without_any_term():
     assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
     assert found.faithful["t2i"].overlap == 0
     assert math.isnan(found.faithful["t2i"].pearson["R@1"])
+
+
+def test_tables_charts_and_line(found):
+    kept, cost, faithful = ({row[0].text: row for row in table.rows} for table in found.tables())
+    assert kept["t2i R@1"][1].text == f"{100 * found.dense.value('R@1', 't2i'):.1f}"
+    assert kept["t2i R@1"][2].value == found.sparse.value("R@1", "t2i")
+    assert kept["t2i R@1"][3].text == f"{100 * found.kept('R@1', 't2i'):.1f} %"
+    assert cost["FLOPs: terms that a caption and an image share"][1].text == f"{found.flops:.2f}"
+    exact = cost["Exact@4: leading terms that the caption contains"][1]
+    assert exact.text == f"{100 * found.deviation.exact:.1f} %"
+    assert faithful["overlap of the top 10"][2].value == found.faithful["t2i"].overlap
+    for table in found.tables():
+        assert table.json()
+    (chart,) = found.charts()
+    overlap = found.values["overlap t2i"]
+    assert chart.series[1].y[9] == pytest.approx(100 * (np.rint(10 * overlap) == 9).mean())
+    for said in ("dataset made", "split test", "encoder tower", "head head", "f_enc made up"):
+        assert said in found.line()
+    way = replace(found.faithful["t2i"], kendall=math.nan)
+    table = replace(found, faithful={**found.faithful, "t2i": way}).tables()[2]
+    assert table.rows[-1][2].text == "–"  # what has no value is a dash
+
+
+def test_the_page(found):
+    said = ["a <b>dog</b> on snow", *CAPTIONS[1:]]
+    ids = [f"image{row}" for row in range(PICTURES)]
+    names = [f"text{row}" for row in range(len(said))]
+    parts = ["test"] * PICTURES, _NoPictures(), np.arange(PICTURES)
+    collection = Collection("made", ids, said, names, ENCODED.caption_image, *parts)
+    page = sparse_page(VOCABULARY, SPARSE, collection, found, "diptych sparse train RUN")
+    images, captions, matches = (section.blocks for section in page.sections[1:])
+    rows, own = SPARSE.images.rows.toarray(), SPARSE.caption_terms.toarray()
+    special = list(VOCABULARY.special)
+    for card in images[0].cards:
+        row = rows[ids.index(card.name)].copy()
+        row[special] = 0
+        best = int(row.argmax())
+        name, share, number, strong = card.bars[0]
+        assert (name, share, number) == (readable(VOCABULARY.terms[best]), 1.0, f"{row[best]:.2f}")
+        place = ids.index(card.name)
+        assert strong == bool(VOCABULARY.caption_terms(collection.captions_of(place))[:, [best]].sum())
+    assert len(captions[0].cards) == 10
+    for gallery in matches:
+        query, item = names.index(gallery.query.name), ids.index(gallery.cards[0].name)
+        score = float(SPARSE.texts.rows[[query]].toarray()[0].astype(np.float64) @ rows[item])
+        assert gallery.cards[0].score == f"{score:.3f}"
+        strong = {name for name, _, _, mine in gallery.cards[0].bars if mine}
+        if query:
+            words = {readable(VOCABULARY.terms[column]) for column in own[query].nonzero()[0]}
+            assert strong <= words | {"moped"}
+    html = page.html()
+    assert "a &lt;b&gt;dog&lt;/b&gt; on snow" in html
+    gone = {card.name for block in (*images, *matches) for card in block.cards}
+    assert f"{len(gone)} pictures could not be read" in html
+    assert f"{100 * found.kept('R@5', 't2i'):.1f} % of what dense embeddings find" in html
+
+
+class _NoPictures:
+    def read(self, row):
+        raise ImageError(f"picture {row} is gone", "fetch it again")

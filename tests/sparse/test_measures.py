@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from refusals import refused
 from scipy.sparse import csr_array
 from scipy.stats import kendalltau, pearsonr
@@ -17,7 +18,7 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Contribution, explain_match, in_words, top_terms
+from diptych.sparse.explain import Bag, Contribution, explain_match, in_words, top_terms
 from diptych.sparse.measures import (
     CaptionWords,
     StaticEmbedding,
@@ -262,3 +263,26 @@ def test_explaining_what_does_not_fit():
     five = sparse([[1] * 5])
     refused(MismatchError, "6 terms for the query of 5", explain_match, five, five, TERMS)
     refused(UsageError, "k is 0", top_terms, sparse([[1] * 6]), TERMS, 0)
+
+
+def test_own_terms_are_marked(vocabulary):
+    column = {term: number for number, term in enumerate(vocabulary.terms)}
+    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
+    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
+        row[0, column[term]] = weight
+    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
+    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
+    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
+        ("-ped", 3, False),
+        ("mo", 2, False),
+    ]
+
+
+def test_a_match_by_hand():
+    query, item = sparse([[1, 2, 0, 3, 1, 0]]), sparse([[2, 0, 5, 2, 2, 1]])
+    assert explain_match(query, item, TERMS) == [
+        Contribution("##ped", 3, 2, 6),
+        Contribution("[CLS]", 1, 2, 2),
+        Contribution("red", 1, 2, 2),
+    ]
+    assert explain_match(query, sparse([[0, 0, 1, 0, 0, 0]]), TERMS) == []

@@ -213,3 +213,13 @@ def test_agrees_with_counting_pairs_anew_each_time(counts, size):
         if len(known[-1]) >= size:
             break
     assert found in known
+
+
+def test_a_name_that_is_nowhere(monkeypatch):
+    import transformers
+
+    with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
+        TermVocabulary.pretrained("somebody/nothing")
+    assert "hf download" in raised.value.fix
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
+    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "somebody/characters")

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from perturbing import perturbed
 from pydantic import Field
 from refusals import refused
+from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
     GROUPS,
     PERTURBATIONS,
+    Caption,
     NoOptions,
     TextPerturbation,
     Unchanged,
@@ -322,3 +324,21 @@ def test_lines_that_cannot_be_read(tmp_path):
     refused(DataError, "no.txt does not exist", CaptionList.of_lines, tmp_path / "no.txt")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
     refused(DataError, "is not UTF-8 text", CaptionList.of_lines, tmp_path / "latin.txt")
+
+
+def test_what_is_not_declared_is_not_there():
+    with pytest.raises(UsageError, match="without tags"):
+        _ = Caption("a").tags
+    for tags in (["DT"], ["DT"] * 3):
+        with pytest.raises(DataError, match=rf"caption 'x' has 2 words and {len(tags)} tags: 'a dog'"):
+            _ = Caption("a dog", "x", tags=tags).tags
+    with pytest.raises(UsageError, match="without a language"):
+        _ = Caption("a").language
+
+
+def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
+    pytest.importorskip("nltk")
+    name = "shuffle-nouns-and-adjectives"
+    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
+    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
+    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"

@@ -30,6 +30,7 @@ from diptych.analysis.perturbations.english import (
 from diptych.analysis.perturbations.kinds.typos import CONFUSIONS, KEYBOARDS, letters_of, neighbours
 from diptych.analysis.perturbations.kinds.word_order import published_shuffle
 from diptych.analysis.perturbations.published import published_slip, spacy_like_tokens
+from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.language import words_of
 
@@ -328,3 +329,10 @@ def test_what_the_published_functions_gave(case):
 def test_spacys_are_stood_in_for(text, tokens, tags):
     caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
     assert spacy_like_tokens(caption) == (tokens, tags)
+
+
+def test_the_published_code_had_no_options():
+    with pytest.raises(UsageError, match="compat=published with options \\(edits=2\\)"):
+        perturbed("character-swap", "a dog", compat="published", options={"edits": 2})
+    same = perturbed("character-swap", "a dog", compat="published", options={"edits": 1})
+    assert same.n_changed == 1

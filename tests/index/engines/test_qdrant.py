@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.engines.qdrant import point_id
@@ -372,3 +372,14 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
         again = opened.rebuild()
         assert again.ids == opened.ids
         assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
+
+
+def test_metadata_that_is_none(make_embeddings):
+    embeddings = make_embeddings(np.eye(2))
+    for records, said in (
+        ([{}], "metadata of 1 items given for 2"),
+        ([{}, {"diptych": 1}], "'image-1' has a field 'diptych'"),
+        ([{"x": {1, 2}}, {}], "'image-0' is not JSON"),
+        ([{"x": float("nan")}, {}], "'image-0' is not JSON"),
+    ):
+        refused(DataError, said, build_index, embeddings, "qdrant", records=records)
