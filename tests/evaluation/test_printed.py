@@ -228,6 +228,8 @@ def test_impossible_numbers_are_named() -> None:
     assert [(one.kind, one.cells) for one in falling] == [("impossible", ("i2t R@1", "i2t R@5"))]
     both = {f"{side} R@{k}": 10.0 * k for side in ("i2t", "t2i") for k in (1, 5)}
     assert signs(Target.of({**both, "rsum": 5.0}, 1)) == signs(Target.of(both, 1))  # not all parts are there
+    level = signs(Target.of({"i2t R@1": 60.0, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1))
+    assert "impossible" not in [one.kind for one in level]
 
 
 def test_the_report_of_the_thesis_rows() -> None:
@@ -319,3 +321,19 @@ def test_a_target_stays_one() -> None:
     assert (changed.to_dict(), changed.label) == ({"i2t R@1": "64.6"}, "another")
     assert as_target("i2t R@1=64").to_dict() == {"i2t R@1": "64"}
     assert as_target(["i2t R@1=64"], decimals=1).to_dict() == {"i2t R@1": "64.0"}
+
+
+def test_numbers_that_were_never_printed_have_four_digits() -> None:
+    """As a program computes them; nine digits would be tried as shares of a billion queries."""
+    target = as_target({"i2t R@1": 100 / 3, "i2t R@5": 50.0})
+    assert target.to_dict() == {"i2t R@1": "33.3333", "i2t R@5": "50.0000"}
+    found = [one.n for one in read_digits(target).sizes["i2t"]["round"].sizes]
+    assert 3_000 in found
+    assert max(found) < 200_000
+    refused(UsageError, "33.3 with 9 digits", Printed, 33.3, 9)
+
+
+def test_fractions_are_pointed_out() -> None:
+    said = "no recall is above 1 %; if these are fractions of 1, give them in per cent"
+    assert said in [one.text for one in signs(as_target({"i2t": [0.646, 0.845, 0.845]}))]
+    assert said not in [one.text for one in signs(as_target({"i2t": [0.7, 2.28, 2.45]}))]

@@ -146,3 +146,11 @@ def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
     ids = EncodedCollection.open(tmp_path / "scenes-train-30-of-48-seed-1").images.ids
     assert list(ids) == sorted(set(ids))
     assert list(ids) != list(whole.split("train").image_ids)[:30]  # drawn, not the first
+
+
+def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
+    found = world.both(Run.open(world.run).recipe)
+    assert found.with_shortcuts is None
+    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
+    assert {row[3] for row in found.tables()[0].texts} == {"–"}
+    assert found.protocol_line() == found.without.protocol_line()

@@ -218,6 +218,13 @@ def test_every_form_of_ground_truth_and_of_matching_scores(small):
     assert first(found) == "captions = first"
 
 
+def test_scores_that_are_cut_already(small):
+    printed = {name: value for name, value in rounded(of_two(small)).items() if name.startswith("i2t")}
+    found = explore_scores(cut(small.contrastive, small.matching, 2), K, printed, threads=1, changes=1)
+    assert explain(found)[0].startswith("99.6 % of the scores are -100")
+    assert found.to_dict()["warnings"] == list(found.warnings)
+
+
 def test_what_is_given_wrongly(small, sources):
     target, scores, matching = {"i2t R@1": 10.0}, small.contrastive, small.matching
     broken, nan = matching.copy(), matching.copy()
