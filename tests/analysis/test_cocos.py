@@ -1,6 +1,9 @@
+"""Weights and counts of the paper's equations and of its code, against autograd, golden numbers and slow readings."""
+
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +13,14 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.analysis import cocos_over, count, gradient_weights
-from diptych.analysis.cocos import check_counting
 from diptych.analysis.cocos_report import WeightHistogram
+from diptych.analysis.paper_counts import (
+    ntxent_counts,
+    paper_counts_of,
+    paper_loss,
+    published_smoothap,
+    smoothap_counts,
+)
 from diptych.core.errors import NumericalError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
@@ -70,22 +79,6 @@ def test_weights_are_the_slopes_of_each_querys_loss(name):
             assert bool((weights.parts()["within"] > 0).any())
 
 
-@pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_every_objective_can_be_counted_in_both_units(name):
-    objective = OBJECTIVES.get(name)().double()
-    scores, positives, within = batch()
-    for unit in ("temperature", "score"):
-        factor = check_counting(objective, 0.05, unit, "none")
-        weights = gradient_weights(objective, scores, positives, within)
-        for direction, counts in count(objective, scores, positives, 0.05, unit=unit, within=within).items():
-            size = weights[direction].values.abs() * factor
-            counted = (size > 0.05) & ~weights[direction].positives
-            own = 0 if counts.within_per_query is None else counts.within_per_query * counts.queries
-            assert counts.in_batch == pytest.approx(int(counted.sum()) + own)
-            assert counts.each.sum() == counts.in_batch
-            assert counts.per_query == pytest.approx(counts.in_batch / counts.queries)
-
-
 def test_triplets_counted_by_hand():
     # Image 0: positives .5 and .1, negatives .4 and −.6; margin .2: .4 violates both. Image 1: none.
     # Image 2: positive .2, negatives 0 (at the margin: does not count), .3, .35.
@@ -94,20 +87,13 @@ def test_triplets_counted_by_hand():
     assert images.each.tolist() == [1, 0, 2]
     assert (images.per_query, images.in_batch, images.without_gradient) == (1.0, 3, 1)
     assert images.per_active_query == 1.5
+    assert count(Triplet(0.2), SCORES, POSITIVES, 1.0)["i2t"].in_batch == 1  # of more than 1, not of 1
     assert images.negatives_weight == pytest.approx((2 + 0 + 2) / 3)
     assert images.positives_weight == pytest.approx((2 + 0 + 2) / 3)
     # Texts: (.5 | .2, 0), (.1 | −.3, .3), (.9 | .4, .35), (.2 | −.6, .1).
     texts = found["t2i"]
     assert texts.each.tolist() == [0, 1, 0, 1]
     assert (texts.without_gradient, texts.per_active_query) == (2, 1.0)
-
-
-def test_the_hardest_counts_once():
-    found = count(TripletHardest(0.2), SCORES, POSITIVES)
-    assert found["i2t"].each.tolist() == [1, 0, 1]
-    tied = torch.tensor([[0.5, 0.5, 0.5], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]]).double()
-    weights = gradient_weights(TripletHardest(0.2), tied, torch.eye(3, dtype=torch.bool))["i2t"]
-    assert weights.values[0].tolist() == [-1.0, 1.0, 0.0]
 
 
 def test_softmax_weights_by_hand():
@@ -125,22 +111,6 @@ def test_softmax_weights_by_hand():
     assert count(InfoNCE(tau), scores, torch.eye(3, dtype=torch.bool), 0.2, unit="score")["i2t"].each[0] == 2
 
 
-def test_a_query_whose_positive_alone_is_above_epsilon_has_a_gradient():
-    scores = torch.zeros(20, 20).double()
-    scores.fill_diagonal_(0.5)
-    counts = count(InfoNCE(0.1), scores, torch.eye(20, dtype=torch.bool), 0.05)["i2t"]
-    assert counts.in_batch == 0  # each negative weighs 1/(e⁵ + 19) = .006
-    assert counts.without_gradient == 0  # and the positive 19 times that
-    assert counts.per_active_query == 0.0
-
-
-def test_a_batch_without_any_gradient():
-    counts = count(Triplet(0.2), torch.eye(3).double(), torch.eye(3, dtype=torch.bool))["t2i"]
-    assert (counts.in_batch, counts.without_gradient, counts.per_query) == (0, 3, 0.0)
-    assert counts.per_active_query is None
-    assert "per_active_query" not in counts.values()
-
-
 def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions():
     objective = Triplet(0.2, compat="pairs")
     weights = gradient_weights(objective, SCORES, POSITIVES)["i2t"]
@@ -148,23 +118,6 @@ def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions():
     # The pair (image 0, text 1), score .1: text 0 with .5 and text 2 with .4 violate.
     assert weights.values[1].tolist() == [1.0, -2.0, 1.0, 0.0]
     assert count(objective, SCORES, POSITIVES)["i2t"].each.tolist() == [1, 2, 0, 2]
-
-
-def test_one_direction():
-    assert list(count(Triplet(direction="t2i"), SCORES, POSITIVES)) == ["t2i"]
-
-
-def test_a_learned_temperature_is_used_and_left_alone():
-    learned = InfoNCE(0.2, learn_temperature=True)
-    assert check_counting(learned, 0.01, "temperature", "none") == pytest.approx(0.2)
-    found, fixed = (count(o, SCORES, POSITIVES)["i2t"].values() for o in (learned, InfoNCE(0.2)))
-    assert found == pytest.approx(fixed)
-    assert learned.log_scale.grad is None
-
-
-def test_it_counts_where_gradients_are_switched_off():
-    with torch.no_grad():
-        assert count(Triplet(0.2), SCORES, POSITIVES)["i2t"].in_batch == 3
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 1.0), st.floats(0.0, 0.3))
@@ -278,25 +231,6 @@ def test_mean_and_deviation_over_batches(rows, batches, compat):
     assert ("negatives_weight" in report.counts["i2t"]) == (compat == "none")
 
 
-def test_the_distribution_right_of_epsilon_is_what_was_counted(rows, batches):
-    report = cocos_over(*rows, batches, InfoNCE(0.1), 0.1)  # .1 is an edge between bins
-    for direction, counted in report.counts.items():
-        negatives = report.weights[direction]["negatives"]
-        above = np.flatnonzero(negatives.edges >= 0.0999)[0] + 1
-        assert negatives.queries == 90
-        # Batches differ by one query at most, so that means of means are not exactly the mean.
-        assert sum(negatives.counts[above:]) == pytest.approx(counted["in_batch"].mean * len(batches))
-        positives = report.weights[direction]["positives"]
-        assert positives.candidates == 90
-        assert sum(positives.sums) / 90 == pytest.approx(counted["positives_weight"].mean, rel=0.02)
-
-
-def test_nothing_to_count(rows, batches):
-    refused(UsageError, "no batch", cocos_over, *rows, [], InfoNCE())
-    refused(UsageError, "epsilon -1", cocos_over, *rows, batches, InfoNCE(), -1)
-    refused(UsageError, "compat 'old'", cocos_over, *rows, batches, InfoNCE(), compat="old")
-
-
 def test_memory_is_that_of_a_batch(tmp_path):
     stored = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=(8_000, 256))
     stored[:] = unit(np.random.default_rng(0).normal(size=(8_000, 256)))
@@ -329,3 +263,195 @@ def test_the_effective_number_is_that_of_as_many_equal_weights() -> None:
         each.append(np.exp(-(share * np.log(share)).sum()))
     found = count(InfoNCE(temperature=0.5, direction="i2t"), scores, torch.eye(3, dtype=torch.bool))
     assert found["i2t"].effective == pytest.approx(np.mean(each))
+
+
+GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "cocos.npz", allow_pickle=False)
+PAIRS = GOLDEN["triplet_img"] @ GOLDEN["triplet_cap"].T
+GROUPED = GOLDEN["smoothap_img"] @ GOLDEN["smoothap_cap"].T
+EYE = np.eye(16, dtype=bool)
+OWN = np.arange(8)[:, None] == np.arange(40)[None, :] // 5
+PAIRS_T, EYE_T, GROUPED_T, OWN_T = (torch.from_numpy(one) for one in (PAIRS, EYE, GROUPED, OWN))
+DIRECTIONS = {"i2t": (PAIRS, GROUPED, OWN), "t2i": (PAIRS.T, GROUPED.T, OWN.T)}
+
+
+def golden(name):
+    return GOLDEN[f"seed.{name}"]
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_autograd_counts_triplets_the_same(direction):
+    counts = count(Triplet(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
+    assert counts.each.tolist() == golden(f"triplet.{direction}.C_q_per_query").tolist()
+    assert counts.in_batch == golden(f"triplet.{direction}.C_B")
+    assert counts.without_gradient == golden(f"triplet.{direction}.C_0")
+    assert counts.per_query == golden(f"triplet.{direction}.C_q_mean_over_all_queries")
+    assert counts.per_active_query == golden(f"triplet.{direction}.C_q_mean_over_nonzero_queries")
+    counts = count(TripletHardest(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
+    assert counts.in_batch == golden(f"triplet_sh.{direction}.C_B")
+    assert counts.without_gradient == golden(f"triplet_sh.{direction}.C_0")
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_ntxent_as_equation_11_counts(direction):
+    tau, epsilon = float(GOLDEN["ntxent_tau"]), float(GOLDEN["ntxent_eps"])
+    by_hand = ntxent_counts(DIRECTIONS[direction][0], EYE, tau, epsilon)
+    by_autograd = count(InfoNCE(tau), torch.from_numpy(PAIRS), torch.from_numpy(EYE), epsilon)[direction]
+    for each in (by_hand.each, by_autograd.each):
+        assert each.tolist() == golden(f"ntxent.{direction}.C_qv_neg_per_query").tolist()
+    assert by_autograd.per_query == golden(f"ntxent.{direction}.C_qv_neg_mean")
+    for weight in (by_hand.negatives_weight, by_autograd.negatives_weight):
+        assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_neg_mean"), abs=1e-12)
+    for weight in (by_hand.positives_weight, by_autograd.positives_weight):
+        assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_pos_mean"), abs=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("form", ["eq13", "eq13_without_1_over_tau"])
+def test_smoothap_as_equation_13_counts(direction, form):
+    _, scores, positives = DIRECTIONS[direction]
+    tau, epsilon = float(GOLDEN["smoothap_tau"]), float(GOLDEN["smoothap_eps"])
+    each = smoothap_counts(scores, positives, tau, epsilon, over_temperature=form == "eq13").each
+    assert np.allclose(each, golden(f"smoothap.{direction}.{form}.C_q_per_query"), rtol=0, atol=1e-12)
+    assert (each == 0).sum() == golden(f"smoothap.{direction}.{form}.C_0")
+    assert each[each > 0].mean() == pytest.approx(
+        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero"), abs=1e-12
+    )
+
+
+def printed_counts(objective, scores, positives):
+    """Counts under the names that the published code prints, nan where it divides 0 by 0."""
+    kind = paper_loss(objective)
+    printed: dict[str, float] = {}
+    for direction, counts in paper_counts_of(objective, scores, positives, 0.01, compat="published").items():
+        mean = np.nan if counts.per_active_query is None else counts.per_active_query
+        if kind == "ntxent":
+            positives_weight = counts.positives_weight or 0.0
+            negatives_weight = counts.negatives_weight or 0.0
+            printed[f"1-s_{direction}.diag.mean"] = positives_weight
+            # What a soft-max leaves: all the negatives' weight is what the positive lacks.
+            printed[f"{direction}_low_grad"] = positives_weight - negatives_weight
+            printed[f"{direction}_high_grad"] = negatives_weight
+            printed[f"{direction}_n_high_grad"] = counts.per_query
+            continue
+        if kind == "smoothap":
+            printed[f"sum_{direction}"] = mean
+        else:
+            printed[f"{direction}_grads_mean"] = mean
+            # One of the two names is in the singular.
+            printed[f"{direction}_grad{'s' if direction == 'i2t' else ''}_sum"] = float(counts.in_batch)
+        printed[f"zeros_{direction}"] = float(counts.without_gradient)
+    return printed
+
+
+@pytest.mark.parametrize(
+    ("name", "objective", "options", "scores", "positives"),
+    [
+        ("triplet", "triplet", {"margin": 0.2}, PAIRS_T, EYE_T),
+        ("triplet_sh", "triplet-hardest", {"margin": 0.2}, PAIRS_T, EYE_T),
+        ("ntxent", "infonce", {"temperature": 0.1}, PAIRS_T, EYE_T),
+        ("ntxent", "nt-xent", {}, PAIRS_T, EYE_T),
+        ("smoothap", "smoothap", {"temperature": 0.01}, GROUPED_T, OWN_T),
+    ],
+)
+def test_what_the_published_code_printed(name, objective, options, scores, positives):
+    printed = printed_counts(OBJECTIVES.get(objective)(**options), scores, positives)
+    prefix = f"official.{name}."
+    expected = {
+        key.removeprefix(prefix): float(GOLDEN[key]) for key in GOLDEN.files if key.startswith(prefix)
+    }
+    assert len(expected) > 3
+    assert set(printed) == set(expected)
+    for key, value in expected.items():
+        assert printed[key] == pytest.approx(value, abs=1e-12), key
+
+
+def test_the_axis_of_t2i_is_the_images():
+    # Caption 0 is violated by images 1 and 2, no other caption by any: 2 violations of one query.
+    scores = torch.tensor([[0.5, -1.0, -1.0], [0.5, 0.9, -1.0], [0.5, -1.0, 0.9]]).double()
+    eye = torch.eye(3, dtype=torch.bool)
+    right = count(Triplet(0.2), scores, eye)["t2i"]
+    published = count(Triplet(0.2), scores, eye, compat="published")["t2i"]
+    assert (right.each.tolist(), right.without_gradient, right.per_active_query) == ([2, 0, 0], 2, 2.0)
+    assert (published.each.tolist(), published.without_gradient) == ([0, 1, 1], 1)
+    assert published.per_active_query == 1.0
+    assert right.in_batch == published.in_batch == 2
+    hardest = count(TripletHardest(0.2), scores, eye, compat="published")["t2i"]
+    assert hardest.each.tolist() == [1, 0, 0]
+
+
+def slow_smoothap(scores, tau, epsilon, k):
+    """Per direction, how many entries of query i's rows k·i … k·i + k − 1 are above ε."""
+    found = []
+    for rows in (scores, scores.T):
+        each = []
+        for i, row in enumerate(rows):
+            n = 0
+            for a in range(k * i, min(k * i + k, len(row))):
+                above = [
+                    0.0 if b == a else 1 / (1 + np.exp(-(row[b] - row[a]) / tau)) for b in range(len(row))
+                ]
+                n += sum(g * (1 - g) / (1 + sum(above)) ** 2 > epsilon for g in above)
+            each.append(n)
+        found.append(each)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_smoothap_looks_at_the_wrong_candidates_of_captions(k):
+    random = np.random.default_rng(3)
+    scores = random.uniform(-0.02, 0.02, (12, 12 * k))
+    i2t, t2i = slow_smoothap(scores, 0.01, 0.001, k)
+    found = published_smoothap(scores, 0.01, 0.001, k)
+    assert (found["i2t"].each * k).tolist() == pytest.approx(i2t)
+    assert found["t2i"].each.tolist() == t2i
+    assert sum(t2i) > 0
+    assert not any(t2i[-(-12 // k) :])  # captions further on look at images that do not exist
+    active = sum(n > 0 for n in i2t)
+    assert found["i2t"].per_active_query == pytest.approx(sum(i2t) / k / active)
+
+
+def test_pairs_are_made_of_images_with_several_captions():
+    positives = torch.tensor([[1, 1, 0], [0, 0, 1]], dtype=torch.bool)
+    scores = torch.tensor([[0.9, 0.5, 0.0], [0.0, 0.0, 0.9]]).double()
+    counts = count(InfoNCE(0.1), scores, positives, compat="published")["i2t"]
+    assert counts.queries == 3
+    # The second caption's pair has the first caption as a negative, which is better than it.
+    assert counts.each.tolist() == [1, 1, 0]
+    smoothap = OBJECTIVES.get("smoothap")()
+    refused(UsageError, "1–2 captions per image", count, smoothap, scores, positives, compat="published")
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(0))
+    straight, mixed = (
+        count(smoothap, GROUPED_T[:, places], OWN_T[:, places], compat="published")["i2t"]
+        for places in (torch.arange(40), order)
+    )
+    assert straight.values() == mixed.values()
+
+
+def test_other_objectives_are_not_in_the_paper():
+    class Mine(InfoNCE):
+        pass
+
+    with pytest.raises(UsageError, match="'Mine' is not among those") as caught:
+        count(Mine(), PAIRS, EYE, compat="published")
+    assert "smoothap" in caught.value.message
+    assert "any objective" in caught.value.fix
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("unit", ["score", "temperature"])
+def test_compat_equations(direction, unit):
+    form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
+    smoothap = OBJECTIVES.get("smoothap")()
+    grouped = (GROUPED_T, OWN_T)
+    counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
+    assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
+    assert counts.per_active_query == pytest.approx(
+        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
+    )
+    for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
+        weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
+        read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
+        # The equations of the triplet losses have no weights.
+        assert read == pytest.approx({name: weighed[name] for name in read})
+    doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]
+    assert doubled.in_batch > count(Triplet(0.2), *grouped)["i2t"].in_batch

@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 
 import pytest
-from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
+from miniatures import karpathy, picture
 from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.data import read_collection
-from diptych.data.checking import Check, check_collection, check_dataset
+from diptych.data.checking import Check, check_dataset
 from diptych.data.checking_images import Some, scan
-from diptych.data.known import Form, KnownDataset, Reading, Size
+from diptych.data.known import KNOWN, Form, KnownDataset, Reading, Size, known_by_name
 
 TINY = KnownDataset(
     name="tiny",
@@ -154,28 +151,6 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     assert check.shared == Some(3, ("102", "106", "107"))
 
 
-def test_a_collection_that_was_read_already_and_pictures_that_are_no_files(tmp_path: Path) -> None:
-    collection = read_collection(tiny(tmp_path))
-    assert check_collection(collection, TINY, "karpathy") == check_dataset(TINY, tmp_path)
-    check = check_collection(
-        replace(collection, source=SimpleNamespace(read=collection.source.read)), decode=True
-    )
-    assert check.complete
-    assert check.pictures is None
-    assert "not files of a folder" in check.notes[0]
-
-
-def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> None:
-    cub(tmp_path / "cub")
-    check = check_dataset("cub", tmp_path / "cub")
-    assert (check.reader, check.form) == ("cub", "the authors' train_test_split.txt")
-    assert "split train: 5,994 images and 59,940 (10 of each) captions expected" in said(check)
-    flickr30k(tmp_path / "f", {"train": ["1"], "val": ["2"], "test": ["3"]})
-    assert check_dataset("flickr30k", tmp_path / "f").reader == "flickr30k"
-    retrieval_json(tmp_path / "r")
-    assert check_dataset("coco", tmp_path / "r").reader == "retrieval-json"
-
-
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
     caught = refused(DataError, "gone does not exist", check_dataset, "coco", tmp_path / "gone")
     assert "diptych data show coco" in caught.fix
@@ -220,3 +195,43 @@ def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
     check = check_dataset(None, tmp_path)
     assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
     assert f"--{form.lower()} " in said(check)
+
+
+def form(name: str, number: int = 0) -> Form:
+    return KNOWN.get(name).forms[number]
+
+
+def total(one: Form) -> int:
+    return sum(size.images for size in one.sizes.values())
+
+
+def test_sizes_add_up() -> None:
+    # The numbers of the whole datasets, from the thesis and the publications, not from these files.
+    for number in (0, 1):
+        coco = form("coco", number)
+        assert total(coco) == 123_287
+        assert sum(max(size.captions, default=0) for size in coco.sizes.values()) == 616_767
+    assert total(form("flickr30k", 0)) == 31_014
+    assert total(form("flickr30k", 1)) == 31_783
+    assert total(form("flickr8k")) == 8_000
+    assert total(form("cub", 0)) == total(form("cub", 1)) == 11_788
+    assert total(form("fashion200k")) == 201_838
+    assert form("coco-fg").sizes["test"].images == 5_000
+    assert form("flickr30k-fg").sizes["test"].captions == {5_000: "5 of each"}
+    assert {split: size.images for split, size in form("abo").sizes.items()} == {
+        "train": 48_693,
+        "val": 10_127,
+        "test": 10_210,
+    }
+    assert form("coco").sizes["test"].captions == {25_010: "all", 25_000: "the first five of each"}
+
+
+def test_from_a_collections_name_to_the_dataset() -> None:
+    known = {"coco": "coco COCO_val2017 coco_mini coco_karpathy", "coco-fg": "coco-fg coco_fg"}
+    known |= {"flickr30k": "f30k_precomp", "flickr8k": "flickr8k", "fashion200k": "fashion200k"}
+    known |= {"fashion-products": "fashion_products_small", "conceptual-captions": "cc3m"}
+    for dataset, names in known.items():
+        assert [one and one.name for one in map(known_by_name, names.split())] == [dataset] * len(
+            names.split()
+        )
+    assert [known_by_name(name) for name in ("cocoon", "my-coco", "shop", "")] == [None] * 4

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 from PIL import Image
 from refusals import refused
 
-from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
-from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.errors import DataError, ImageError, StorageError, UnknownNameError, UsageError
+from diptych.core.files import cache_root
 from diptych.data import choose_captions
 from diptych.data.collection import Collection
-from diptych.data.columns import Column, first_duplicate
-from diptych.data.images import OverlaidPicture, Overlay, Patch, pasted, split_overlay
-from diptych.data.loading import NO_PICTURE, each_picture_content, picture_contents
-from diptych.data.readers import read_collection
+from diptych.data.columns import Column, write_strings
+from diptych.data.loading import NO_PICTURE, picture_contents
+from diptych.data.stored import Stored, StoredWriter, stored
 
 
 class Numbers:
@@ -120,18 +118,6 @@ def test_random_captions_are_a_function_of_seed_and_image() -> None:
     assert one.split("test").captions == whole.split("test").random_captions(seed=3).captions
 
 
-def test_several_random_captions_stay_in_order_without_repeats() -> None:
-    whole = with_captions([5, 1, 3] * 30)
-    some = whole.random_captions(2, seed=0)
-    assert some.captions_per_image.tolist() == [2, 1, 2] * 30
-    assert len(set(some.captions)) == some.n_captions
-    places = [int(name.rsplit("#", 1)[1]) for name in some.caption_ids]
-    for image in range(some.n_images):
-        drawn = places[some.caption_start[image] : some.caption_start[image + 1]]
-        assert drawn == sorted(drawn)
-    assert whole.random_captions(9, seed=0).captions == whole.captions
-
-
 def test_words_and_what_they_choose() -> None:
     whole = with_captions([5] * 40 + [3])
     assert choose_captions(whole, "all") is whole
@@ -166,15 +152,6 @@ class Squares(Column[int]):
         return [int(row) ** 2 for row in rows]
 
 
-class Words(Column[str]):
-    def __init__(self, words: list[str]) -> None:
-        super().__init__(len(words))
-        self._words = words
-
-    def read(self, rows: range | np.ndarray) -> list[str]:
-        return [self._words[row] for row in rows]
-
-
 @given(st.integers(0, 40), st.data())
 def test_parts_of_parts_are_those_of_a_list(size: int, data: st.DataObject) -> None:
     column: Column[int] = Squares(size)
@@ -192,53 +169,125 @@ def test_parts_of_parts_are_those_of_a_list(size: int, data: st.DataObject) -> N
         assert [column[-1 - at] for at in range(len(plain))] == plain[::-1]
 
 
-@pytest.mark.parametrize("row", [3, -4])
-def test_rows_outside_are_refused(row: int) -> None:
-    with pytest.raises(IndexError, match="column of 3"):
-        Squares(3)[row]
-    refused(IndexError, "column of 3", Squares(3).take, [row])
+class NoPictures:
+    def read(self, row: int) -> None:
+        raise AssertionError
+
+    def content(self, row: int) -> str:
+        return str(row)
 
 
-@given(st.lists(st.text("ab", max_size=3), max_size=12))
-def test_the_first_duplicate_is_that_of_a_plain_search(words: list[str]) -> None:
-    expected = next((word for at, word in enumerate(words) if word in words[:at]), None)
-    assert first_duplicate(words) == expected
-    assert first_duplicate(Words(words)) == expected
+IMAGES = [("a", "train", ["one", "two"], 7), ("b", "test", [], -8), ("ç", "train", ["three"], 9)]
 
 
-def test_contents_are_those_of_the_files_in_order(scenes_folder: Path) -> None:
-    collection = read_collection(scenes_folder).split("val")
-    contents = picture_contents(collection)
-    assert contents == [fingerprint_file(scenes_folder / name) for name in collection.image_ids]
-    assert len(set(contents)) == 16
-    assert fingerprint("x", each_picture_content(collection)) == fingerprint("x", contents)
+def write(writer: StoredWriter) -> None:
+    for name, split, captions, place in IMAGES:
+        writer.add(name, split, captions, [place], [f"of {name}"])
+    writer.notes.append("three were found")
 
 
-@dataclass(frozen=True)
-class Corner:
-    key: str = "corner"
-
-    def patches(self, width: int, height: int) -> Sequence[Patch]:
-        places = ((0, 0, (2, 3, 3), 9), (width - 2, height - 1, (1, 2, 3), 7), (1, 1, (1, 1, 3), 5))
-        return [Patch(x, y, np.full(shape, value, np.uint8)) for x, y, shape, value in places]
+def of(found: Stored) -> Collection:
+    return found.collection("three", NoPictures(), found.texts("more"))  # type: ignore[arg-type]
 
 
-class Overlaid(Numbers):
-    def overlay(self, row: int) -> Overlay | None:
-        return Corner() if row == 20 else None
+def in_lists() -> Collection:
+    return Collection(
+        name="three",
+        image_ids=["a", "b", "ç"],
+        captions=["one", "two", "three"],
+        caption_ids=["a#0", "a#1", "ç#0"],
+        caption_image=np.array([0, 0, 2]),
+        splits=["train", "test", "train"],
+        source=NoPictures(),  # type: ignore[arg-type]
+        source_rows=np.arange(3),
+        records=["of a", "of b", "of ç"],  # type: ignore[list-item]
+    )
 
 
-def test_patches_are_pasted_in_order_on_a_copy() -> None:
-    pixels = np.zeros((3, 4, 3), np.uint8)
-    found = pasted(pixels, Corner())
-    assert found[:, :, 1].tolist() == [[9, 9, 9, 0], [9, 5, 9, 0], [0, 0, 7, 7]]
-    assert not pixels.any()
+def same(stored_columns: Collection, lists: Collection) -> None:
+    for name in ("image_ids", "captions", "caption_ids", "splits", "records", "caption_image", "source_rows"):
+        assert list(getattr(stored_columns, name)) == list(getattr(lists, name)), name
+    assert stored_columns.text_fingerprint == lists.text_fingerprint
+    assert stored_columns.split_sizes == lists.split_sizes
 
 
-def test_items_carry_the_overlay_of_their_source_row() -> None:
-    three = collection(source=Overlaid())
-    picture, overlay = split_overlay(three.item(1))
-    assert (picture.getpixel((0, 0)), overlay) == ((20, 0, 0), Corner())
-    assert split_overlay(three.item(0))[1] is None
-    part = replace(three.subset([1, 0]), notes=("n",))
-    assert [isinstance(part.item(row), OverlaidPicture) for row in range(2)] == [True, False]
+def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
+    columns, lists = of(stored("same", write, 1, ["more"])), in_lists()
+    same(columns, lists)
+    same(columns.split("train"), lists.split("train"))
+    same(columns.subset([2, 0]).first_captions(1), lists.subset([2, 0]).first_captions(1))
+    same(columns.subset([]), lists.subset([]))
+    assert columns.captions_of(0) == ["one", "two"]
+    assert columns.notes == ("three were found",)
+    assert columns.describe() == lists.describe()
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8"),
+        *("caption_image.i8", "places.i8", "splits.u1", "columns.json"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
+def test_whatever_is_damaged_is_written(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    key = f"damaged-{file}-{damage}"
+    same(of(stored(key, write, 1, ["more"])), in_lists())
+    path = cache_root() / "collections" / key / file
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
+    same(of(stored(key, write, 1, ["more"])), in_lists())
+    # Without its header a folder is not there; a header that lacks its last line end is whole.
+    assert file == "columns.json" or "is corrupt and recreated" in caplog.text
+
+
+def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared cache is written by one and read by others, who cannot lock it either."""
+    stored("shared", write, 1, ["more"])
+
+    def denied(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", denied)
+    same(of(stored("shared", write, 1, ["more"])), in_lists())
+    refused(StorageError, "DIPTYCH_CACHE", stored, "not there", write, 1, ["more"])
+
+
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), max_size=30), data=st.data()
+)
+def test_what_was_written_is_read(
+    texts: list[str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = write_strings(tmp_path_factory.mktemp("table") / "captions", iter(texts))
+    assert list(table) == texts
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=9)) if texts else []
+    assert list(table.take(rows)) == [texts[row] for row in rows]
+    assert table[2:5] == texts[2:5]
+
+
+def test_going_through_a_table_holds_a_block_of_it(tmp_path: Path) -> None:
+    peaks = []
+    for size in (20_000, 100_000):
+        table = write_strings(tmp_path / f"t{size}", (f"the caption of picture {row}" for row in range(size)))
+        tracemalloc.start()
+        assert sum(map(len, table)) == sum(len(f"the caption of picture {row}") for row in range(size))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0] < 3_000_000
+
+
+def test_a_file_that_shrinks_while_in_use_is_an_error(tmp_path: Path) -> None:
+    table = write_strings(tmp_path / "t", ["one", "two"])
+    (tmp_path / "t.utf8").write_bytes(b"on\xffone")
+    refused(StorageError, r"t\.utf8 is no text", list, table)
+    (tmp_path / "t.utf8").write_bytes(b"one")
+    assert table[0] == "one"
+    with pytest.raises(StorageError, match="ends at byte 3, 6 expected"):
+        table[1]
+    (tmp_path / "t.utf8").unlink()
+    with pytest.raises(StorageError, match="cannot be read: No such file"):
+        table[0]

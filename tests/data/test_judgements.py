@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.files import write_json
+from diptych.data.extended_positives import ExtendedPositives, Listed, match, read_extended_positives
 from diptych.data.judgements import (
     MatchedJudgements,
     match_judgements,
-    read_cxc_judgements,
     read_flickr8k_expert,
     read_judgement_table,
     read_judgements,
@@ -79,33 +82,6 @@ def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
     }
 
 
-def test_places_say_nothing_where_captions_were_drawn(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text(EXPERT)
-    judged = read_flickr8k_expert(tmp_path / "x.txt")
-    with pytest.raises(DataError, match=r"none of its 6 pairs .* evaluate with all captions"):
-        match_judgements(judged, IMAGES, CAPTIONS, HOME, in_order=False)
-    found = match_judgements(judged, IMAGES, ["a.webp#1", *CAPTIONS[1:]], HOME, in_order=False)
-    assert said(found) == {(0, 0): 4.0, (1, 0): 2.0}
-    assert found.by_place == 0
-
-
-def test_cxc_as_judgements(tmp_path: Path) -> None:
-    file = tmp_path / "sits_test.csv"
-    file.write_text(
-        "caption,image,agg_score,sampling_method\n"
-        "COCO_val2014:sentid:101,COCO_val2014_000000000011.jpg,4.2,c2i_original\n"
-        "COCO_val2014:sentid:202,COCO_val2014_000000000011.jpg,0,c2i_intrasim\n"
-    )
-    for source in (file, tmp_path):
-        judged = read_cxc_judgements(source)
-        found = match_judgements(judged, ["11.jpg", "22.jpg"], ["101", "202"], np.array([0, 1]))
-        assert said(found) == {(0, 0): 4.2, (0, 1): 0.0}
-        assert found.highest == 5
-    (tmp_path / "sts_test.csv").write_text("caption1,caption2,agg_score,sampling_method\na,b,3.5,x\n")
-    with pytest.raises(DataError, match=r"is no CxC file of sits ratings"):
-        read_cxc_judgements(tmp_path / "sts_test.csv")
-
-
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')
@@ -155,3 +131,167 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
     refused(DataError, r"no sits_\*\.csv", read, f"cxc:{tmp_path}")
     (tmp_path / "x.csv").write_bytes(b"image,caption,rating\n\xff\xfe,1,2\n")
     refused(DataError, "line 2 is not utf-8", read_judgement_table, tmp_path / "x.csv")
+
+
+COCO_IMAGES = [f"COCO_val2014_{number:012d}.jpg" for number in (11, 22, 33)]
+COCO_CAPTIONS = ["101", "102", "201", "202", "301"]
+COCO_HOME = np.array([0, 0, 1, 1, 2])
+
+CXC = """caption,image,agg_score,sampling_method
+COCO_val2014:sentid:101,COCO_val2014_000000000011.jpg,5,c2i_original
+COCO_val2014:sentid:102,COCO_val2014_000000000011.jpg,2.9,c2i_original
+COCO_val2014:sentid:201,COCO_val2014_000000000022.jpg,3.0,c2i_original
+COCO_val2014:sentid:202,COCO_val2014_000000000022.jpg,4.5,c2i_original
+COCO_val2014:sentid:201,COCO_val2014_000000000011.jpg,3.4,c2i_intrasim
+COCO_val2014:sentid:202,COCO_val2014_000000000011.jpg,1.2,c2i_intrasim
+COCO_val2014:sentid:101,COCO_val2014_000000000033.jpg,4.1,c2i_intrasim
+"""
+
+
+def read_positives(source: str, **options: Any) -> ExtendedPositives:
+    return read_extended_positives(source, COCO_IMAGES, COCO_CAPTIONS, COCO_HOME, **options)
+
+
+def pairs(given: tuple[np.ndarray, np.ndarray]) -> set[tuple[int, int]]:
+    return set(zip(given[0].tolist(), given[1].tolist(), strict=True))
+
+
+@pytest.fixture
+def cxc(tmp_path: Path) -> Path:
+    (tmp_path / "sits_test.csv").write_text(CXC)
+    (tmp_path / "sits_test_raw.csv").write_text("caption,image,score,sampling_method\n")
+    (tmp_path / "sts_test.csv").write_text("caption1,caption2,agg_score,sampling_method\na,b,3.5,c2c_isim\n")
+    return tmp_path
+
+
+def test_cxc_by_hand(cxc: Path) -> None:
+    found = read_positives(f"cxc:{cxc}")
+    expected = {(0, 0), (1, 2), (1, 3), (0, 2), (2, 0)}
+    # Caption 301 was never rated: it stays relevant to its image, and does not ask.
+    assert pairs(found.i2t) == pairs(found.t2i) == expected | {(2, 4)}
+    assert found.asked["i2t"].tolist() == [0, 1, 2]
+    assert found.asked["t2i"].tolist() == [0, 2, 3]  # caption 102 has no positive left
+    assert found.silent == {"i2t": 0, "t2i": 1}
+    assert (found.before["i2t"], found.added["i2t"], found.removed["i2t"]) == (5, 2, 1)
+    assert (found.before["t2i"], found.added["t2i"], found.removed["t2i"]) == (3, 2, 0)
+    assert found.missing == {"images": 0, "captions": 0, "pairs": 0}
+    line = "cxc, rating ≥ 3 (i2t 5 + 2 − 1, t2i 3 + 2 − 0 pairs; 1 t2i queries lost all)"
+    assert found.line() == line
+
+
+def eccv(folder: Path, name: str, i2t: object, t2i: object) -> Path:
+    write_json(folder / f"{name}_image_to_caption.json", i2t)
+    write_json(folder / f"{name}_caption_to_image.json", t2i)
+    return folder
+
+
+def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
+    eccv(tmp_path, "eccv", {"11": [101, 201, 999]}, {"101": [11, 33], "301": [33]})
+    eccv(tmp_path, "original", {"11": [101, 102]}, {"101": [11]})
+    found = read_positives(f"eccv:{tmp_path}")
+    asking = {image: {text for i, text in pairs(found.i2t) if i == image} for image in range(3)}
+    assert asking[0] == {0, 2}  # 102 is no positive here: the list is the whole truth for its query
+    assert {image for image, text in pairs(found.t2i) if text == 0} == {0, 2}
+    assert {image for image, text in pairs(found.t2i) if text == 2} == {1}  # not asked: its own, to no effect
+    assert found.asked["i2t"].tolist() == [0]
+    assert found.asked["t2i"].tolist() == [0, 4]
+    assert (found.added, found.removed) == ({"i2t": 1, "t2i": 1}, {"i2t": 1, "t2i": 0})
+    assert found.missing == {"images": 0, "captions": 1, "pairs": 1}
+    assert found.line() == (
+        "eccv of ECCV Caption (i2t 2 + 1 − 1, t2i 2 + 1 − 0 pairs; not in the collection: 1 captions, 1 pairs)"
+    )
+    other = read_positives(f"eccv:{tmp_path}", variant="original")
+    assert pairs(other.t2i) == pairs(read_positives(f"eccv:{tmp_path}/original_caption_to_image.json").t2i)
+    assert other.asked["t2i"].tolist() == [0]
+
+
+def test_pairs_of_ones_own(tmp_path: Path) -> None:
+    write_json(tmp_path / "mine.json", {"i2t": {COCO_IMAGES[0]: ["101", "202"], "22": ["201"]}})
+    found = read_positives(f"pairs:{tmp_path}/mine.json")
+    assert found.asked["i2t"].tolist() == [0, 1]
+    assert found.asked["t2i"].tolist() == [0, 2, 3]
+    assert {pair for pair in pairs(found.t2i) if pair[1] in (0, 2, 3)} == {(0, 0), (1, 2), (0, 3)}
+    kept = read_positives(f"pairs:{tmp_path}/mine.json", originals=True)
+    assert pairs(kept.t2i) == {(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (0, 3)}
+    write_json(tmp_path / "both.json", {"i2t": {"11": ["101"]}, "t2i": {"301": ["22", "33"]}})
+    both = read_positives(f"pairs:{tmp_path}/both.json")
+    assert both.asked["i2t"].tolist() == [0]
+    assert both.grades is None
+    assert {image for image, text in pairs(both.t2i) if text == 4} == {1, 2}
+
+
+HEAD = "caption,image,agg_score,sampling_method\n"
+WRONG_FILES: list[tuple[str, object, str]] = [
+    ("cxc", "caption,image,score\n", "no CxC file of sits ratings: its columns are caption,image,score"),
+    *(("cxc", f"{HEAD}{line}\n", "line 2: no pair with a rating") for line in ("a,b,six,c", "a,b,7,c", "a")),
+    ("pairs", {"i2c": {}}, "has .*i2c.* where 'i2t', 't2i' or both"),
+    ("pairs", {}, "has {} where"),
+    ("pairs", [1], r"has \[1\] where"),
+    ("pairs", {"i2t": [1]}, "i2t is no JSON object"),
+    *(("pairs", {"i2t": {"11": ids}}, "belongs to '11' is no list of ids") for ids in ("101", [1.5])),
+    ("pairs", {"i2t": {"44": ["101"]}}, "none of its 1 pairs"),
+]
+
+
+@pytest.mark.parametrize(("form", "content", "message"), WRONG_FILES)
+def test_files_that_are_none(tmp_path: Path, form: str, content: object, message: str) -> None:
+    file = tmp_path / "sits_test.csv"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    refused(DataError, message, read_positives, f"{form}:{file}")
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "kind", "message"),
+    [
+        ("cxc", {}, UsageError, "positives 'cxc' are not FORMAT:PATH"),
+        ("cxc:", {}, UsageError, "are not FORMAT:PATH.*formats: cxc, eccv, pairs"),
+        ("cxcc:x", {}, UnknownNameError, "did you mean 'cxc'"),
+        ("cxc:none", {}, DataError, "no sits_\\*.csv in none"),
+        ("cxc:none/sits_test.csv", {"threshold": 0}, UsageError, "threshold is 0, it must lie above 0"),
+        ("cxc:none", {"level": 3}, UsageError, "no option 'level'.*threshold, originals"),
+        ("cxc:none", {"originals": "yes"}, UsageError, "originals is 'yes'"),
+        ("eccv:none", {}, DataError, "eccv_image_to_caption.json does not exist"),
+        ("pairs:none.json", {}, DataError, "none.json does not exist"),
+    ],
+)
+def test_what_cannot_be_read(
+    source: str, options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    refused(kind, message, read_positives, source, **options)
+
+
+def test_ids_are_recognised_in_the_ways_they_are_written() -> None:
+    def rows_of(image: str, caption: str, ids: list[str]) -> set[tuple[int, int]]:
+        one = frozenset([(image, caption)])
+        listed = Listed("test", one, one, frozenset([image]), frozenset([caption]))
+        return {pair for pair in pairs(match(listed, ids, ["7", "8"], np.array([0, 1])).i2t) if pair[0] == 1}
+
+    for own in ("val2014/COCO_val2014_000000000042.jpg", "000000000042.jpg", "42"):
+        for image in (
+            "42",
+            "COCO_val2014_000000000042.jpg",
+            "COCO_train2014_000000000042",
+            "000000000042.png",
+        ):
+            assert rows_of(image, "COCO_val2014:sentid:8", ["x.jpg", own]) == {(1, 1)}, (image, own)
+    both = ["a/2.jpg", "b/2.jpg"]
+    assert rows_of("b/2.jpg", "8", both) == {(1, 1)}  # the same id, though names alone collide
+    refused(DataError, "none of its 1 pairs", rows_of, "2.jpg", "8", both)
+
+
+def test_ratings_are_grades_too_and_of_a_pair_under_two_names_the_mean(cxc: Path) -> None:
+    found = [part.tolist() for part in read_positives(f"cxc:{cxc}").grades]
+    assert sorted(zip(*found, strict=True)) == [
+        *((0, 0, 5.0), (0, 1, 2.9), (0, 2, 3.4), (0, 3, 1.2), (1, 2, 3.0), (1, 3, 4.5), (2, 0, 4.1))
+    ]
+    assert (
+        read_positives(f"cxc:{cxc}", threshold=4.6).grades[2].tolist() == found[2]
+    )  # whatever counts as a positive
+    one, other = ("COCO_val2014_000000000011.jpg", "101"), ("11.jpg", "COCO_val2014:sentid:101")
+    named, ratings = frozenset([one, other]), {one: 2.0, other: 4.0, ("z", "1"): 5.0}
+    listed = Listed("x", named, named, frozenset([one[0]]), frozenset(["101"]), grades=ratings)
+    assert [part.tolist() for part in match(listed, COCO_IMAGES, COCO_CAPTIONS, COCO_HOME).grades] == [
+        [0],
+        [0],
+        [3.0],
+    ]

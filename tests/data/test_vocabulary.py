@@ -1,5 +1,8 @@
+"""Word vectors of others: their text files, and the .npz that training reads."""
+
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from refusals import refused
 from diptych.core.errors import DataError, StorageError
 from diptych.data.title_words import fold_plural, title_words
 from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, first_words, words
-from diptych.data.word_vectors import read_word_vectors
+from diptych.data.word_vectors import convert_word_vectors, read_word_vectors, row_of
 
 
 def test_words_keep_inner_marks_and_split_others() -> None:
@@ -26,18 +29,6 @@ def test_frequent_words_come_first_and_rare_ones_not_at_all() -> None:
     assert vocabulary.encode("A b zebra") == [START, 5, 4, UNKNOWN, END]
     assert vocabulary.encode("a a a a", max_tokens=4) == [START, 5, 5, END]
     assert vocabulary.encode("") == [START, END]
-
-
-def test_all_captions_end_to_end() -> None:
-    vocabulary = Vocabulary.build(["a b"], min_count=1)
-    flat, starts = vocabulary.encode_all(["a", "", "b a"])
-    assert starts.tolist() == [0, 3, 5, 9]
-    assert flat.tolist() == [1, 4, 2, 1, 2, 1, 5, 4, 2]
-    assert flat.dtype == np.int32
-
-
-def test_no_word_is_frequent_enough() -> None:
-    refused(DataError, "no word occurs 4 times", Vocabulary.build, ["a b c"])
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8))
@@ -60,13 +51,6 @@ def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
 @pytest.mark.parametrize("word", ["two words", "Upper", "", "0."])
 def test_words_that_captions_cannot_have_are_refused(word: str) -> None:
     refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
-
-
-def test_first_words_keep_the_text_as_it_is_written() -> None:
-    text = "A man's T-shirt, red!"
-    begun = ["", "A", "A man's", "A man's T-shirt", "A man's T-shirt,", "A man's T-shirt, red"]
-    assert [first_words(text, count) for count in range(6)] == begun
-    assert first_words(text, 6) is text
 
 
 @given(st.text(max_size=30), st.integers(0, 12))
@@ -102,14 +86,6 @@ def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:
     assert fold_plural(plural) == fold_plural(singular)
 
 
-def test_words_and_vectors(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", words=np.array(["dog", "café"]), vectors=np.array([[1, 2], [3, 4]]))
-    rows, vectors = read_word_vectors(tmp_path / "v.npz", "the setting")
-    assert rows == {"dog": 0, "café": 1}
-    assert vectors.dtype == np.float32
-    assert vectors.tolist() == [[1, 2], [3, 4]]
-
-
 def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
     path = tmp_path / "v.npz"
     refused(StorageError, r"v\.npz does not exist", read_word_vectors, path, "the setting")
@@ -125,3 +101,47 @@ def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
     for cut in (b"", b"dog 1 2\n", path.read_bytes()[:200]):
         path.write_bytes(cut)
         refused(StorageError, "is not a file of word vectors", read_word_vectors, path, "the setting")
+
+
+LINES = ["3 2", "red 1 2", ". . . 3 4", "red 5 6", "tshirt 7 8", f"{'x' * 70} 9 9"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_words_and_vectors_are_those_of_the_lines(tmp_path: Path, packed: bool) -> None:
+    """The first line of word2vec is no word, words may have spaces, the first of two counts, long ones go."""
+    file = tmp_path / ("v.txt.gz" if packed else "v.txt")
+    text = "\n".join(LINES).encode()
+    file.write_bytes(gzip.compress(text) if packed else text)
+    assert convert_word_vectors(file, tmp_path / "v.npz") == 3
+    rows, vectors = read_word_vectors(tmp_path / "v.npz", "the test")
+    assert rows == {"red": 0, ". . .": 1, "tshirt": 2}
+    np.testing.assert_array_equal(vectors, np.array([[1, 2], [3, 4], [7, 8]], dtype=np.float32))
+    assert convert_word_vectors(file, tmp_path / "v.npz", {"tshirt", "blue"}) == 1
+    assert [path.name for path in tmp_path.iterdir() if path.name not in (file.name, "v.npz")] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("blue 1", "line 7 is no word"), ("blue 1 x", "line 7"), ("blue nan 1", "line 7"), ("", "line 7")],
+)
+def test_a_line_that_is_no_vector_is_refused_and_nothing_is_written(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    (tmp_path / "v.txt").write_text("\n".join([*LINES, line, "last 1 2"]))
+    with pytest.raises(DataError, match=said):
+        convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]
+    with pytest.raises(DataError, match="none of the 1 words"):
+        (tmp_path / "v.txt").write_text("\n".join(LINES))
+        convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz", {"green"})
+
+
+def test_the_published_lookup_tries_a_word_without_its_marks() -> None:
+    rows = {"tshirt": 0, "mans": 1, "and": 2}
+    assert [row_of(word, rows) for word in ("t-shirt", "man's", "and/or", "tshirt")] == [None, None, None, 0]
+    assert [row_of(word, rows, published=True) for word in ("t-shirt", "man's", "and/or", "dog")] == [
+        0,
+        1,
+        2,
+        None,
+    ]

@@ -18,17 +18,14 @@ from diptych.data.readers import read_collection
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.rerank import rerank
-from diptych.evaluation import Result, compare, evaluate
+from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
 from diptych.metrics import (
     DIRECTIONS,
     TIE_RULES,
-    Bootstrap,
     Candidates,
     GroundTruth,
-    Measure,
     Reranked,
-    measure,
     read_qrels,
     read_run,
 )
@@ -203,21 +200,6 @@ def test_by_hand() -> None:
     )
 
 
-def test_k_is_a_part_of_the_protocol_and_fewer_need_no_model() -> None:
-    given, truth = small()
-    one = evaluate_reranked(given, truth, ("R@1", "R@10"), k=1)
-    assert one.value("R@10", "i2t") == one.value("R@1", "i2t") == pytest.approx(2 / 3)
-    assert one.protocol.reranking is not None
-    assert one.protocol.reranking.k_test == {"i2t": 1, "t2i": 1}
-    assert "k_test 1 " in one.protocol_line()
-    assert "1 of 3 i2t and 1 of 4 t2i queries have no ranked positive" in one.protocol_line()
-    random = np.random.default_rng(0)
-    images, texts = random.normal(size=(3, 4)).astype("f4"), random.normal(size=(9, 4)).astype("f4")
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(3), 3), 3)
-    line = evaluate_reranked(scored(images, texts, random.normal(size=(3, 9)), 5), truth).protocol_line()
-    assert "re-ranked k_test 5 i2t, 3 t2i (t2i: the whole gallery) by matching score" in line
-
-
 def test_a_random_head_is_at_chance() -> None:
     """Candidates and scores drawn at random: the mean over many draws is the chance that is printed."""
     random = np.random.default_rng(0)
@@ -242,31 +224,6 @@ def test_a_random_head_is_at_chance() -> None:
         assert abs(np.mean(values) - chances[key]) < 4 * np.std(values) / np.sqrt(runs) + 1e-12, key
     assert chances["i2t", "R@10"] == pytest.approx(1 - (15 * 14 * 13 * 12) / (18 * 17 * 16 * 15))
     assert chances["t2i", "R@10"] == pytest.approx(4 / 6)
-
-
-def test_chance_where_little_is_ranked() -> None:
-    medr, recall = measure("medr"), measure("R@1")
-    assert isinstance(medr, Measure)
-    assert isinstance(recall, Measure)
-    assert [medr.chance(np.array([1]), 1000, ranked) for ranked in (499, 500, 5000)] == [1001, 500, 500]
-    assert recall.chance(np.full(10, 5), 25_000, 256) == pytest.approx(5 / 25_000)
-
-
-def test_intervals_and_comparisons() -> None:
-    random = np.random.default_rng(1)
-    images = random.normal(size=(40, 8)).astype("f4")
-    texts = (np.repeat(images, 2, axis=0) + random.normal(size=(80, 8))).astype("f4")
-    truth, how = GroundTruth.from_caption_image(np.repeat(np.arange(40), 2), 40), Bootstrap(samples=50)
-    given = scored(images, texts, images @ texts.T + 0.3 * random.normal(size=(40, 80)), 5)
-    sides = {"images": images, "texts": texts}
-    result = evaluate_reranked(given, truth, bootstrap=how, unranked="contrastive", **sides)
-    low, high = result.score("rsum").low, result.score("rsum").high
-    assert (low or 999) < result.value("rsum") < (high or 0)
-    assert "contrastive order" in result.protocol_line()
-    first = evaluate(images, texts, truth, bootstrap=how)
-    assert first.protocol.reranking is None
-    rsum = compare({"contrastive": first, "re-ranked": result}).difference("re-ranked", "rsum")
-    assert rsum.difference == pytest.approx(result.value("rsum") - first.value("rsum"))
 
 
 def test_extended_positives_and_queries_that_are_not_asked() -> None:
@@ -352,14 +309,6 @@ def test_numbers_files_and_protocol(
         assert {len(found) for found in run.values()} == {3}
         first = [qrels[query].get(found[0][0], 0) for query, found in run.items()]
         assert np.mean(first) == pytest.approx(result.value("R@1", name))  # type: ignore[arg-type]
-
-
-def test_own_ground_truth(made: tuple[EncodedCollection, Reranked]) -> None:
-    encoded, reranked = made
-    best = reranked.i2t.items[np.arange(16), reranked.i2t.matching.argmax(axis=1)]
-    truth = GroundTruth.from_pairs(np.arange(16), best, 16, 80)
-    result = evaluate_encoded(encoded, reranked=reranked, measures=["R@1"], ground_truth=truth, samples=0)
-    assert result.value("R@1", "i2t") == 1
 
 
 def test_candidates_of_other_embeddings(made: tuple[EncodedCollection, Reranked]) -> None:

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from diptych.analysis.shortcuts import ShortcutOptions
+from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
+from diptych.evaluation.auditing import audit_encoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.shortcuts import BothConditions, evaluate_both
-from diptych.training.evaluations import shortcuts_to_evaluate
+from diptych.training.evaluations import audit_run, shortcuts_to_evaluate
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
@@ -67,14 +69,6 @@ def test_only_what_is_on_both_sides_is_evaluated_with(
     assert (found is not None) is expected
 
 
-def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
-    found = world.both(Run.open(world.run).recipe)
-    assert found.with_shortcuts is None
-    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
-    assert {row[3] for row in found.tables()[0].texts} == {"–"}
-    assert found.protocol_line() == found.without.protocol_line()
-
-
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
     plain = encode_collection(world.encoder, world.scenes.split("test"), world.folder / "plain", "test")
     found = world.both(world.carrying(setup="unique"), encoded=plain)
@@ -113,3 +107,50 @@ def test_rows_with_shortcuts_are_of_captions_with_their_codes(world: World) -> N
 def test_judgements_of_one_condition_are_refused(world: World) -> None:
     with pytest.raises(UsageError, match="embedded without shortcuts"):
         world.both(world.carrying(setup="unique"), ground_truth=object())
+
+
+QUICK: dict[str, Any] = {"probes": ("linear",), "samples": 20}
+
+
+def test_a_run_is_audited_on_its_own_splits(run_folder: Path, tmp_path: Path) -> None:
+    found = audit_run(run_folder, folder=tmp_path, **QUICK)
+    assert list(found.conditions) == ["without"]
+    assert found.protocol.images == (48, 16, 16)
+    assert found.protocol.about["splits"] == "train, val, test"
+    assert found.protocol.about["encoder"] == DualEncoder.load(run_folder / "best").fingerprint
+    sides = found.conditions["without"]
+    assert (sides["image"].rows, sides["caption"].rows) == ((48, 16, 16), (240, 80, 80))
+    assert {path.name for path in tmp_path.iterdir()} == {"scenes-train", "scenes-val", "scenes-test"}
+    # two trained epochs: something is held, and every share is one
+    for side in sides.values():
+        for group in side.groups:
+            assert 0 <= group.held["linear"].percent <= 100
+
+
+def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
+    shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), whole, "train", 0)
+    found = audit_encoder(encoder, whole, tmp_path, shortcuts=shortcuts, most=30, seed=1, **QUICK)
+    assert list(found.conditions) == ["without", "with"]
+    assert found.held("without", "image", "shortcut", "linear") is None
+    for side in ("image", "caption"):
+        digits = found.held("with", side, "shortcut", "linear")
+        assert digits is not None
+        # of 80 numbers, the last digit is asked; the one before has other values in each split
+        assert digits.there == pytest.approx(3.32, abs=0.3)
+    assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
+    assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
+    assert found.protocol.images == (30, 16, 16)
+    ids = EncodedCollection.open(tmp_path / "scenes-train-30-of-48-seed-1").images.ids
+    assert list(ids) == sorted(set(ids))
+    assert list(ids) != list(whole.split("train").image_ids)[:30]  # drawn, not the first
+
+
+def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
+    found = world.both(Run.open(world.run).recipe)
+    assert found.with_shortcuts is None
+    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
+    assert {row[3] for row in found.tables()[0].texts} == {"–"}
+    assert found.protocol_line() == found.without.protocol_line()

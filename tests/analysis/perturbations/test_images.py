@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -14,17 +12,14 @@ from refusals import refused
 
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
 from diptych.analysis.perturbations.declaration import options_of
-from diptych.analysis.perturbations.kinds.images import DEFAULT_SEVERITY, SeverityOptions
-from diptych.analysis.perturbations.pictures import SAME_PICTURE, perturbed_pictures
+from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
-from diptych.data.regions import RegionSource
 
 PICTURES = [one for one in choose_perturbations(["pictures"]) if isinstance(one, PicturePerturbation)]
 SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
@@ -77,21 +72,6 @@ def test_a_higher_severity_is_farther_away(name):
     distances = [np.mean([distance(seed, severity) for seed in range(20)]) for severity in range(1, 6)]
     assert distances[0] > 0
     assert np.all(np.diff(distances) > 0)
-
-
-def test_blur_is_a_gaussian_of_a_share_of_the_shorter_side():
-    # The same picture, twice as large, is blurred the same.
-    small, large = smooth(90, 60), smooth(90, 60).resize((180, 120), Image.Resampling.BILINEAR)
-    first = perturbed("blur", small, sigma=0.1)
-    second = perturbed("blur", large, sigma=0.1).resize((90, 60), Image.Resampling.BOX)
-    assert np.abs(np.asarray(first).astype(float) - np.asarray(second)).mean() < 2
-    # A block of white spreads with the standard deviation that was asked for: 0.05 of 101 pixels.
-    block = np.zeros((121, 101, 3), dtype=np.uint8)
-    block[58:63, 48:53] = 255
-    weights = np.asarray(perturbed("blur", Image.fromarray(block), sigma=0.05))[:, :, 0]
-    places = np.arange(101) - 50
-    share = weights.sum(axis=0) / weights.sum()
-    assert np.sqrt((share * places**2).sum()) == pytest.approx(0.05 * 101, rel=0.1)
 
 
 def test_jpeg_is_the_picture_saved_again():
@@ -154,36 +134,6 @@ def test_an_occlusion_hides_its_share_behind_one_colour(share):
     assert len(shapes) > 10
 
 
-def test_digits_stand_where_shortcuts_have_them():
-    picture = Image.new("RGB", (300, 224), (10, 200, 30))
-    result = np.asarray(perturbed("digit-overlay", picture))
-    known = np.concatenate(drawn_digits().classes)
-    changed = np.zeros((224, 300), dtype=bool)
-    for place in range(6):
-        patch = result[:28, place * 50 : place * 50 + 28]
-        assert np.all(patch == patch[:, :, :1])
-        assert any(np.array_equal(patch[:, :, 0], digit) for digit in known)
-        changed[:28, place * 50 : place * 50 + 28] = True
-    assert np.all(result[~changed] == (10, 200, 30))
-    others = [perturbed("digit-overlay", picture, seed).tobytes() for seed in range(10)]
-    assert len(set(others)) == 10
-
-
-@pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
-def test_a_severity_and_its_amount_say_the_same(perturbation):
-    kind = cast("type[SeverityOptions]", perturbation.options)
-    assert len(set(kind.amounts)) == 5
-    assert kind.amounts in (tuple(sorted(kind.amounts)), tuple(sorted(kind.amounts, reverse=True)))
-    assert kind() == kind(severity=None) == kind(severity=DEFAULT_SEVERITY)
-    for severity, amount in enumerate(kind.amounts, 1):
-        said = {"severity": severity, kind.amount: amount}
-        for either in ({"severity": severity}, {kind.amount: amount}, said):
-            options = kind(**either)
-            assert {key: getattr(options, key) for key in said} == said
-            # What was run can be run again from its description.
-            assert kind.model_validate(json.loads(options.model_dump_json())) == options
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
@@ -237,16 +187,6 @@ def contents(part):
     return [part.source.content(int(row)) for row in part.source_rows]
 
 
-def test_ids_and_captions_stay_and_a_note_says_what_was_done():
-    plain = collection()
-    view = perturbed_pictures(plain, PERTURBATIONS.get("blur"), seed=3, options={"severity": 5})
-    for field in ("name", "image_ids", "captions", "caption_ids", "splits"):
-        assert getattr(view, field) == getattr(plain, field)
-    assert view.text_fingerprint == plain.text_fingerprint
-    assert view.notes == ("made by hand", "pictures perturbed: blur (severity 5, sigma 0.0268), seed 3")
-    assert plain.source.reads == [0, 0, 0, 0]
-
-
 @pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
 def test_a_picture_is_a_function_of_seed_id_and_options(name):
     plain, perturbation = collection(), PERTURBATIONS.get(name)
@@ -284,19 +224,6 @@ def test_its_content_says_all_that_it_depends_on():
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, False, True]
 
 
-def test_what_stays_the_same_is_counted_without_reading_it_again():
-    view = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
-    memory = view.source._pictures
-    list(view.images())
-    assert [view.source.outcome(row) for row in range(4)] == [SAME_PICTURE, "", "", ""]
-    assert memory.reads == [1, 1, 1, 1]
-    # Of a part that nobody has read, what is missing is read.
-    fresh = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
-    fresh.image(3)
-    assert [fresh.source.outcome(row) for row in (3, 0)] == ["", SAME_PICTURE]
-    assert fresh.source._pictures.reads == [1, 0, 0, 1]
-
-
 def test_overlays_stay_over_the_changed_pictures():
     plain = collection()
     injected = Shortcuts.of(ShortcutOptions(setup="unique", digits="drawn", digit_size=6), plain, "train", 0)
@@ -309,19 +236,3 @@ def test_overlays_stay_over_the_changed_pictures():
     assert item.picture.tobytes() == bare.image(2).tobytes()
     assert not isinstance(bare.source, OverlaySource)
     assert contents(view) != contents(bare.subset([2, 1]))
-
-
-def test_what_cannot_be_is_refused():
-    plain, blur = collection(), PERTURBATIONS.get("blur")
-    regions = replace(plain, source=RegionSource([np.zeros((4, 2, 3), dtype=np.float32)], "boxes"))
-    with pytest.raises(UsageError, match="blur changes pictures, four holds region features"):
-        perturbed_pictures(regions, blur, seed=0)
-    refused(
-        UsageError,
-        "severity",
-        perturbed_pictures,
-        plain,
-        PERTURBATIONS.get("blur"),
-        seed=0,
-        options={"severity": 7},
-    )

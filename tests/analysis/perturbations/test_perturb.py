@@ -1,10 +1,15 @@
-"""Captions, declarations and the engine, with perturbations made for the tests alone."""
+"""What holds of every text perturbation there is, whatever a caption may be."""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 
+import numpy as np
 import pytest
+from everyday_language import everyday
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from perturbing import perturbed
 from pydantic import Field
 from refusals import refused
@@ -29,6 +34,130 @@ from diptych.analysis.perturbations.perturb import (
 )
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.language import Language
+
+LANGUAGE = everyday()
+TEXTS = {one.name: one for one in choose_perturbations(["text"]) if isinstance(one, TextPerturbation)}
+AWKWARD = {
+    "empty": "",
+    "one word": "dog",
+    "one letter": "a",
+    "blanks": " \t\n  ",
+    "emoji": "a red 🐕‍🦺 and 👩🏽‍🚒 🎉🎉",
+    "emoji only": "🎉🐶",
+    "Arabic": "كلب بني يركض على العشب الأخضر.",
+    "Hebrew": "כֶּלֶב חוּם רָץ עַל הַדֶּשֶׁא",
+    "right to left with marks": "\u202ea red dog\u202c",
+    "Devanagari": "एक भूरा कुत्ता हरी घास पर दौड़ रहा है।",
+    "Chinese": "一只棕色的狗在绿色的草地上奔跑。",
+    "Hangul in parts": "\u1112\u1161\u11ab\u1100\u1173\u11af \u1100\u1161\u11bc",
+    "digits": "12345 678 9",
+    "marks": "?!… — ' ’ - . ,",
+    "control characters": "a\x01 red\x7f\x1b[31m dog\u200b\ufeff",
+    "NUL": "a red\x00dog\x00",
+    "a long word": "a red " + "do" * 5000 + "g",
+    "capitals": "A RED DOG IS RUNNING IN TWO STREETS",
+    "accents apart": "un chien re\u0301el a\u0300 Paris",
+    "case that grows": "İstanbul STRASSE straße ﬁsh ŉ",
+    "lone surrogate": "a red \ud800 dog",
+    "apostrophes": "the man's dog isn't a dog ' s",
+    "underscores": "_ __ red_dog _dog_",
+    "fullwidth digits": "２ dogs and ³ cats",
+    "many words": "a red dog with two large balls in the street and " * 455,
+    "many words without blanks": "a,red,dog," * 1667,
+}
+SENTENCES = [
+    "Two small dogs run through the green grass.",
+    "A man in a red hat is holding a blue ball.",
+    "a happy woman sitting at an old wooden table with a large orchid",
+    "Several children are running between plants.",
+    "There is a hot dog on the table.",
+    "a red ball, a blue hat and a black dog",
+]
+
+LISTED = "a an the red blue small two dog dogs men is runs in and hat , . ! 🎉 кот 7"
+words = st.sampled_from(LISTED.split())
+captions = st.one_of(st.text(max_size=40), st.lists(words, max_size=12).map(" ".join))
+
+
+def by_name(name, texts, ids=None, seed=0, **given):
+    ids = ids if ids is not None else [str(row) for row in range(len(texts))]
+    return perturb_captions(TEXTS[name], texts, ids, seed=seed, language=LANGUAGE, **given)
+
+
+def check(outcome, texts):
+    """Every caption is another text, or the same and counted with a reason."""
+    assert all(type(text) is str for text in outcome.texts)
+    assert [
+        text != before for text, before in zip(outcome.texts, texts, strict=True)
+    ] == outcome.changed.tolist()
+    assert sum(outcome.reasons.values()) == len(texts) - outcome.n_changed
+    assert all(reason.strip() == reason and reason for reason in outcome.reasons)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_awkward_captions_survive(name):
+    texts = [*AWKWARD.values()]
+    check(by_name(name, texts), texts)
+    check(by_name(name, texts, seed=1), texts)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@settings(max_examples=25)
+@given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
+def test_any_captions_survive(name, texts, seed):
+    check(by_name(name, texts, seed=seed), texts)
+
+
+@pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
+def test_awkward_captions_survive_the_published_form(name):
+    pytest.importorskip("nltk")
+    texts = [*AWKWARD.values()]
+    outcome = by_name(name, texts, compat="published", seed=42)
+    check(outcome, texts)
+    assert by_name(name, texts, compat="published", seed=42).texts == outcome.texts
+    assert outcome.compat == "published"
+
+
+@cache
+def of_sentences(name, seed):
+    return tuple(by_name(name, SENTENCES * 6, seed=seed).texts)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_seed_and_the_id_decide_and_nothing_else(name):
+    texts = SENTENCES * 6
+    ids = [str(row) for row in range(len(texts))]
+    whole = list(of_sentences(name, 0))
+    assert by_name(name, texts).texts == whole
+    order = np.random.default_rng(1).permutation(len(texts)).tolist()
+    shuffled = by_name(name, [texts[row] for row in order], [ids[row] for row in order])
+    assert shuffled.texts == [whole[row] for row in order]
+    for row in (0, 7, 35):
+        assert by_name(name, [texts[row]], [ids[row]]).texts == [whole[row]]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_something_is_changed_and_what_is_needed_is_declared(name):
+    kind = TEXTS[name]
+    assert by_name(name, SENTENCES * 6).n_changed
+    have = Language(
+        "as declared",
+        LANGUAGE.tagger if "tags" in kind.needs else None,
+        LANGUAGE.wordnet if "wordnet" in kind.needs else None,
+    )
+    ids = [str(row) for row in range(len(SENTENCES))]
+    assert perturb_captions(kind, SENTENCES, ids, language=have).texts == by_name(name, SENTENCES).texts
+    if kind.needs:
+        refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_options_are_checked(name):
+    with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
+        by_name(name, ["a dog"], options={"no such option": 1})
+    for option, field in TEXTS[name].options.model_fields.items():
+        assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
+        refused(UsageError, f"{name}: ", by_name, name, ["a dog"], options={option: object()})
 
 
 class Times(NoOptions):
@@ -67,25 +196,6 @@ class ByEnding:
         return [["NN" if word.endswith("g") else "DT" for word in words] for words in sentences]
 
 
-def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand():
-    caption = Caption("The cat, the  dog!", tags=["DT", "NN", "DT", "NN"])
-    assert caption.replaced({}) == caption.text
-    assert caption.replaced({3: "ox", 0: "An"}) == "An cat, the  ox!"
-    assert caption.reordered([1, 3], [3, 1]) == "The dog, the  cat!"
-    assert caption.nouns == [1, 3]
-    assert caption.adjectives == []
-
-
-def test_what_is_not_declared_is_not_there():
-    with pytest.raises(UsageError, match="without tags"):
-        _ = Caption("a").tags
-    for tags in (["DT"], ["DT"] * 3):
-        with pytest.raises(DataError, match=rf"caption 'x' has 2 words and {len(tags)} tags: 'a dog'"):
-            _ = Caption("a dog", "x", tags=tags).tags
-    with pytest.raises(UsageError, match="without a language"):
-        _ = Caption("a").language
-
-
 def test_every_caption_is_changed_or_counted():
     found = perturb_captions(SHOUT, CAPTIONS, IDS, seed=3)
     assert found.changed.tolist() == [True, False, False, True]
@@ -93,21 +203,6 @@ def test_every_caption_is_changed_or_counted():
     assert found.texts[0].lower() == CAPTIONS[0]
     assert found.reasons == {SAME: 1, "no word": 1}
     assert (found.seed, found.compat, found.options) == (3, "none", {"times": 1})
-
-
-def test_tags_are_asked_of_the_language_where_they_are_needed():
-    def capital_nouns(caption, draws, options):
-        return caption.replaced({place: caption.words[place].text.title() for place in caption.nouns})
-
-    tagged = TextPerturbation(
-        "capital", "", "typos", "", True, apply=capital_nouns, needs=frozenset({"tags"})
-    )
-    language = Language("test", ByEnding())
-    done = perturb_captions(tagged, CAPTIONS, IDS, language=language)
-    assert done.texts == ["a red Dog", "A", "", "the cat, the Dog"]
-    given = [["NN", "DT", "DT"], ["DT"], [], ["DT"] * 4]
-    assert perturb_captions(tagged, CAPTIONS, IDS, tags=given).texts[0] == "A red dog"
-    refused(UsageError, "capital needs a part-of-speech tagger", perturb_captions, tagged, CAPTIONS, IDS)
 
 
 def test_the_published_form_is_a_choice():
@@ -155,14 +250,6 @@ def test_one_caption_by_a_name():
     assert perturb_caption("🎉", "character-swap") == "🎉"
     refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
     refused(UsageError, "blur changes pictures", perturb_caption, text, "blur")
-
-
-def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
-    pytest.importorskip("nltk")
-    name = "shuffle-nouns-and-adjectives"
-    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
-    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
-    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
 
 
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
@@ -237,3 +324,21 @@ def test_lines_that_cannot_be_read(tmp_path):
     refused(DataError, "no.txt does not exist", CaptionList.of_lines, tmp_path / "no.txt")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
     refused(DataError, "is not UTF-8 text", CaptionList.of_lines, tmp_path / "latin.txt")
+
+
+def test_what_is_not_declared_is_not_there():
+    with pytest.raises(UsageError, match="without tags"):
+        _ = Caption("a").tags
+    for tags in (["DT"], ["DT"] * 3):
+        with pytest.raises(DataError, match=rf"caption 'x' has 2 words and {len(tags)} tags: 'a dog'"):
+            _ = Caption("a dog", "x", tags=tags).tags
+    with pytest.raises(UsageError, match="without a language"):
+        _ = Caption("a").language
+
+
+def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
+    pytest.importorskip("nltk")
+    name = "shuffle-nouns-and-adjectives"
+    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
+    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
+    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"

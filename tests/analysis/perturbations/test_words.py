@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import permutations
 
+import perturbing
 import pytest
-from everyday_language import DictTagger, DictWordNet, everyday
-from perturbing import perturbed, text_perturbation
-from refusals import refused
-from tiny_tagger import write_tagger
+from everyday_language import everyday, tagged
+from hypothesis import given
+from hypothesis import strategies as st
+from perturbing import perturbed, perturbed_tagged, text_perturbation, untagged
 
-from diptych.analysis.perturbations import perturb_caption
-from diptych.core.errors import UsageError
-from diptych.data.language import Language
-from diptych.data.language.nltk_tagger import NltkTagger
+from diptych.analysis.perturbations import Caption
+from diptych.analysis.perturbations.phrases import noun_phrases
+from diptych.data.language import words_of
 
 LANGUAGE = everyday()
 synonym = partial(perturbed, "synonym-noun", language=LANGUAGE)
@@ -55,16 +56,6 @@ def test_what_has_no_synonym_is_counted():
     assert outcome.reasons == {"no noun that is known": 2, "no noun with a synonym": 1}
 
 
-def test_every_noun_with_a_synonym_is_as_likely():
-    drawn = Counter(synonym(*["a dog, a man and a child on the street"] * 900).texts)
-    assert set(drawn) == {
-        "a domestic dog, a man and a child on the street",
-        "a dog, an adult male and a child on the street",
-        "a dog, a man and a kid on the street",
-    }
-    assert min(drawn.values()) > 240
-
-
 def test_k_of_them_more_senses_and_any_synonym():
     text = "a dog and a man, a street"
     assert replaced("synonym-noun", text, k=5).texts == ["a domestic dog and an adult male, a street"]
@@ -76,11 +67,6 @@ def test_k_of_them_more_senses_and_any_synonym():
         "a man with spectacles",
         "a man with specs",
     }
-
-
-@pytest.mark.parametrize(("option", "value"), [("k", 0), ("senses", 0), ("choice", "best"), ("n", 1)])
-def test_impossible_options(option, value):
-    refused(UsageError, f"synonym-noun: .*{option}", replaced, "synonym-noun", "a dog", **{option: value})
 
 
 @pytest.mark.parametrize(
@@ -114,39 +100,6 @@ def test_as_published(name, before, after):
 
     language = type(LANGUAGE)("x", Tagger(), LANGUAGE.wordnet)
     assert perturbed(name, before, compat="published", language=language).texts == [after]
-
-
-def test_as_published_only_k_counts():
-    pytest.importorskip("nltk")
-    for seed in (1, 2):
-        done = synonym("A dog and a man.", compat="published", seed=seed)
-        assert done.texts == ["A domestic dog and a man ."]
-    both = synonym("a dog and a man", compat="published", options={"k": 2})
-    assert both.texts == ["a domestic dog and a adult male"]
-    for options in ({"senses": 2}, {"choice": "any"}):
-        with pytest.raises(UsageError, match="compat=published with senses or choice"):
-            synonym("a dog", compat="published", options=options)
-
-
-def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path):
-    pytest.importorskip("nltk")
-    weights = {"bias": {"RB": 1.0}, "i pref1 O": {"NNP": 5.0}}  # what is no name is an adverb
-    tagger = NltkTagger(write_tagger(tmp_path, weights))
-    language = Language("x", tagger, LANGUAGE.wordnet)
-    done = {
-        compat: perturbed("synonym-noun", "Old dog", compat=compat, language=language).texts[0]
-        for compat in ("none", "published")
-    }
-    assert done == {"none": "Old domestic dog", "published": "aged dog"}
-
-
-def test_as_published_forms_are_those_of_wordnets_rules():
-    pytest.importorskip("nltk")
-    members = {"hit.v": ["hit", "strike"], "dogs.n": ["dogs", "feet"], "dog.n": ["dog", "domestic dog"]}
-    language = Language("x", DictTagger(), DictWordNet(members))
-    # no rule of WordNet's doubles a letter; a word comes before what it may be a form of
-    done = perturbed("synonym-noun", "hitting", "hits", "dogs", compat="published", language=language)
-    assert done.texts == ["hitting", "hit", "feet"]
 
 
 def test_a_thing_becomes_what_it_is_a_kind_of():
@@ -192,21 +145,246 @@ def test_the_caption_ends_as_it_did(text, expected):
     assert (done.texts, done.reasons) == ([expected], {})
 
 
-def test_false_is_false_and_nothing_to_add_to():
-    assert perturbed("distraction-false", "cat!").texts == ["cat and false is false!"]
-    for text in ("", "  ", "...", " ?! ", "\u2003.", "\u2003"):
-        done = perturbed("distraction-true", text)
-        assert (done.texts, done.reasons) == ([text], {"nothing is said": 1})
+NO_WAY = "no number that can surely be changed"
+
+
+def caption(tagged):
+    text, tags = untagged(tagged)
+    return Caption(text, tags=tags)
+
+
+def phrases(tagged):
+    given = caption(tagged)
+    return [
+        " ".join(word.text for word in given.words[phrase.start : phrase.head + 1]) + "+" * phrase.plural
+        for phrase in noun_phrases(given, given.tags)
+    ]
+
+
+def swapped(*captions, **options):
+    tags = [tagged(one) for one in captions]
+    return perturbed("attribute-swap", *captions, options=options, tags=tags)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("before", "after"),
     [
-        ("...A dog.", "A dog and true it true."),  # full stops go at both ends
-        ("A dog. ", "A dog.  and true it true."),  # but not before a blank
-        ("A dog!", "A dog! and true it true."),
-        ("", " and true it true."),
+        ("A red ball and a blue hat.", "A blue ball and a red hat."),
+        ("Red ball on blue hat", "Blue ball on red hat"),
+        ("an orange cat in a black hat", "a black cat in an orange hat"),
+        ("a small dog with a large ball", "a large dog with a small ball"),
+        ("a red wooden table, a blue car", "a blue wooden table, a red car"),
+        ("a man in red and a woman in blue", "a man in blue and a woman in red"),
+        ("a blue tennis player in red hats", "a red tennis player in blue hats"),
     ],
 )
-def test_distractions_as_published(text, expected):
-    assert perturb_caption(text, "distraction-true", compat="published") == expected
+def test_attributes_of_one_kind_change_places(before, after):
+    assert swapped(before).texts == [after]
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a black and white dog",  # of one noun
+        "a red ball and a blue ball",  # the same said
+        "a red ball and a red hat",
+        "a red ball and a large hat",  # a colour and a size
+        "a small ball and a little hat",  # the same in other words
+        "a white dog with a black and white ball",  # a noun would be white twice
+    ],
+)
+def test_nothing_to_exchange(caption):
+    assert swapped(caption).reasons == {"no two different attributes of one kind with different nouns": 1}
+
+
+def test_every_pair_may_be_drawn():
+    drawn = Counter(swapped(*["a red dog, a blue cat, a black hat"] * 300).texts)
+    assert len(drawn) == 3
+    assert min(drawn.values()) > 60
+
+
+@pytest.mark.parametrize(
+    ("tagged", "after"),
+    [
+        ("A/DT dog/NN is/VBZ running/VBG", "A dog is not running"),
+        ("Dogs/NNS were/VBD seen/VBN", "Dogs were not seen"),
+        ("A/DT dog/NN runs/VBZ home/NN", "A dog does not run home"),
+        ("A/DT boy/NN jumps/NNS in/IN", "A boy does not jump in"),
+        ("Two/CD dogs/NNS run/VBP", "Two dogs do not run"),
+        ("A/DT dog/NN has/VBZ a/DT ball/NN", "A dog does not have a ball"),
+        ("A/DT dog/NN has/VBZ caught/VBN it/PRP", "A dog has not caught it"),
+        ("You/PRP can/MD see/VB it/PRP", "You cannot see it"),
+        ("It/PRP must/MD run/VB", "It must not run"),
+        ("There/EX is/VBZ a/DT dog/NN", "There is no dog"),
+        ("There/EX are/VBP two/CD dogs/NNS", "There are no dogs"),
+        ("There/EX is/VBZ water/NN", "There is not water"),
+        ("Two/CD dogs/NNS in/IN grass/NN", "No dogs in grass"),
+        ("A/DT dog/NN running/VBG", "No dog running"),
+        ("The/DT dog/NN", "No dog"),
+        ("Dogs/NNS in/IN grass/NN", "No dogs in grass"),
+        ("Dog/NNP playing/VBG", "No dog playing"),
+        ("London/NNP Bridge/NNP", "No London Bridge"),
+        ("his/PRP$ dog/NN with/IN a/DT ball/NN", "his dog with no ball"),
+    ],
+)
+def test_what_is_said_is_denied(tagged, after):
+    assert perturbed_tagged("negation", tagged).texts == [after]
+
+
+@pytest.mark.parametrize(
+    ("reason", "captions"),
+    [
+        ("it is negated already", "No/DT dog/NN|A/DT dog/NN isn't/VBZ red/JJ|a/DT man/NN without/IN hat/NN"),
+        ("neither a verb nor a noun that can be negated", "|running/VBG|his/PRP$ dog/NN|near/IN Paris/NNP"),
+    ],
+)
+def test_what_is_not_denied(reason, captions):
+    for one in captions.split("|"):
+        assert perturbed_tagged("negation", one).reasons == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("tagged", "after"),
+    [
+        ("Two/CD dogs/NNS run/VBP", {"Three dogs run"}),
+        ("the/DT five/CD dogs/NNS", {"the four dogs", "the six dogs"}),
+        ("five/CD dogs/NNS", {"four dogs", "six dogs"}),
+        ("Twelve/CD men/NNS", {"Eleven men"}),
+        ("3/CD dogs/NNS", {"2 dogs", "4 dogs"}),
+        ("a/DT dog/NN", {"two dogs"}),
+        ("One/CD old/JJ woman/NN", {"Two old women"}),
+        ("A/DT dog/NN is/VBZ running/VBG", {"Two dogs are running"}),
+        ("A/DT dog/NN was/VBD seen/VBN", {"Two dogs were seen"}),
+        ("A/DT dog/NN catches/VBZ the/DT ball/NN", {"Two dogs catch the ball"}),
+        ("A/DT dog/NN can/MD run/VB", {"Two dogs can run"}),
+        ("A/DT group/NN of/IN people/NNS sit/VBP", {"Two groups of people sit"}),
+        ("There/EX is/VBZ a/DT dog/NN", {"There are two dogs"}),
+        ("Dogs/NNS are/VBP running/VBG", {"A dog is running"}),
+        ("Brown/JJ owls/NNS watch/VBP", {"A brown owl watches"}),
+        ("several/JJ apples/NNS", {"an apple"}),
+        ("the/DT man/NN with/IN apples/NNS", {"the man with an apple"}),
+        ("the/DT man/NN is/VBZ holding/VBG an/DT apple/NN", {"the man is holding two apples"}),
+        (
+            "a/DT dog/NN in/IN a/DT hat/NN is/VBZ red/JJ",
+            {"two dogs in a hat are red", "a dog in two hats is red"},
+        ),
+        ("a/DT man/NN and/CC a/DT boy/NN sit/VBP", {"two men and a boy sit", "a man and two boys sit"}),
+    ],
+)
+def test_another_number_and_what_agrees_with_it(tagged, after):
+    assert {*perturbed_tagged("number-change", tagged, 60).texts} == after
+
+
+NOT_SURE = (
+    "the/DT dog/NN|his/PRP$ dogs/NNS|a/DT lot/NN|in/IN shorts/NNS|"
+    "A/DT dog/NN wags/VBZ its/PRP$ tail/NN|A/DT dog/NN who/WP is/VBZ red/JJ|"
+    "A/DT dog/NN runs/VBZ and/CC jumps/VBZ|this/DT is/VBZ a/DT dog/NN|"
+    "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ|Racing/VBG greyhounds/NNS|"
+    "pool/NN of/IN balls/NNS|the/DT boy/NN runs/NNS|1000/CD dogs/NNS|02/CD dogs/NNS|two/CD|"
+)
+
+
+@pytest.mark.parametrize("tagged", NOT_SURE.split("|"))
+def test_what_is_not_sure_is_left_alone(tagged):
+    assert perturbed_tagged("number-change", tagged).reasons == {NO_WAY: 1}
+
+
+SHUFFLES = (
+    "shuffle-nouns-and-adjectives",
+    "shuffle-all-words",
+    "shuffle-all-but-nouns-and-adjectives",
+    "shuffle-within-trigrams",
+    "shuffle-trigrams",
+)
+TAGS = {"dog": "NN", "cats": "NNS", "Paris": "NNP", "red": "JJ", "bigger": "JJR", "old": "JJ", "man": "NN"}
+WORDS = [*TAGS, "a", "the", "runs", "don't", "in", "кот", "7"]
+
+captions = st.lists(
+    st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", ", ", ".  ", " 🎉 ", "!"])), max_size=14
+).map(lambda parts: "".join(word + mark for word, mark in parts))
+
+
+def shuffled(name, texts, seed=0, compat="none"):
+    tags = [[TAGS.get(word.text, "DT") for word in words_of(text)] for text in texts]
+    return perturbing.perturbed(name, *texts, seed=seed, tags=tags, compat=compat)
+
+
+def words(text):
+    return [word.text for word in words_of(text)]
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+@given(text=captions)
+def test_words_are_kept_and_marks_stay(name, text):
+    after = shuffled(name, [text]).texts[0]
+    assert Counter(words(after)) == Counter(words(text))
+    marks = [token.text for token in words_of(text, marks=True)]
+    turned = [token.text for token in words_of(after, marks=True)]
+    assert [token for token in turned if token not in WORDS] == [
+        token for token in marks if token not in WORDS
+    ]
+
+
+def trigrams(of):
+    return [of[start : start + 3] for start in range(0, len(of), 3)]
+
+
+def arrangements(name, of):
+    """Every order of words that the name allows, by listing them."""
+    if name == "shuffle-trigrams":
+        return {tuple(word for part in parts for word in part) for parts in permutations(trigrams(of))}
+    nouns = [place for place, word in enumerate(of) if TAGS.get(word, "").startswith("NN")]
+    adjectives = [place for place, word in enumerate(of) if TAGS.get(word, "").startswith("JJ")]
+    groups = {
+        "shuffle-nouns-and-adjectives": [nouns, adjectives],
+        "shuffle-all-words": [list(range(len(of)))],
+        "shuffle-all-but-nouns-and-adjectives": [
+            [place for place in range(len(of)) if place not in nouns + adjectives]
+        ],
+        "shuffle-within-trigrams": [
+            list(range(start, min(start + 3, len(of)))) for start in range(0, len(of), 3)
+        ],
+    }[name]
+    found = {tuple(of)}
+    for group in groups:
+        grown = set()
+        for base in found:
+            for order in permutations(group):
+                result = list(base)
+                for to, come in zip(group, order, strict=True):
+                    result[to] = base[come]
+                grown.add(tuple(result))
+        found = grown
+    return found
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+@given(chosen=st.lists(st.sampled_from(["dog", "man", "red", "old", "a", "in"]), max_size=6))
+def test_another_text_whenever_there_is_one(name, chosen):
+    possible = arrangements(name, chosen) - {tuple(chosen)}
+    done = shuffled(name, [" ".join(chosen)])
+    if possible:
+        assert done.changed[0]
+        assert tuple(done.texts[0].split()) in possible
+    else:
+        assert not done.changed[0]
+        assert len(done.reasons) == 1
+        assert next(iter(done.reasons)).startswith("no ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("shuffle-nouns-and-adjectives", "red dog old man"),
+        ("shuffle-all-words", "a red dog a"),
+        ("shuffle-all-but-nouns-and-adjectives", "the red a dog in"),
+        ("shuffle-within-trigrams", "a red dog the man"),
+        ("shuffle-trigrams", "a red dog the old man in Paris"),
+    ],
+)
+def test_every_other_arrangement_is_as_likely(name, text):
+    possible = arrangements(name, text.split()) - {tuple(text.split())}
+    n = 300 * len(possible)
+    counts = Counter(tuple(after.split()) for after in shuffled(name, [text] * n).texts)
+    assert set(counts) == possible
+    assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())

@@ -1,5 +1,8 @@
+"""The built-in language: it knows every word of the captions of generated scenes, and no other."""
+
 from __future__ import annotations
 
+import random
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -12,11 +15,14 @@ from hypothesis import strategies as st
 from refusals import refused
 from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
 
-from diptych.core.errors import MissingExtraError, StorageError, UsageError
-from diptych.data.language import is_word, tagged, words_of
+from diptych.core.errors import DataError, MissingExtraError, StorageError, UsageError
+from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, tagged, words_of
 from diptych.data.language import nltk_tagger as nltk_folder
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
+from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.tagged import Tags, tag_captions
+from diptych.data.scenes.captions import write_captions
+from diptych.data.scenes.world import world_of
 
 
 @pytest.mark.parametrize(
@@ -76,13 +82,6 @@ def expected(captions: Sequence[str]) -> list[list[str]]:
     return [[f"T{len(word.text)}" for word in words_of(caption)] for caption in captions]
 
 
-def test_marks_are_read_and_left_out(cache: Path) -> None:
-    tagger = Counting()
-    assert tag_captions(["A dog, here.", "", "?!", "🙂"], tagger) == [["T1", "T3", "T4"], [], [], []]
-    assert tagger.seen == [["A", "dog", ",", "here", "."], [], ["?", "!"], ["🙂"]]
-    assert tag_captions([], tagger) == []
-
-
 def test_many_are_kept_by_content(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = Counting()
     captions = [*MANY, "", MANY[3]]
@@ -127,13 +126,6 @@ def tags(tagger: NltkTagger, text: str) -> list[str]:
 )
 def test_captions_are_read_as_newspaper_text(text: str, pieces: list[str], firsts: list[int]) -> None:
     assert as_newspaper(tokens(text)) == (pieces, firsts)
-
-
-def test_a_word_has_the_tag_of_its_first_part(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tags(tagger, "The dog's bone.") == ["DT", "NN", "NN", "."]
-    assert tags(tagger, "the dog isn't Jack") == ["DT", "NN", "VBZ", "NNP"]
-    assert tags(tagger, "dog 's") == ["NN", "POS", "POS"]
 
 
 def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
@@ -182,3 +174,43 @@ def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(MissingExtraError) as caught:
         tagger.tag([["the"]])
     assert caught.value.fix == "pip install 'diptych[language]'"
+
+
+NET = scenes_wordnet()
+
+
+def captions_of(index: int) -> list[str]:
+    facts = world_of(3, "train", index, (1, 4)).facts()
+    return [caption.text for caption in write_captions(facts, random.Random(index), 5)]
+
+
+def tags_of(text: str) -> dict[str, str]:
+    (tags,) = tag_captions([text], ScenesTagger())
+    return {word.text.lower(): tag for word, tag in zip(words_of(text), tags, strict=True)}
+
+
+@given(st.integers(0, 10_000))
+def test_captions_of_scenes_are_tagged_and_their_words_known(index: int) -> None:
+    for caption in captions_of(index):
+        for word, tag in tags_of(caption).items():
+            part = "noun" if tag in NOUN_TAGS else "adjective" if tag in ADJECTIVE_TAGS else None
+            if part and word not in ("something", "plus"):  # "plus" is half of "plus sign"
+                assert NET.base_forms(word, part), (caption, word)
+
+
+def test_by_hand() -> None:
+    assert tags_of("There is a small, crimson star near the left edge.") == {
+        **{"there": "EX", "is": "VBZ", "a": "DT", "small": "JJ", "crimson": "JJ", "star": "NN"},
+        **{"near": "IN", "the": "DT", "left": "JJ", "edge": "NN"},
+    }
+    assert tags_of("to the left of two things")["left"] == "NN"
+    assert tags_of("Two PLANKS, 12 007") == {**{"two": "CD", "planks": "NNS", "12": "CD", "007": "CD"}}
+    assert ScenesTagger().tag([["A", "star", ",", "🙂", "."], []]) == [["DT", "NN", ",", "🙂", "."], []]
+
+
+@pytest.mark.parametrize("word", ["dog", "sta", "stars2", "étoile", "_"])
+def test_a_word_that_is_not_of_scenes(word: str) -> None:
+    assert is_word(word)
+    with pytest.raises(DataError, match=f"'{word}' is no word of the captions of generated scenes") as caught:
+        tag_captions([f"a {word}"], ScenesTagger())
+    assert "NLTK" in caught.value.fix

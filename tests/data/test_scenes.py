@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import random
 import re
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
+from commands import every_byte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data import Collection, read_collection
+from diptych.data.readers.karpathy import read_karpathy
+from diptych.data.scenes import described, finer, make_scenes, read_scenes, scenes
 from diptych.data.scenes import facts as words
-from diptych.data.scenes import finer, make_scenes, scenes
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import (
@@ -29,7 +37,6 @@ from diptych.data.scenes.facts import (
     SHARED,
     TOPICS,
     Described,
-    described,
 )
 from diptych.data.scenes.world import SPLITS, SceneObject, World, generator, home_split, world_of
 
@@ -155,20 +162,6 @@ def test_text_says_exactly_what_is_recorded(seed: int, k: int) -> None:
         assert read_back(caption.text) == values_stated(facts, caption.states), caption.text
 
 
-@settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 10**9), k=st.integers(2, 12))
-def test_every_scene_has_shared_specific_and_undescribed_facts(seed: int, k: int) -> None:
-    facts = world_of(seed, "test", 1).facts()
-    captions = write_captions(facts, generator(seed, "test", 1, "captions"), k)
-    told = described(facts, [caption.states for caption in captions])
-    assert set(told.shared) == set(SHARED)
-    assert told.specific
-    assert {"light", "tint", "frame"} < set(told.undescribed)  # and some that others do describe
-    if k <= 5:
-        for caption in captions:
-            assert set(caption.states) & set(told.specific), "each caption has a fact of its own"
-
-
 def collection_of(seed: int, n: int = 3, k: int = 5) -> Collection:
     facts = [world_of(seed, "test", index).facts() for index in range(n)]
     captions = [
@@ -211,22 +204,6 @@ def test_a_finer_caption_says_what_was_said_and_more(seed: int, topics: int) -> 
         assert read_back(fine.captions[row]) == values_stated(facts, after), fine.captions[row]
 
 
-def test_a_caption_is_the_same_in_a_part_and_another_with_another_seed() -> None:
-    coarse = collection_of(7, n=6)
-    fine = finer(coarse)
-    part = finer(coarse.subset([4, 1]))
-    assert part.captions == fine.subset([4, 1]).captions
-    assert finer(coarse).captions == fine.captions
-    assert finer(coarse, seed=1).captions != fine.captions
-    assert fine.text_fingerprint != coarse.text_fingerprint
-
-
-def test_what_cannot_be_finer_is_said() -> None:
-    coarse = collection_of(1)
-    refused(UsageError, "0 further topics", finer, coarse, 0)
-    refused(DataError, "does not say which facts", finer, replace(coarse, records=None))
-
-
 def test_scenes_are_read_with_finer_captions(tmp_path: Path) -> None:
     folder = make_scenes(tmp_path / "scenes", 0, 0, 4, size=32, workers=1)
     coarse = read_collection(folder)
@@ -238,3 +215,67 @@ def test_scenes_are_read_with_finer_captions(tmp_path: Path) -> None:
     assert fine.name == "scenes-finer"
     refused(UsageError, "finer is -1", read_collection, folder, finer=-1)
     refused(UsageError, "finer is 'x'", read_collection, folder, finer="x")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_scenes(tmp_path_factory.mktemp("made") / "small", 140, 6, 6, seed=3, k=3, size=32, workers=1)
+
+
+def test_processes_change_no_byte(small: Path, tmp_path: Path) -> None:
+    other = make_scenes(tmp_path / "other", 140, 6, 6, seed=3, k=3, size=32, workers=2)
+    assert every_byte(small) == every_byte(other)
+
+
+def test_the_collection_holds_facts_and_what_captions_state(small: Path) -> None:
+    collection = read_scenes(small)
+    assert collection.split_sizes == {"train": 140, "val": 6, "test": 6}
+    assert (collection.captions_per_image == 3).all()
+    assert collection.image(0).size == (32, 32)
+    for row in range(0, collection.n_images, 17):
+        states = [collection.caption_records[3 * row + number]["states"] for number in range(3)]
+        told = described(collection.records[row]["facts"], states)
+        assert told.shared == ("main.shape", "main.colour")
+        assert told.specific
+        assert told.undescribed
+    assert "seed 3" in collection.notes[0]
+    refused(UnknownNameError, "train, val", collection.split, "dev")
+
+
+def test_the_file_is_karpathys_and_any_reader_of_it_agrees(small: Path) -> None:
+    ours, theirs = read_scenes(small), read_karpathy(small / "dataset.json")
+    for column in ("image_ids", "captions", "caption_ids", "splits"):
+        assert list(getattr(theirs, column)) == list(getattr(ours, column))
+    for row, image in enumerate(json.loads((small / "dataset.json").read_text())["images"]):
+        assert image["sentids"] == [sentence["sentid"] for sentence in image["sentences"]]
+        assert {sentence["imgid"] for sentence in image["sentences"]} == {image["imgid"]} == {row}
+
+
+def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:
+    program = (
+        "import os, signal\n"
+        "from diptych.data.scenes.make import Scenes, make_scenes\n"
+        "make_chunk = Scenes.make_chunk\n"
+        "def killed(scenes, folder, chunk):\n"
+        "    if chunk.split != 'train': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return make_chunk(scenes, folder, chunk)\n"
+        "Scenes.make_chunk = killed\n"
+        f"make_scenes({str(tmp_path / 'made')!r}, 140, 6, 6, seed=3, k=3, size=32, workers=1)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "made").exists()
+    again = make_scenes(tmp_path / "made", 140, 6, 6, seed=3, k=3, size=32, workers=1)
+    assert every_byte(again) == every_byte(small)
+
+
+def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: Path) -> None:
+    """Scenes of before there was another number are the same, byte for byte, and are found again."""
+    said = make_scenes(tmp_path / "said", 140, 6, 6, seed=3, k=3, size=32, objects=[2, 4], workers=1)
+    assert every_byte(said) == every_byte(small)
+    assert "objects" not in json.loads((small / "dataset.json").read_text())
+    assert json.loads((small / "dataset.json").read_text())["fingerprint"] == "d3a9da74bf2d4b32"
+    assert read_scenes(small).centric == "scene"
+    with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was asked"):
+        make_scenes(small, 140, 6, 6, seed=3, k=3, size=32, objects=1)
