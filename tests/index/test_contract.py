@@ -86,6 +86,11 @@ def test_an_empty_index_can_be_filled(build, tmp_path):
     assert index.search(np.eye(3), 5).ids == [[], [], []]
 
 
+def test_no_queries(build):
+    hits = build(np.eye(3)).search(np.empty((0, 3)), 5)
+    assert (len(hits), hits.scores.shape) == (0, (0, 0))
+
+
 def test_ties_go_by_insertion(build):
     rows = np.random.default_rng(0).random((1, 24)).astype(np.float32)
     index = build(np.repeat(rows, 6, axis=0))

@@ -71,6 +71,17 @@ def test_equals_brute_force_whatever_the_blocks(data):
     )
 
 
+def test_a_result_does_not_depend_on_its_batch():
+    rng = np.random.default_rng(1)
+    rows = RowStore(rng.standard_normal((5000, 48)).astype(np.float32))
+    queries = rng.standard_normal((40, 48)).astype(np.float32)
+    slots, scores = top_k(rows, queries, 20)
+    for query in range(0, 40, 7):
+        alone = top_k(rows, queries[query : query + 1], 20)
+        np.testing.assert_array_equal(alone[0][0], slots[query])
+        np.testing.assert_array_equal(alone[1][0], scores[query])
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_rows_that_differ_by_rounding_only_are_ordered_by_their_own_scores():
     rng = np.random.default_rng(2)
@@ -115,10 +126,41 @@ def embeddings(make_embeddings):
     return make_embeddings(count=800, width=24)
 
 
+def test_scores_are_the_exact_ones_to_the_last_bit(embeddings):
+    exact, index = build_index(embeddings), build_index(embeddings, "hnsw", ef_search=800)
+    queries = embeddings.rows[:200] + np.float32(0.05)
+    mine, best = index.search(queries, 10), exact.search(queries, 10)
+    agree = [list(a) == list(b) for a, b in zip(mine.ids, best.ids, strict=True)]
+    assert np.mean(agree) > 0.95
+    for row in np.flatnonzero(agree):
+        np.testing.assert_array_equal(mine.scores[row], best.scores[row])
+    np.testing.assert_array_equal(index.search_exact(queries, 10).scores, best.scores)
+
+
 def test_one_thread_builds_the_same_graph(embeddings, tmp_path):
     for name in ("one", "two"):
         HnswIndex.build(embeddings).save(tmp_path / name)
     assert (tmp_path / "one" / "graph.faiss").read_bytes() == (tmp_path / "two" / "graph.faiss").read_bytes()
+
+
+def test_the_callers_threads_are_left_as_they_were(make_embeddings):
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    HnswIndex.build(make_embeddings(count=5), threads=before + 1)
+    assert faiss.omp_get_max_threads() == before
+
+
+def test_more_candidates_find_more(embeddings):
+    index = build_index(embeddings, "hnsw", m=3, ef_construction=5, ef_search=1)
+    best = build_index(embeddings).search(embeddings.rows, 10).ids
+
+    def recall(**options):
+        found = index.search(embeddings.rows, 10, **options).ids
+        return np.mean([len(set(a) & set(b)) for a, b in zip(found, best, strict=True)]) / 10
+
+    assert recall() < recall(ef_search=64) <= recall(ef_search=800)
+    assert index.options["ef_search"] == 1
 
 
 def test_k_live_items_come_back_whatever_is_deleted(embeddings):

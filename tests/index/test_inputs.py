@@ -22,6 +22,14 @@ from diptych.index.vectors import check_ids, check_k, count_rows, dense_vectors,
 ROWS = [[0, 2, 0], [0, 0, 0], [1, 0, 3]]
 
 
+def test_options_are_resolved_whole():
+    hnsw = ENGINES.get("hnsw")
+    assert hnsw.resolve({"m": 8}) == {"m": 8, "ef_construction": 100, "ef_search": 128, "threads": 1}
+    stored = hnsw.resolve({"ef_search": 40})
+    assert hnsw.resolve_search(stored, {}) == {"ef_search": 40}
+    assert hnsw.resolve_search(stored, {"ef_search": 7}) == {"ef_search": 7}
+
+
 def test_options_refused():
     hnsw = ENGINES.get("hnsw")
     with pytest.raises(UnknownNameError, match="unknown option of index engine hnsw 'ef_serach'"):
@@ -123,6 +131,11 @@ def test_columns_of_a_damaged_file(column):
     refused(StorageError, f"columns from .*{column}.*, those of 3 terms expected", rows(column).check_columns)
 
 
+def test_the_exact_engine_of_each_kind_is_the_default(make_embeddings, make_bags):
+    assert build_index(make_embeddings()).engine_name == "exact"
+    assert build_index(make_bags()).engine_name == "inverted"
+
+
 def test_the_wrong_kind_is_refused_and_suitable_engines_are_named(make_embeddings, make_bags):
     with pytest.raises(
         UsageError, match=r"inverted engine indexes sparse vectors, these are dense \(200 of.*exact"
@@ -145,3 +158,10 @@ def test_another_vocabulary_is_refused(make_bags):
     ):
         refused(MismatchError, r"an index opened with another vocabulary: .* over other", call)
     assert "new" not in index
+
+
+def test_a_dense_index_has_no_vocabulary(make_embeddings):
+    index = build_index(make_embeddings())
+    assert index.terms == ()
+    with pytest.raises(MismatchError, match="those of the index over none"):
+        index.search(np.ones((1, 16)), 1, vocabulary="any")

@@ -75,6 +75,32 @@ def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, sha
         np.testing.assert_array_equal(sums > 0, scores > 0)
 
 
+LAZY = """
+import sys
+from diptych.core.context import report_to
+import diptych.index.engines.inverted
+from diptych.index.kernels import load_kernels
+assert "numba" not in sys.modules, "compiled at import"
+
+class Recorder:
+    said = []
+    def start(self, description, total, unit, done):
+        self.said.append(description)
+        return self
+    def finish(self, task):
+        self.said.append("over")
+
+with report_to(Recorder()):
+    kernels = load_kernels()
+    assert load_kernels() is kernels
+assert Recorder.said == ["compiling the sparse engine (once per machine)", "over"], Recorder.said
+"""
+
+
+def test_compiled_when_first_needed_with_a_word_about_it():
+    run(LAZY)
+
+
 def run(program):
     source = os.pathsep.join(path for path in sys.path if path)
     subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": source}, check=True)
@@ -100,6 +126,24 @@ def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
             return 2 * number
 
         assert twice(21) == 42
+
+
+def test_kernels_kept_from_before_a_change_are_forgotten(tmp_path):
+    """Numba keeps a function compiled with those it calls, and does not look at the files these are in."""
+    from diptych.index.kernels.jit import forget_stale
+
+    kept = tmp_path / "__pycache__" / "scan.scan-1.nbi"
+    kept.parent.mkdir()
+    for source in ("scan.py", "simd.py"):
+        (tmp_path / source).touch()
+        os.utime(tmp_path / source, (1000, 1000))
+    kept.touch()
+    os.utime(kept, (2000, 2000))
+    forget_stale(tmp_path)
+    assert kept.exists()
+    os.utime(tmp_path / "simd.py", (3000, 3000))
+    forget_stale(tmp_path)
+    assert not kept.exists()
 
 
 THREADS = """

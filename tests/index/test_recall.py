@@ -104,6 +104,17 @@ def test_on_given_queries_and_after_changes(make_embeddings, tmp_path):
     assert "3 items changed since" in index.describe()
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_nothing_to_measure_is_not_reported_as_a_figure(make_embeddings, count):
+    index = build_index(make_embeddings(count=count), "hnsw")
+    assert "recall" not in index.about
+    assert "recall not measured" in index.describe()
+
+
+def test_fewer_items_than_ten(make_embeddings):
+    assert build_index(make_embeddings(count=5), "hnsw").about["recall"]["value"] == 1
+
+
 def test_a_sample_of_another_width_is_refused_before_the_work(make_embeddings):
     with pytest.raises(
         MismatchError, match="sample vectors have width 3, the index holds vectors of width 16"
@@ -118,6 +129,14 @@ def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_
     assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
     assert measure_recall(shuffled, query, 1, reference=reference).value == 1
     assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5
+
+
+def test_of_a_reference_twice_as_many_are_looked_at(make_embeddings):
+    query = np.ones((1, 1))
+    reference = build_index(make_embeddings([[7], [7], [7], [1]]))
+    for first, value in (("image-1", 1), ("image-2", 0)):  # as good as the best, and beyond two of one
+        only = build_index(make_embeddings([[5]], ids=[first]))
+        assert measure_recall(only, query, 1, reference=reference).value == value
 
 
 def test_lists_of_different_lengths_count_by_what_there_is_to_find(make_bags):

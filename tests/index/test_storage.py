@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import DataError, StorageError
 from diptych.encoders.embeddings import term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.storage import Header
@@ -175,6 +175,26 @@ def test_numbers_that_lead_out_of_an_array_are_refused(name, change, make_bags, 
     refused(StorageError, r"not those of 9,000 documents|must ascend|expected, got", open_index, folder)
 
 
+def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
+    folder = build_index(make_bags(count=300)).save(tmp_path / "index")
+    columns = np.load(folder / "columns.npy", mmap_mode="r+")
+    columns[7] = 1 << 30
+    columns.flush()
+    index = open_index(folder)  # by size only
+    index.delete(["image-100"])
+    refused(StorageError, "those of 40 terms expected", index.save, tmp_path / "other")
+    refused(DataError, "not those of a sparse array", index.rebuild)
+
+
+def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
+    folder = build_index(make_bags(width=3)).save(tmp_path / "index")
+    terms = json.loads((folder / "terms.json").read_text())
+    header = Header.open(folder)
+    header.about["vocabulary"] = term_fingerprint([*terms[:2], "another"])
+    header.write_header(folder)
+    refused(StorageError, r"terms.json: the 3 terms of vocabulary", open_index, folder)
+
+
 def test_leftovers_of_a_killed_save_do_not_confuse(saved):
     folder, embeddings = saved
     before = open_index(folder)
@@ -188,12 +208,3 @@ def test_leftovers_of_a_killed_save_do_not_confuse(saved):
     after.save(folder)
     assert "image-0" not in open_index(folder)
     assert not folder.with_name(".index.old").exists()
-
-
-def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
-    folder = build_index(make_bags(width=3)).save(tmp_path / "index")
-    terms = json.loads((folder / "terms.json").read_text())
-    header = Header.open(folder)
-    header.about["vocabulary"] = term_fingerprint([*terms[:2], "another"])
-    header.write_header(folder)
-    refused(StorageError, r"terms.json: the 3 terms of vocabulary", open_index, folder)

@@ -137,29 +137,6 @@ def test_own_terms_only():
     assert "rows without terms" in found.sparse.protocol.about
 
 
-def test_things_that_do_not_belong_together():
-    refused(UsageError, "give the captions", measured, embedding=EMBEDDING)
-    other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
-    refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
-    turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
-    with pytest.raises(
-        MismatchError, match="24 captions have dense rows, 12 and 24 sparse ones, or in another order"
-    ):
-        measure_sparsified(ENCODED, turned, VOCABULARY)
-
-
-def test_rows_without_any_term():
-    nothing = csr_array(SPARSE.texts.rows.shape, dtype=np.float32)
-    found = measure_sparsified(
-        ENCODED, replace(SPARSE, texts=replace(SPARSE.texts, rows=nothing)), VOCABULARY
-    )
-    assert found.flops == 0
-    assert found.empty["texts"] == 1
-    assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
-    assert found.faithful["t2i"].overlap == 0
-    assert math.isnan(found.faithful["t2i"].pearson["R@1"])
-
-
 def test_tables_charts_and_line(found):
     kept, cost, faithful = ({row[0].text: row for row in table.rows} for table in found.tables())
     assert kept["t2i R@1"][1].text == f"{100 * found.dense.value('R@1', 't2i'):.1f}"
@@ -218,3 +195,26 @@ def test_the_page(found):
 class _NoPictures:
     def read(self, row):
         raise ImageError(f"picture {row} is gone", "fetch it again")
+
+
+def test_things_that_do_not_belong_together():
+    refused(UsageError, "give the captions", measured, embedding=EMBEDDING)
+    other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
+    refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
+    turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
+    with pytest.raises(
+        MismatchError, match="24 captions have dense rows, 12 and 24 sparse ones, or in another order"
+    ):
+        measure_sparsified(ENCODED, turned, VOCABULARY)
+
+
+def test_rows_without_any_term():
+    nothing = csr_array(SPARSE.texts.rows.shape, dtype=np.float32)
+    found = measure_sparsified(
+        ENCODED, replace(SPARSE, texts=replace(SPARSE.texts, rows=nothing)), VOCABULARY
+    )
+    assert found.flops == 0
+    assert found.empty["texts"] == 1
+    assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
+    assert found.faithful["t2i"].overlap == 0
+    assert math.isnan(found.faithful["t2i"].pearson["R@1"])

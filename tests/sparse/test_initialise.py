@@ -115,6 +115,17 @@ def test_co_occurrence_is_what_starts_without_a_model():
         starting_weights(VOCABULARY, HeadOptions(start="mlm"), CAPTIONS, 0)
 
 
+def test_a_random_start_is_drawn_as_berts_is():
+    options = HeadOptions(width=400, start="random")
+    start = starting_weights(VOCABULARY, options, CAPTIONS, 1)
+    assert start.projector.shape == (len(PIECES), 400)
+    assert start.projector.dtype == np.float32
+    assert start.projector.std() == pytest.approx(0.02, rel=0.05)
+    assert abs(start.projector.mean()) < 0.002
+    np.testing.assert_array_equal(start.projector, starting_weights(VOCABULARY, options, [], 1).projector)
+    assert not np.array_equal(start.projector, starting_weights(VOCABULARY, options, [], 2).projector)
+
+
 def slow_pmi(captions):
     count, size = captions.shape
     table = np.zeros((size, size))
@@ -151,3 +162,12 @@ def test_the_largest_components_of_a_known_matrix():
     assert (vectors[np.abs(vectors).argmax(axis=0), np.arange(4)] > 0).all()
     again = largest_components(csr_array(matrix), 4, seed=5)[1]
     np.testing.assert_allclose(again, vectors, atol=1e-9)
+
+
+def test_terms_of_the_same_captions_have_vectors_alike():
+    # Terms 0 and 1 always stand together, so do 2 and 3; 4 stands with either.
+    topics = [[1, 1, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]]
+    vectors = term_vectors(csr_array(np.array(topics * 5, dtype=np.float32)), 4, seed=0)
+    likeness = vectors @ vectors.T / (0.02**2 * 4)  # of entries that spread by 0.02
+    np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
+    np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)

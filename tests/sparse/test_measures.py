@@ -141,6 +141,21 @@ def words(tmp_path):
     return StaticEmbedding.open(str(tmp_path / "glove.npz"))
 
 
+def test_captions_say_words_not_pieces(words, vocabulary):
+    said = words.of_captions(["A red moped", "a dog dog on a skateboard", ""], vocabulary)
+    rows = said.rows.toarray()
+    text = [{said.words[column] for column in np.flatnonzero(row)} for row in rows]
+    assert {"red", "moped"} <= text[0]
+    assert ({"dog", "skateboard"} <= text[1], text[2]) == (True, set())
+    assert rows.max() == 1
+    place = {word: number for number, word in enumerate(said.words)}
+    assert said.vectors[place["moped"]].tolist() == [0, 2, 0]
+    assert said.vectors[place["skateboard"]].tolist() == [0, 0, 0]  # this file knows no pieces
+    spoken = int(rows.sum())
+    known = sum(row[place[word]] for row in rows for word in ("red", "moped", "dog"))
+    assert said.unknown == pytest.approx(1 - known / spoken)
+
+
 def test_a_piece_counts_where_the_caption_has_its_word(words, vocabulary):
     column = {term: number for number, term in enumerate(vocabulary.terms)}
     weights = np.zeros((2, len(vocabulary)), dtype=np.float32)
@@ -227,6 +242,29 @@ def test_of_two_evaluations():
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
 
 
+def test_own_terms_are_marked(vocabulary):
+    column = {term: number for number, term in enumerate(vocabulary.terms)}
+    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
+    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
+        row[0, column[term]] = weight
+    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
+    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
+    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
+        ("-ped", 3, False),
+        ("mo", 2, False),
+    ]
+
+
+def test_a_match_by_hand():
+    query, item = sparse([[1, 2, 0, 3, 1, 0]]), sparse([[2, 0, 5, 2, 2, 1]])
+    assert explain_match(query, item, TERMS) == [
+        Contribution("##ped", 3, 2, 6),
+        Contribution("[CLS]", 1, 2, 2),
+        Contribution("red", 1, 2, 2),
+    ]
+    assert explain_match(query, sparse([[0, 0, 1, 0, 0, 0]]), TERMS) == []
+
+
 @given(seed=st.integers(0, 2**32))
 def test_contributions_add_up_to_the_score(seed):
     random = np.random.default_rng(seed)
@@ -263,26 +301,3 @@ def test_explaining_what_does_not_fit():
     five = sparse([[1] * 5])
     refused(MismatchError, "6 terms for the query of 5", explain_match, five, five, TERMS)
     refused(UsageError, "k is 0", top_terms, sparse([[1] * 6]), TERMS, 0)
-
-
-def test_own_terms_are_marked(vocabulary):
-    column = {term: number for number, term in enumerate(vocabulary.terms)}
-    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
-    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
-        row[0, column[term]] = weight
-    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
-    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
-    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
-        ("-ped", 3, False),
-        ("mo", 2, False),
-    ]
-
-
-def test_a_match_by_hand():
-    query, item = sparse([[1, 2, 0, 3, 1, 0]]), sparse([[2, 0, 5, 2, 2, 1]])
-    assert explain_match(query, item, TERMS) == [
-        Contribution("##ped", 3, 2, 6),
-        Contribution("[CLS]", 1, 2, 2),
-        Contribution("red", 1, 2, 2),
-    ]
-    assert explain_match(query, sparse([[0, 0, 1, 0, 0, 0]]), TERMS) == []

@@ -31,6 +31,8 @@ from diptych.sparse.sparsifier import Sparsifier
 from .small_pairs import DATA, VOCABULARY, WIDTH, made, options
 from .tiny_masked import PIECES, masked_folder
 
+NAMES = ["proj", "vocab_layer_norm", "vocab_projector"]
+BOTH = [f"{name}.{part}" for name in NAMES for part in ("weight", "bias")]
 ROWS = DATA.texts.rows
 ROW_OF = dict(zip(DATA.captions, ROWS, strict=True))
 OWN = VOCABULARY.caption_terms(DATA.captions)
@@ -107,6 +109,22 @@ def test_wrong_input_is_told():
     refused(UsageError, "own terms only", head.embed, DATA.texts, expand=False)
 
 
+def test_embeddings_keep_their_ids_and_say_what_made_them():
+    sparsifier = made()
+    found = sparsifier.embed(DATA.texts, DATA.captions)
+    assert list(found.ids) == list(DATA.texts.ids)
+    assert (found.terms, found.kind, found.data) == (VOCABULARY.terms, "text", "data0")
+    assert found.about == {"split": "train", "head": sparsifier.fingerprint, "expansion": True}
+    assert np.array_equal(found.rows.toarray(), sparsifier.sparsify(ROWS, "text").toarray())
+    images = sparsifier.embed(DATA.images)
+    assert (images.encoder, images.about["expansion"]) == (found.encoder, False)
+    alone = sparsifier.embed(DATA.texts, DATA.captions, expand=False)
+    assert alone.about["expansion"] is False
+    expected = sparsifier.sparsify(ROWS, "text", OWN, expand=False)
+    assert np.array_equal(alone.rows.toarray(), expected.toarray())
+    assert made(encoder="").embed(replace(DATA.images, encoder="e7")).encoder != images.encoder
+
+
 def test_the_fingerprint_knows_weights_terms_and_expansion():
     assert made().fingerprint == made(encoder="other").fingerprint
     assert made().fingerprint == made("c+w").fingerprint == made("1").fingerprint
@@ -125,6 +143,17 @@ def test_saved_and_loaded_it_is_the_same(shared, bias, tmp_path):
     assert np.array_equal(second.sparsify(ROWS, "text").toarray(), first.sparsify(ROWS, "text").toarray())
     moved = first.save(tmp_path / "head")  # replaces what is its own
     assert Sparsifier.load(moved, device="cpu").fingerprint == first.fingerprint
+
+
+def test_the_layout_is_that_of_the_published_heads(tmp_path):
+    sparsifier = made()
+    folder = sparsifier.save(tmp_path / "head")
+    config = read_json(folder / "config.json")
+    assert (config["model_type"], config["dense_size"], config["mlm_head"]) == ("d2s", WIDTH, None)
+    assert set(load_file(folder / "model.safetensors")) == set(BOTH)
+    card = (folder / "README.md").read_text()
+    assert sparsifier.fingerprint in card
+    assert str(tmp_path) not in card
 
 
 def published(folder, safe, model):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from torch import Tensor
 
 from diptych.core.errors import UsageError
@@ -25,6 +26,7 @@ from diptych.sparse.task import (
     soft_targets,
     total_loss,
 )
+from diptych.sparse.training import chosen_precision
 from diptych.training.trainer import Saving, Trainer, single_device
 
 from .golden_head import PARAMETERS, flops_penalty, golden_head, l1_penalty
@@ -91,6 +93,11 @@ def test_agrees_with_a_slow_form(seed, temperature):
     literal = total_loss(torch.tensor(found), torch.tensor(3.0), torch.tensor(5.0), options, 0.5)
     bits = (sum(i2t) + sum(t2i)) / 4 / math.log(2)
     assert literal.item() == pytest.approx(0.75 * bits + 0.25 * 0.1 * 0.5 * 8.0, rel=1e-5)
+
+
+def test_the_rise():
+    assert [rise(step, 4) for step in range(6)] == [0.0, 1 / 16, 1 / 4, 9 / 16, 1.0, 1.0]
+    assert rise(0, 0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -187,6 +194,18 @@ def test_order_embeddings_are_compared_as_they_are_meant(tmp_path):
     assert seen["order"] != pytest.approx(seen["cosine"], rel=1e-3)
 
 
+def test_precision(monkeypatch):
+    assert chosen_precision("float32", CPU) == "float32"
+    assert chosen_precision("bfloat16", CPU) == "bfloat16"
+    refused(UsageError, "float16 on cpu", chosen_precision, "float16", CPU)
+    # auto is bfloat16 only in hardware
+    for has, wanted in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has, raising=False)
+        assert chosen_precision("auto", CPU) == wanted
+    monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
+    assert chosen_precision("auto", CPU) == "float32"
+
+
 PENALTIES = {"l1": l1_penalty, "flops": flops_penalty}
 
 
@@ -275,6 +294,21 @@ def test_no_more_than_one_activation_per_side_is_held():
     pairs, terms = 32, 512
     assert kept_numbers(True, pairs, terms) == 2 * pairs * terms
     assert kept_numbers(False, pairs, terms) == 0
+
+
+def test_half_precision_is_near():
+    heads = fresh_heads(16, 24, 300, shared=True, bias=True, eps=1e-12, seed=0)
+    generator = torch.Generator().manual_seed(0)
+    images, texts = (torch.nn.functional.normalize(torch.randn(24, 16, generator=generator)) for _ in "ab")
+    exact = Fused(chunk=64)(heads, images, texts)
+    near = Fused(chunk=64, dtype=torch.bfloat16)(heads, images, texts)
+    assert near.scores.dtype == torch.float32
+    assert not torch.equal(near.scores, exact.scores)  # it was in half
+    torch.testing.assert_close(near.scores, exact.scores, rtol=0.01, atol=0.02)
+    torch.testing.assert_close(near.image_penalty, exact.image_penalty, rtol=0.01, atol=0)
+    dense = images @ texts.T
+    for a, b in zip(gradients(heads, near, dense), gradients(heads, exact, dense), strict=True):
+        assert ((a - b).norm() / b.norm()).item() < 0.03
 
 
 def test_compiled_it_is_the_same(monkeypatch):

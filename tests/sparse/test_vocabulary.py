@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models
 
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.embeddings import canonical_rows, term_fingerprint
-from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, bert_tokenizer, learn_pieces
+from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, bert_tokenizer, learn_pieces, word_counts
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -148,6 +148,16 @@ def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):
     assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
 
 
+def test_a_name_that_is_nowhere(monkeypatch):
+    import transformers
+
+    with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
+        TermVocabulary.pretrained("somebody/nothing")
+    assert "hf download" in raised.value.fix
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
+    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "somebody/characters")
+
+
 def test_learned_reads_every_word_of_its_captions():
     captions = ["Two dogs run.", "two dogs jump", "A dog runs", "café café"] * 2
     learned = TermVocabulary.learned(captions, 100, 1)
@@ -194,6 +204,12 @@ def slow_pieces(counts, merges):
     return letters | {piece for word in words.values() for piece in word}
 
 
+def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks():
+    assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(
+        {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}
+    )
+
+
 def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up():
     # "do" and "dog" are made on the way; nothing but "dog" and "dogs" is left in use.
     assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
@@ -213,13 +229,3 @@ def test_agrees_with_counting_pairs_anew_each_time(counts, size):
         if len(known[-1]) >= size:
             break
     assert found in known
-
-
-def test_a_name_that_is_nowhere(monkeypatch):
-    import transformers
-
-    with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
-        TermVocabulary.pretrained("somebody/nothing")
-    assert "hf download" in raised.value.fix
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
-    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "somebody/characters")

@@ -114,6 +114,14 @@ def test_nothing_to_index(engine, tmp_path):
         assert opened.search_exact(np.eye(3), 2).ids == [[], [], []]
 
 
+def test_many_queries_are_searched_in_parts(engine, monkeypatch):
+    rows, queries = random_rows(80), random_rows(23, seed=1)
+    index = build_index(bags(rows), engine)
+    whole = list(index.search(queries, 4))
+    monkeypatch.setattr("diptych.index.rescored._CANDIDATES", 20)
+    assert list(index.search(queries, 4)) == whole
+
+
 def test_the_library_is_silent(engine, tmp_path, capfd):
     rows = random_rows(50)
     index = build_index(bags(rows), engine)

@@ -5,8 +5,10 @@ import tempfile
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.index import build_index, open_index
 from diptych.index.engines.pisa import ALGORITHMS
 
@@ -56,6 +58,15 @@ def test_every_algorithm_finds_the_same():
     np.testing.assert_array_equal(np.sort(mine, axis=1)[:, ::-1], best)
 
 
+def test_algorithms_that_are_none():
+    with pytest.raises(UnknownNameError, match=r"unknown algorithm 'max_score'.*did you mean 'maxscore'"):
+        build_index(bags(random_rows(5, 4)), "pisa", algorithm="max_score")
+    index = build_index(bags(random_rows(5, 4)), "pisa")
+    with pytest.raises(UnknownNameError, match="unknown algorithm 'and'"):
+        index.search(np.ones((1, 4)), 1, algorithm="and")
+    refused(UsageError, "below 1e-06", build_index, bags(random_rows(5, 4)), "pisa", scale=0)
+
+
 def test_temporary_files_go_with_the_index(temporary, tmp_path):
     rows = random_rows(30, 10)
     index = build_index(bags(rows), "pisa")
@@ -68,3 +79,14 @@ def test_temporary_files_go_with_the_index(temporary, tmp_path):
     del opened
     gc.collect()
     assert (tmp_path / "index" / "pt_meta.json").is_file()
+
+
+def test_a_build_that_fails_leaves_no_files(temporary, monkeypatch):
+    def fail(rows):
+        yield {"docno": "0", "toks": {"0": 1.0}}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diptych.index.engines.pisa._documents", fail)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(bags(random_rows(30, 10)), "pisa")
+    assert not list(temporary.iterdir())

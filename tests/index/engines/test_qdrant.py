@@ -74,6 +74,11 @@ def test_it_finds_what_exact_search_finds(where_to, make_embeddings):
     assert "fewer" in hits.note
 
 
+def test_rows_are_kept_as_they_are_and_not_scaled(where_to, make_embeddings):
+    index = build_index(make_embeddings([[3, 0], [0, 0.5]]), "qdrant", **where_to)
+    assert list(index.search([[2, 4]], 2)) == [[("image-0", 6.0), ("image-1", 2.0)]]
+
+
 def test_upserts_deletions_and_their_order(where_to, make_embeddings):
     index = build_index(make_embeddings(np.eye(4)), "qdrant", **where_to)
     with pytest.raises(UsageError, match=r"'image-2' is already in the index \(1 of 2 are\)"):
@@ -181,6 +186,17 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
 def test_conditions_that_are_none(make_embeddings, where, said):
     index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS)
     refused(UsageError, said, index.search, np.eye(4), 1, where=where)
+
+
+def test_metadata_that_is_none(make_embeddings):
+    embeddings = make_embeddings(np.eye(2))
+    for records, said in (
+        ([{}], "metadata of 1 items given for 2"),
+        ([{}, {"diptych": 1}], "'image-1' has a field 'diptych'"),
+        ([{"x": {1, 2}}, {}], "'image-0' is not JSON"),
+        ([{"x": float("nan")}, {}], "'image-0' is not JSON"),
+    ):
+        refused(DataError, said, build_index, embeddings, "qdrant", records=records)
 
 
 def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embeddings, tmp_path):
@@ -291,6 +307,12 @@ def test_a_server_that_is_down(make_embeddings, tmp_path):
         refused(StorageError, f"no Qdrant server answers at {address}.*start the server", call)
 
 
+def test_a_server_that_does_not_answer(server, make_embeddings):
+    server.awake.clear()
+    with pytest.raises(StorageError, match=r"did not answer within 1 s \(pass a longer timeout"):
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url, timeout=1)
+
+
 def test_a_server_that_refuses_the_key(server, make_embeddings, monkeypatch):
     server.key = "right"
     with pytest.raises(
@@ -351,9 +373,34 @@ def test_addresses_that_are_none(make_embeddings, url, said):
     assert "secret" not in str(caught.value)
 
 
+def test_what_the_server_is_asked_for(server, make_embeddings):
+    index = build_index(
+        make_embeddings(np.eye(4)), "qdrant", url=server.url, m=7, ef_construction=9, shards=3
+    )
+    created = next(
+        body for method, path, body in server.requests if (method, path) == ("PUT", "/collections/diptych")
+    )
+    assert created["vectors"] == {"size": 4, "distance": "Dot", "hnsw_config": {"m": 7, "ef_construct": 9}}
+    assert (created["shard_number"], created["replication_factor"]) == (3, 1)
+    index.search(np.eye(4), 2, ef_search=33)
+    assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
+    index.search_exact(np.eye(4), 2)
+    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True}
+
+
 def test_points_are_numbered_by_their_ids():
     assert point_id("image-1") == "c94e545d-4dbd-54d1-90a8-b1720e5fa4de"
     assert len({point_id(str(number)) for number in range(100)}) == 100
+
+
+def test_rebuilding_on_a_server_copies(server, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS, url=server.url)
+    index.delete(["image-1"])
+    refused(UsageError, r"cannot be rebuilt into itself \(.*pass collection=NAME", index.rebuild)
+    copy = index.rebuild(collection="copy")
+    assert copy.ids == ["image-0", "image-2", "image-3"]
+    assert copy.records() == index.records()
+    assert list(copy.search(np.eye(4), 3)) == list(index.search(np.eye(4), 3))
 
 
 def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
@@ -372,14 +419,3 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
         again = opened.rebuild()
         assert again.ids == opened.ids
         assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
-
-
-def test_metadata_that_is_none(make_embeddings):
-    embeddings = make_embeddings(np.eye(2))
-    for records, said in (
-        ([{}], "metadata of 1 items given for 2"),
-        ([{}, {"diptych": 1}], "'image-1' has a field 'diptych'"),
-        ([{"x": {1, 2}}, {}], "'image-0' is not JSON"),
-        ([{"x": float("nan")}, {}], "'image-0' is not JSON"),
-    ):
-        refused(DataError, said, build_index, embeddings, "qdrant", records=records)

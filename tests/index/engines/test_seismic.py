@@ -5,7 +5,7 @@ import pytest
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, StorageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.index import build_index, open_index
 from diptych.index.storage import FileRecord, Header
@@ -28,6 +28,22 @@ def test_looking_at_more_finds_more():
     assert recall(query_cut=4, heap_factor=0.9) < recall(query_cut=80, heap_factor=0.0)
     assert index.about["recall"]["options"] == {"query_cut": 20, "heap_factor": 0.7, "n_knn": 0}
     assert index.about["recall"]["value"] == pytest.approx(recall())
+
+
+def test_neighbours_find_more_and_only_where_they_are_kept(tmp_path):
+    rows, queries = random_rows(1000, 80), random_rows(64, 80, seed=1)
+    index = build_index(bags(rows), "seismic", n_postings=60, nknn=8)
+    with pytest.raises(UsageError, match="n_knn=9 neighbours are to be looked at, the index keeps nknn=8"):
+        index.search(queries, 10, n_knn=9)
+    best = [set(ids) for ids in index.search_exact(queries, 10).ids]
+
+    def recall(of, n_knn):
+        found = of.search(queries, 10, query_cut=1, heap_factor=1.0, n_knn=n_knn).ids
+        return np.mean([len(set(a) & b) for a, b in zip(found, best, strict=True)])
+
+    assert recall(index, 0) < recall(index, 8)
+    opened = open_index(index.save(tmp_path / "index"))
+    assert recall(opened, 8) == recall(index, 8)
 
 
 @pytest.mark.parametrize("width", [65_535, 65_536])

@@ -35,6 +35,24 @@ def best(queries, rows, k, alive=None):
     ]
 
 
+def check(index, queries, rows, k, alive=None):
+    for mine, wanted in zip(index.search(queries, k), best(queries, rows, k, alive), strict=True):
+        assert len(mine) == len(wanted)
+        np.testing.assert_allclose([score for _, score in mine], [score for _, score in wanted], rtol=1e-6)
+        assert sorted(name for name, _ in mine) == sorted(f"image-{slot}" for slot, _ in wanted) or len(
+            {name for name, _ in mine} ^ {f"image-{slot}" for slot, _ in wanted}
+        ) <= 2 * sum(np.isclose(score, wanted[-1][1], rtol=1e-6) for _, score in wanted)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize("power", [1.0, 4.0])
+def test_against_the_plain_product(make_bags, share, power):
+    rows, queries = bags_of(5000, 120, 0, power=power), bags_of(70, 120, 1, power=power)
+    index = build_index(make_bags(rows), hub_share=share)
+    for k in (1, 10, 700):
+        check(index, queries, rows, k)
+
+
 def test_scores_do_not_depend_on_how_one_asks(make_bags, tmp_path):
     rows, queries = bags_of(3000, 80, 2), bags_of(40, 80, 3)
     index = build_index(make_bags(rows))
@@ -60,6 +78,18 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
     assert len(set(hits.scores[0].tolist())) == 1
 
 
+def test_single_insertions_are_merged(make_bags):
+    rows = bags_of(100, 30, 10)
+    index = InvertedIndex.build(make_bags(rows[:1]))
+    for slot in range(1, 100):
+        index.add([f"image-{slot}"], rows[[slot]])
+    sizes = [len(part) for part in index._segments.parts]
+    assert sum(sizes) == 100
+    assert len(sizes) <= 7
+    assert all(before >= 2 * after for before, after in pairwise(sizes))
+    check(index, rows, rows, 10)
+
+
 def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
     bags = make_bags(count=300)
     index = InvertedIndex.build(bags)
@@ -74,6 +104,13 @@ def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
         assert is_mapped(part.rows.weights)
         assert is_mapped(part.postings.hubs)
         assert saved.ids[-1] == "late"
+
+
+def test_a_query_of_very_many_terms_passes_over_what_is_deleted(make_bags):
+    rows = csr_array(np.arange(1, 4, dtype=np.float32)[:, None] * np.ones((3, 20_000), np.float32))
+    index = build_index(make_bags(rows))
+    index.delete(["image-2"])
+    assert index.search(rows[:1], 3).ids == [["image-1", "image-0"]]
 
 
 def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path):
@@ -137,6 +174,19 @@ def test_scores_are_near_and_in_order(make_bags):
     assert measure_recall(index, queries, reference=exact).value > 0.95
 
 
+def test_its_recall_at_build_is_against_the_weights_themselves(make_bags):
+    rng = np.random.default_rng(1)
+    rows = np.zeros((400, 3))
+    rows[:, 0] = 1000 + rng.random(400)  # one code for all of them
+    rows[:, 1] = 1
+    index = build_index(make_bags(rows), "impacts", sample=[[1, 0, 0]])
+    recall = Recall(**index.about["recall"])
+    best = set(np.argsort(-rows[:, 0])[:10].tolist())
+    assert recall.value == pytest.approx(len(best & set(range(10))) / 10)
+    assert recall.value < 1
+    assert "recall@10" in index.describe()
+
+
 def test_ties_and_tombstones(make_bags, tmp_path):
     index = build_index(make_bags([[1, 0], [1, 0], [0, 1], [1, 1]]), "impacts")
     assert index.search([[1, 0]], 9).ids == [["image-0", "image-1", "image-3"]]
@@ -185,6 +235,13 @@ def test_candidates_are_sorted_by_the_whole_query(make_bags):
     assert list(index.search_exact(csr_array([[2, 1]]), 1)) == [[("image-3", 50.0)]]
 
 
+def test_the_strongest_terms_are_the_default(make_bags):
+    index = build_index(make_bags([[3, 0], [2, 5], [0, 50]]), "cascade", first_terms=1)
+    assert index.search([[2, 1]], 3).ids == [["image-1", "image-0"]]
+    assert index.search([[2, 1]], 3, first_terms=2).ids == [["image-2", "image-1", "image-0"]]
+    assert index.search([[0, 0]], 3).ids == [[]]
+
+
 def test_scores_are_those_of_the_exact_engine(make_bags):
     bags = make_bags(count=800, width=60)
     exact, index = build_index(bags), build_index(bags, "cascade", first_terms=2, candidates=50)
@@ -214,6 +271,18 @@ def test_with_all_items_as_candidates_it_is_exact_search(make_bags):
     queries = 10.0 ** rng.uniform(-20, 5, (20, 40)) * (rng.random((20, 40)) < 0.4)
     index = build_index(bags, "cascade", first_terms=40, candidates=400)
     assert list(index.search(queries, 400)) == list(index.search_exact(queries, 400))
+
+
+def test_weak_matches_of_a_long_query_are_found(make_bags):
+    # 200 terms: the sum of the one document that shares only a feeble one is 0 at first.
+    dense = np.zeros((50, 300), dtype=np.float32)
+    dense[0, :200] = 1
+    dense[1, 250] = 1e-6
+    dense[2, 250] = 1
+    query = np.full((1, 300), 1.0, dtype=np.float32)
+    query[0, 250] = 1e-3
+    hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
+    assert hits.ids == [["image-0", "image-2", "image-1"]]
 
 
 def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monkeypatch):
