@@ -69,19 +69,6 @@ class Learner(Protocol):
 MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Learner]
 
 
-class Selected(NamedTuple):
-    """A strength, and what spoke for it.
-
-    Attributes:
-        strength: infinite where the encoder stays as it is.
-        losses: mean held-out loss in nats per query of each strength tried, infinity included; empty where
-            there were few pairs.
-    """
-
-    strength: float
-    losses: dict[float, float]
-
-
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
     """The share of queries that find something else first, the mean of both directions."""
     shares = []
@@ -99,17 +86,17 @@ def select_strength(
     learner: MakeLearner,
     strengths: Sequence[float],
     usual: float,
-) -> Selected:
-    """Choose a strength by the pairs alone."""
+) -> tuple[float, dict[float, float]]:
+    """Return a strength chosen by the pairs alone, and the losses that spoke for it; both as of :class:`Fitted`."""
     if len(images) < MANY:
         confused = confused_share(images @ texts.T, positives)
-        return Selected(usual / confused**2 if confused else np.inf, {})
+        return (usual / confused**2 if confused else np.inf), {}
     held_out = _held_out(images, texts, positives, learner, strengths)
     losses = {strength: float(found.mean()) for strength, found in held_out.items()}
     best = min(losses, key=losses.__getitem__)
     gain = held_out[np.inf] - held_out[best]
     sure = gain.mean() > _STANDARD_ERRORS * gain.std(ddof=1) / math.sqrt(len(gain))
-    return Selected(best if sure else np.inf, losses)
+    return (best if sure else np.inf), losses
 
 
 def _held_out(
@@ -137,8 +124,7 @@ def _held_out(
 def _at_best_temperature(losses: list[np.ndarray]) -> np.ndarray:
     """(images,) of one temperature for all folds."""
     together = np.concatenate(losses, axis=1)
-    best: np.ndarray = together[together.mean(axis=1).argmin()]
-    return best
+    return np.asarray(together[together.mean(axis=1).argmin()])
 
 
 def _losses(scores: np.ndarray, positives: np.ndarray) -> np.ndarray:
@@ -163,7 +149,6 @@ class Fitted(NamedTuple):
     """What was learned from pairs.
 
     Attributes:
-        maps: of both sides.
         strength: of the pull towards the encoder as it is; infinite where it won and the maps change nothing.
         losses: mean held-out loss of each strength tried, in nats per query; empty where none was held out.
     """
@@ -190,13 +175,12 @@ def fit_linear(
     if not len(images) or (options.method == "infonce" and positives.all()):  # nothing to tell apart
         return Fitted(LinearMaps.identity(width), np.inf, {})
     learner, strengths, usual = _METHODS[options.method]
-    if options.strength is not None:
-        selected = Selected(options.strength, {})
-    else:
-        selected = select_strength(images, texts, positives, learner, strengths, usual)
-    if selected.strength == np.inf:
-        return Fitted(LinearMaps.identity(width), *selected)
-    return Fitted(learner(images, texts, positives).maps(selected.strength), *selected)
+    strength, losses = options.strength, dict[float, float]()
+    if strength is None:
+        strength, losses = select_strength(images, texts, positives, learner, strengths, usual)
+    if strength == np.inf:
+        return Fitted(LinearMaps.identity(width), strength, losses)
+    return Fitted(learner(images, texts, positives).maps(strength), strength, losses)
 
 
 def _checked(
