@@ -229,6 +229,8 @@ def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, option
     assert "<script>" not in card.replace("\\<script\\>", "")
     assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
     assert r"| features | a\|b \# \<script\>" in card
+    used = dict.fromkeys(one.label for one in found.model("anonymous", 0).features.features)
+    assert [one["label"] for one in found.about["features"]] == [*used]  # in every process the same order
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:

@@ -291,7 +291,7 @@ def train(
         "not_trained": refused,
         "notes": notes + left_out_lines(refused, "not trained"),
         "audit": audited,
-        "features": described_features(features, [set(one.features.features) for one in models]),
+        "features": described_features(features, [dict.fromkeys(one.features.features) for one in models]),
     }
     scorer = Scorer(about)
     files.write_text(folder / CARD, model_card(about))
