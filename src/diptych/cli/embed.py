@@ -64,7 +64,7 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     built.save(target)
     show(
         f"{len(built):,} {options.of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}",
-        *(f"note: {note}" for note in encoded.about["notes"]),
+        *(f"note: {note}" for note in encoded.about.get("notes", ())),
     )
     if "recall" in built.about:
         recall = built.about["recall"]
