@@ -133,14 +133,15 @@ def test_agrees_with_a_slow_form(name: str, seed: int, data: st.DataObject) -> N
 
     objective = OBJECTIVES.get(name)(**options).double()
     per_query = objective.per_query(batch.scores, batch.positives, *([batch.within.images] if within else []))
-    assert per_query.tolist() == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    bound = 1e-6 if name == "siglip" else 1e-12  # its scale is a float32 parameter
+    assert per_query.tolist() == pytest.approx(expected, rel=bound, abs=1e-12)
     count = int(batch.positives.sum()) if name in OF_PAIRS else len(expected)
-    assert of("sum") == pytest.approx(sum(expected), rel=1e-6, abs=1e-9)
-    assert of("mean") == pytest.approx(sum(expected) / count, rel=1e-6, abs=1e-9)
+    assert of("sum") == pytest.approx(sum(expected), rel=bound, abs=1e-12)
+    assert of("mean") == pytest.approx(sum(expected) / count, rel=bound, abs=1e-12)
     if function is not None:
         each = function(batch.scores, batch.positives, **within, **options, direction="i2t", reduction="none")
         assert len(each) == count
-        assert each.sum().item() == pytest.approx(sum(expected), rel=1e-6, abs=1e-9)
+        assert each.sum().item() == pytest.approx(sum(expected), rel=bound, abs=1e-12)
 
 
 PUBLISHED: dict[str, Callable[[Any], Objective]] = {
