@@ -189,6 +189,11 @@ TOKENS, LENGTHS = torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2])
         ("from 2 to 4 for 3", lambda: DECODER.loss(torch.zeros(2, 5), TOKENS, torch.tensor([2, 4]))),
         ("captions of length 1", lambda: DECODER.loss(torch.zeros(2, 5), TOKENS, torch.tensor([1, 1]))),
         (r"\(2, 4, 9\), tokens", lambda: token_reconstruction_loss(torch.zeros(2, 4, 9), TOKENS, LENGTHS)),
+        (
+            r"tokens have shape \(2, 3\), lengths \(3,\)",
+            lambda: DECODER.loss(torch.zeros(2, 5), TOKENS, LENGTHS[[0, 1, 1]]),
+        ),
+        (r"tokens have shape \(0, 3\)", lambda: DECODER.loss(torch.zeros(0, 5), TOKENS[:0], LENGTHS[:0])),
         ("compat 'time'", lambda: DECODER.loss(torch.zeros(2, 5), TOKENS, LENGTHS, compat="time")),  # type: ignore[arg-type]
         ("reduction 'sum'", lambda: DECODER.loss(torch.zeros(2, 5), TOKENS, LENGTHS, reduction="sum")),  # type: ignore[arg-type]
         ("0 words", lambda: InputTargetDecoder(0, 5)),
@@ -205,6 +210,15 @@ TOKENS, LENGTHS = torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2])
 )
 def test_what_does_not_fit_is_named(message: str, call: Any) -> None:
     refused(UsageError, message, call)
+
+
+def test_the_last_that_fits_is_taken_and_papers_sizes_are_the_default() -> None:
+    assert LagrangeMultiplier(0.2, start=5.0, highest=5.0).raw == 5.0
+    assert LagrangeMultiplier(0.2).velocity == 0.0
+    assert torch.isfinite(
+        InputTargetDecoder(2, 1, word_width=1).loss(torch.zeros(1, 1), TOKENS[:1, :2], LENGTHS[1:])
+    )
+    assert InputTargetDecoder(4, 3).embed.embedding_dim == 300
 
 
 @pytest.mark.parametrize("compat", ["unprojected", "none"])
