@@ -33,7 +33,7 @@ class Family:
     load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what images alone need
 
 
-FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")
+FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family", "diptych.encoders")
 
 
 def _loader(module: str, name: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
