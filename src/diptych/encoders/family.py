@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from diptych.core.errors import StorageError, UsageError, nearest_path
+from diptych.core.extras import require
 from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
@@ -36,10 +37,13 @@ class Family:
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family", "diptych.encoders")
 
 
-def _loader(module: str, name: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
+def _loader(
+    module: str, name: str, extra: str = "pretrained", **options: Any
+) -> Callable[[str, str | None], DualEncoder]:
     """Return a function that imports an encoder's class, with the library it needs, and opens a source."""
 
     def load(source: str, device: str | None) -> DualEncoder:
+        require("torch", extra, f"the encoder {source}")
         found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
         opened: DualEncoder = found.open(source, device=device, **options)
         return opened
@@ -58,10 +62,12 @@ def _model_type(folder: Path) -> Any:
 
 
 def _is_huggingface(folder: Path) -> bool:
+    # modules.json: a model of sentence-transformers, a CLIP among others.
+    if (folder / "modules.json").is_file() or _model_type(folder) is None:
+        return False
     from diptych.encoders.huggingface import TEXT_RULES
 
-    # modules.json: a model of sentence-transformers, a CLIP among others.
-    return not (folder / "modules.json").is_file() and _model_type(folder) in TEXT_RULES
+    return _model_type(folder) in TEXT_RULES
 
 
 def _load_blip(source: str, device: str | None) -> DualEncoder:
@@ -79,7 +85,7 @@ for _family in (
         "any other encoder with a linear map per side, learned from a few pairs",
         ("a folder that diptych adapt wrote",),
         None,
-        _loader("adapted", "LinearlyAdapted"),
+        _loader("adapted", "LinearlyAdapted", "train"),
     ),
     Family(
         "albef",
@@ -143,8 +149,8 @@ for _family in (
         "an image tower and a caption tower trained by this package",
         ("a folder that diptych train wrote",),
         None,
-        _loader("two_tower", "TwoTowerEncoder"),
-        load_texts=_loader("two_tower", "TwoTowerEncoder", images=False),
+        _loader("two_tower", "TwoTowerEncoder", "train"),
+        load_texts=_loader("two_tower", "TwoTowerEncoder", "train", images=False),
     ),
     Family(
         "xvlm",
