@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from diptych.core.extras import LIBRARIES
+from diptych.core.extras import EXTRA_OF
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,6 +45,17 @@ def check_verbs(done: dict[str, Any]) -> None:
     assert done["python"]["queries"] == done["python"]["judged"] == 40
 
 
+DISTRIBUTIONS = {
+    "Stemmer": "PyStemmer",
+    "ibis": "ibis-framework",
+    "open_clip": "open_clip_torch",
+    "seismic": "pyseismic-lsr",
+    "sklearn": "scikit-learn",
+    "threadpoolctl": "scikit-learn",
+}
+"""Libraries whose distribution has another name, or that come with another one."""
+
+
 def distributions(extras: dict[str, list[str]], extra: str) -> set[str]:
     """The distributions that an extra installs by itself and by those it is made of."""
     found = set()
@@ -60,12 +71,11 @@ def test_every_pip_line_installs_the_library_that_is_missing() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     base = {canonicalize_name(Requirement(one).name) for one in project["dependencies"]}
-    named = {(library, extra) for library, (_, extra) in LIBRARIES.items()}
+    named = set(EXTRA_OF.items())
     for path in (ROOT / "src").rglob("*.py"):
         named |= set(re.findall(r'require\("(\w+)[\w.]*", "([\w-]+)"', path.read_text(encoding="utf-8")))
-    indirect = {"threadpoolctl": "scikit-learn", "Stemmer": "PyStemmer", "scipy": "scipy"}
     for library, extra in named:
-        distribution = canonicalize_name(indirect.get(library) or LIBRARIES[library][0])
+        distribution = canonicalize_name(DISTRIBUTIONS.get(library, library))
         assert distribution in base | distributions(extras, extra), (library, extra)
     heavy = {"torch", "torchvision", "timm", "transformers", "lightning-fabric"}
     assert not heavy & (base | distributions(extras, "commerce") | distributions(extras, "engines"))

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from diptych.core.extras import LIBRARIES
+from diptych.core.extras import EXTRA_OF
 
 COMMANDS = (
     "data scenes --out scenes --train 8 --val 4 --test 8 --size 32",
@@ -97,7 +97,7 @@ def from_python() -> dict[str, Any]:
 
 
 def main(folder: str) -> None:
-    absent = [*LIBRARIES, "pandas", "sqlglot", "Stemmer"]
+    absent = [*EXTRA_OF, "pandas", "sqlglot", "Stemmer"]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: it cannot be imported
     os.chdir(folder)
     from diptych import cli

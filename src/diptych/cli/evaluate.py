@@ -76,9 +76,9 @@ def compare(
     from diptych.core.files import short_names, write_json
     from diptych.evaluation import Comparison
     from diptych.evaluation import compare as compare_runs
-    from diptych.evaluation.folders import evaluations_of
     from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
     from diptych.report.stress import comparison_page
+    from diptych.training.folders import evaluations_of
 
     folders = dict(zip(short_names(runs), runs, strict=True))
     out, page = options.out, None

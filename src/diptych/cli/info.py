@@ -11,11 +11,11 @@ import typer
 
 from diptych.cli.console import next_step, show
 from diptych.cli.verbs import completion
-from diptych.core.environment import environment
 from diptych.core.errors import UnknownNameError
-from diptych.core.extras import LIBRARIES
+from diptych.core.extras import EXTRA_OF
 from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
+from diptych.training.environment import environment
 
 NAMES = {
     "encoders": ("diptych.encoders.family:FAMILIES", "how an encoder is named"),
@@ -87,13 +87,11 @@ def _installed() -> Table:
     values = environment()
     rows = [("diptych", values["diptych"]), ("python", f"{values['python']}, {values['system']}")]
     rows += [(name, version) for name, version in values["libraries"].items()]
-    for library, extra in LIBRARIES.values():
-        if library in values["libraries"]:
-            continue
-        try:
-            rows.append((library, metadata.version(library)))
-        except metadata.PackageNotFoundError:
-            rows.append((library, f"not installed: pip install 'diptych[{extra}]'"))
+    installed = metadata.packages_distributions()
+    for library, extra in EXTRA_OF.items():
+        names = installed.get(library, ())
+        versions = {name: metadata.version(name) for name in names if name not in values["libraries"]}
+        rows += versions.items() if names else [(library, f"not installed: pip install 'diptych[{extra}]'")]
     threads = "" if values["threads"] is None else f", {values['threads']} threads"
     rows.append(("CPUs", f"{values['processors']}{threads}"))
     return Table.of("installed", "", ("what", "version"), [*rows, ("GPU", values["accelerator"] or "none")])

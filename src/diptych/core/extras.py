@@ -11,33 +11,24 @@ from typing import Any
 
 from diptych.core.errors import MissingExtraError
 
-LIBRARIES = {
-    "torch": ("torch", "train"),
-    "torchvision": ("torchvision", "train"),
-    "timm": ("timm", "train"),
-    "lightning_fabric": ("lightning-fabric", "train"),
-    "tokenizers": ("tokenizers", "train"),
-    "transformers": ("transformers", "pretrained"),
-    "huggingface_hub": ("huggingface_hub", "hub"),
-    "open_clip": ("open_clip_torch", "open-clip"),
-    "sentence_transformers": ("sentence-transformers", "targets"),
-    "matplotlib": ("matplotlib", "figures"),
-    "numba": ("numba", "kernels"),
-    "seismic": ("pyseismic-lsr", "engines"),
-    "pyterrier_pisa": ("pyterrier-pisa", "engines"),
-    "qdrant_client": ("qdrant-client", "qdrant"),
-    "duckdb": ("duckdb", "commerce"),
-    "ibis": ("ibis-framework", "commerce"),
-    "pyarrow": ("pyarrow", "commerce"),
-    "sklearn": ("scikit-learn", "commerce"),
-    "skops": ("skops", "commerce"),
-    "pyspark": ("pyspark", "spark"),
-    "datasets": ("datasets", "datasets"),
-    "httpx": ("httpx", "downloads"),
-    "nltk": ("nltk", "language"),
-    "wn": ("wn", "language"),
+_LIBRARIES = {
+    "train": "torch torchvision timm lightning_fabric tokenizers",
+    "pretrained": "transformers",
+    "hub": "huggingface_hub",
+    "open-clip": "open_clip",
+    "targets": "sentence_transformers",
+    "figures": "matplotlib",
+    "kernels": "numba",
+    "engines": "seismic pyterrier_pisa",
+    "qdrant": "qdrant_client",
+    "commerce": "duckdb ibis pyarrow sklearn skops",
+    "spark": "pyspark",
+    "datasets": "datasets",
+    "downloads": "httpx",
+    "language": "nltk wn",
 }
-"""Optional libraries by the name they are imported by: their distribution, and the extra that installs it."""
+EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries.split()}
+"""The extra that installs each optional library, by the name it is imported by."""
 
 
 def require(library: str, extra: str, purpose: str) -> Any:
@@ -53,7 +44,7 @@ def require(library: str, extra: str, purpose: str) -> Any:
 def missing_library(error: ModuleNotFoundError, purpose: str) -> Exception:
     """Return the error with the pip line of an optional library that is missing; ``error`` for any other module."""
     library = (error.name or "").split(".")[0]
-    return MissingExtraError(library, LIBRARIES[library][1], purpose) if library in LIBRARIES else error
+    return MissingExtraError(library, EXTRA_OF[library], purpose) if library in EXTRA_OF else error
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -1,6 +1,14 @@
-"""Training: recipe, loop, checkpoints, the run folder, scoring."""
+"""Training: recipe, loop, checkpoints, the run folder, scoring; names are imported when they are used."""
 
-from diptych.training.recipe import Recipe, load_recipe
-from diptych.training.run import Run
+from __future__ import annotations
 
-__all__ = ["Recipe", "Run", "load_recipe"]
+from typing import TYPE_CHECKING
+
+from diptych.core.extras import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)
+
+if TYPE_CHECKING:
+    from diptych.training.recipe import Recipe as Recipe
+    from diptych.training.recipe import load_recipe as load_recipe
+    from diptych.training.run import Run as Run

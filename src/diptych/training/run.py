@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from diptych.core.artifact import Artifact, not_here
-from diptych.core.environment import environment
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import opening, read_log, read_text
 from diptych.core.version import __version__
 from diptych.objectives import OBJECTIVES, Objective
+from diptych.training.environment import environment
 from diptych.training.recipe import Recipe, parse_recipe
 
 

@@ -49,7 +49,6 @@ from diptych.commerce.product_data import ProductData, SortedData
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
-from diptych.core.environment import environment
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import atomic_path, create_array
 from diptych.core.options import command_line, parameter, parse_values
@@ -60,6 +59,7 @@ from diptych.data.source import OutOption, SamplesOption, TargetOption
 from diptych.encoders.embeddings import Embeddings
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.runs import blocks
+from diptych.training.environment import environment
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
