@@ -14,7 +14,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.options import parameter
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.data.source import DataSpec, OutOption, SeedOption
 
 Unit = Literal["temperature", "score"]
@@ -171,7 +171,7 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
+class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
     """What :func:`~diptych.analysis.cocos_over` returns: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol

@@ -55,6 +55,11 @@ def report_to(reporter: Reporter | None) -> Iterator[None]:
         _reporter.reset(token)
 
 
+def reporting() -> bool:
+    """Return whether progress is shown already."""
+    return _reporter.get() is not None
+
+
 @contextmanager
 def task(description: str, total: int | None = None, unit: str = "", done: int = 0) -> Iterator[Task]:
     """Show a bar of ``total`` units, of which ``done`` were finished by an earlier call."""

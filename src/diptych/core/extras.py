@@ -36,7 +36,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        content[name] = getattr(importlib.import_module(home_of[name]), name)
+        if home_of[name] == package:
+            content[name] = importlib.import_module(f"{package}.{name}")
+        else:
+            content[name] = getattr(importlib.import_module(home_of[name]), name)
         return content[name]
 
-    return get, lambda: sorted({*content, *home_of})
+    return get, lambda: sorted(home_of)

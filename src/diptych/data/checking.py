@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.data.checking_images import Pictures, Problem, Some, inspected
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import KNOWN, Form, KnownDataset, Size, captions_text, known_by_name
@@ -45,7 +45,7 @@ class SplitCheck:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Tabular):
     """What was found in a dataset."""
 
     dataset: str | None  # the known dataset that it was held against; None for any other

@@ -94,6 +94,7 @@ class Collection:
         centric: what its pictures show: ``"scene"``, several objects and how they relate, or ``"object"``,
             one object described in detail (thesis ch. 2); None where it is not known.
         shares: how :meth:`divided` assigns the images of split ``all``; None: it does not.
+        read_as: how it can be read again (``data``, ``split``, ``captions``), where it was read by name.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Collection:
     notes: tuple[str, ...] = field(default=())
     centric: Centric | None = None
     shares: Shares | None = None
+    read_as: Mapping[str, Any] | None = None
 
     @classmethod
     def from_pairs(
@@ -356,6 +358,7 @@ class Collection:
             source=FolderSource(source.root, [*names, *others]),
             source_rows=np.arange(len(names) + len(others), dtype=np.int64),
             records=None if self.records is None else [*self.records, *({} for _ in others)],
+            read_as=None,
             notes=(*self.notes, f"{len(others):,} more pictures of its folder are searched"),
         )
 
@@ -364,6 +367,9 @@ class Collection:
         """Fingerprint of ids, captions and who describes whom; pictures' bytes are not read."""
         whose = map(int, self.caption_image)
         return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.describe()}>"
 
     def describe(self) -> str:
         """Return one line: name, sizes, captions per image, splits, what the pictures show."""

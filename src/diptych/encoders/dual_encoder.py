@@ -6,7 +6,7 @@ Nothing heavy is imported here: a family's library is imported when one of its e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower, RegionTower
     from diptych.encoders.pretrained import PretrainedImages, PretrainedTexts
+    from diptych.encoders.wrapped import WrappedEncoder
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
@@ -52,12 +53,14 @@ class DualEncoder(ABC):
 
     family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
     name: str  # what reports call it
+    loaded_from: str = ""  # the name or folder that it was loaded from, from any working directory
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
 
         Args:
-            images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
+            images: paths, Pillow images or (height, width, 3) uint8 arrays, or one of them; (regions, features)
+                matrices where it takes those.
 
         Raises:
             ImageError, NumericalError: an item cannot be encoded; the message names its position.
@@ -66,6 +69,8 @@ class DualEncoder(ABC):
 
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
+        if isinstance(images, str | Path) or hasattr(images, "convert"):
+            images = [images]
         rows: list[np.ndarray] = []
         done = 0
         for batch in batched(track(images, "encoding images", unit="images"), batch_size):
@@ -76,8 +81,8 @@ class DualEncoder(ABC):
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     @abstractmethod
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode texts to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
+    def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
+        """Encode texts, or one, to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
 
         Raises:
             CaptionError, NumericalError: a text cannot be encoded; the message names its position.
@@ -155,6 +160,40 @@ class DualEncoder(ABC):
         return folder
 
     @classmethod
+    def wrap(
+        cls,
+        image: Callable[[Any], Any],
+        text: Callable[[Any], Any],
+        preprocess: Callable[[Any], torch.Tensor] | None = None,
+        tokenize: Callable[[list[str]], torch.Tensor] | None = None,
+        *,
+        name: str = "wrapped",
+        device: str | None = None,
+    ) -> WrappedEncoder:
+        """Make an encoder of two functions or modules; with two modules and both of the others it can be trained.
+
+        Args:
+            image: from a batch of images to (n, d) rows, an array or a tensor. It gets a list of Pillow images, or
+                with ``preprocess`` a tensor of what that returns.
+            text: from a list of texts, or with ``tokenize`` from a tensor of tokens, to (n, d) rows.
+            preprocess: from a Pillow image to a tensor.
+            tokenize: from texts to an (n, t) tensor.
+            device: of the inputs and of the modules; where the modules are, when not given.
+
+        ::
+
+            model, _, preprocess = open_clip.create_model_and_transforms("ViT-B-32")
+            tokenize = open_clip.get_tokenizer("ViT-B-32")
+            encoder = DualEncoder.wrap(model.encode_image, model.encode_text, preprocess, tokenize)
+        """
+        from diptych.encoders.wrapped import WrappedEncoder
+
+        return WrappedEncoder(image, text, preprocess, tokenize, name=name, device=device)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.width} dimensions, {self.fingerprint}>"
+
+    @classmethod
     def load(
         cls,
         name_or_folder: str | Path,
@@ -176,7 +215,7 @@ class DualEncoder(ABC):
             MissingExtraError: the family's library is not installed.
         """
         from diptych.core.errors import MismatchError
-        from diptych.encoders.family import resolve
+        from diptych.encoders.family import resolve, rooted
 
         declared, source = resolve(name_or_folder)
         load = declared.load_texts if texts_only and declared.load_texts else declared.load
@@ -186,6 +225,7 @@ class DualEncoder(ABC):
                 f"{name_or_folder} holds a {type(encoder).__name__}, not a {cls.__name__}",
                 "load it with DualEncoder.load",
             )
+        encoder.loaded_from = rooted(str(name_or_folder))
         return encoder
 
 

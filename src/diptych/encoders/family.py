@@ -73,6 +73,13 @@ def _load_blip(source: str, device: str | None) -> DualEncoder:
     return _loader("two_stage", "BlipEncoder")(source, device)
 
 
+def _no_modules(source: str, device: str | None) -> DualEncoder:
+    raise UsageError(
+        f"{source} holds the weights of modules that were given in Python, not the modules",
+        f"DualEncoder.wrap(image_module, text_module, …).load_weights({source!r})",
+    )
+
+
 for _family in (
     Family(
         "adapted",
@@ -145,6 +152,13 @@ for _family in (
         None,
         _loader("two_tower", "TwoTowerEncoder"),
         load_texts=_loader("two_tower", "TwoTowerEncoder", images=False),
+    ),
+    Family(
+        "wrapped",
+        "functions or modules given in Python; a training keeps their weights",
+        ("DualEncoder.wrap(image, text) in Python",),
+        None,
+        _no_modules,
     ),
     Family(
         "xvlm",

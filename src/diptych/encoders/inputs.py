@@ -34,8 +34,10 @@ def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None
 def as_picture(item: Any, position: int | str) -> Image:
     from PIL import Image as pillow
 
-    from diptych.data.images import to_rgb
+    from diptych.data.images import read_image, to_rgb
 
+    if isinstance(item, str | Path):
+        item = read_image(Path(item))
     if isinstance(item, OverlaidPicture):
         raise ImageError(
             f"image {position} has something laid over it (the digits of a shortcut), which this encoder "
@@ -56,7 +58,7 @@ def as_picture(item: Any, position: int | str) -> Image:
     if not isinstance(item, pillow.Image):
         raise ImageError(
             f"image {position} is a {type(item).__name__}, not a picture",
-            "open it first: diptych.data.images.read_image",
+            "give a path, a Pillow image or an array of pixels",
         )
     width, height = item.size
     if not width or not height or max(width, height) > MAX_ASPECT * min(width, height):
@@ -90,9 +92,9 @@ def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.n
 
 
 def check_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return ``texts`` when each of them is a text."""
+    """Return ``texts`` when each of them is a text; of a single text a list."""
     if isinstance(texts, str):
-        raise UsageError(f"a list of texts expected, got the text {texts[:40]!r}", "put it in a list")
+        texts = [texts]
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise CaptionError(f"text {position} is a {type(text).__name__} ({text!r}), not a text")

@@ -297,7 +297,7 @@ class PretrainedEncoder(TrainableEncoder):
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        check_texts(texts)
+        texts = check_texts(texts)
         self.model.eval()
         rows = np.empty((len(texts), self.width), dtype=np.float32)
         cut = 0

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS
@@ -100,7 +100,7 @@ def _difference_cell(one: Difference) -> Cell:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     runs: tuple[str, ...]  # names, the baseline's among them
     baseline: str  # the baseline's name
     values: dict[tuple[str, str], dict[str, Spread]]  # per direction (or "both") and measure, each run's

@@ -10,11 +10,13 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.core.errors import UsageError
+from diptych.core.reading import map_array
 from diptych.evaluation.reranking import check_no_gains
 from diptych.evaluation.result import (
     BOTH,
@@ -32,11 +34,11 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Pos
 from diptych.metrics.measures import best_ranks
 from diptych.metrics.measuring import (
     DEFAULT_MEASURES,
-    AnyMeasure,
     Gain,
     Gained,
     GainMeasure,
     Measure,
+    Names,
     Sum,
     resolve,
 )
@@ -68,9 +70,12 @@ class Ranker(typing.Protocol):
 def evaluate(
     images: np.ndarray | csr_array | ScoreSource | Ranker,
     texts: np.ndarray | csr_array | None,
-    ground_truth: GroundTruth,
-    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
+    ground_truth: GroundTruth | None = None,
+    measures: Names = DEFAULT_MEASURES,
     *,
+    text_image: Sequence[int]
+    | np.ndarray
+    | None = None,  # the image row of each text, instead of a ground truth
     similarity: str | None = None,
     image_ids: Sequence[str] | None = None,  # for messages
     text_ids: Sequence[str] | None = None,
@@ -86,12 +91,13 @@ def evaluate(
     """Measure retrieval in both directions by embeddings of images and texts, or by given scores.
 
     Args:
-        images: (n, d) float32 rows, possibly memory-mapped; (n, |V|) sparse rows of term weights; or, without
-            texts, scores: an (n, m) matrix, which serves as similarities for DCG_CM only where all lie between
-            -1 and 1, any score source, or candidates that a second stage scored
-            (:class:`~diptych.evaluation.reranking.RerankedScores`).
-        texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
-        measures: names such as ``"R@5"`` (any cut-off), or measures.
+        images: (n, d) rows, possibly memory-mapped, a tensor or the path of an ``.npy`` file, compared as float32;
+            (n, |V|) sparse rows of term weights; or, without texts, scores: an (n, m) matrix, which serves as
+            similarities for DCG_CM only where all lie between -1 and 1, any score source, or candidates that a
+            second stage scored (:class:`~diptych.evaluation.reranking.RerankedScores`).
+        texts: (m, d) rows, or sparse rows over the same terms; None where scores are given.
+        ground_truth: what is relevant to what; without it and ``text_image``, image i and text i belong together.
+        measures: names such as ``"R@5"`` (any cut-off), or measures; one alone need not be in a list.
         similarity: ``"cosine"``, whatever the lengths of the rows, the default of dense rows; ``"dot"``, their
             inner product, that of sparse rows; or ``"order"``, the score of order embeddings.
 
@@ -104,14 +110,15 @@ def evaluate(
     plain, sums = resolve(measures)
     chosen = partition(protocol)
     check_rule(ties or "expected")
-    source: Any = images
+    source: Any = array_of(images)
     if texts is not None:
-        source = rows_source(source, texts, similarity, image_ids, text_ids)
-    elif isinstance(images, np.ndarray):
-        source = GivenScores(images)
+        images, texts = as_float32(source), as_float32(array_of(texts))
+        source = rows_source(images, texts, similarity, image_ids, text_ids)
+    elif isinstance(source, np.ndarray):
+        source = GivenScores(source)
     if any(empty := getattr(source, "empty", (0, 0))):
         about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
-    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
+    truth, how = _truth_of(source, ground_truth, text_image), bootstrap or Bootstrap(samples=0)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
     if isinstance(source, ScoreSource):
@@ -182,6 +189,38 @@ def evaluate(
         gains=gains,
     )
     return Result(metadata, _scores(found, plain, sums, how), per_query, best, truth.text_image)
+
+
+def array_of(given: Any) -> Any:
+    """Return the array of a tensor, of a list, or mapped from an ``.npy`` file; what is no array as it is."""
+    if isinstance(given, str | Path):
+        return map_array(Path(given))
+    if hasattr(given, "detach"):  # a tensor of PyTorch, on any device
+        detached = given.detach().cpu()
+        return detached.numpy() if detached.dtype.itemsize > 2 else detached.float().numpy()
+    return np.asarray(given) if isinstance(given, Sequence) else given
+
+
+def as_float32(rows: Any) -> Any:
+    """Return rows in the precision in which embeddings are compared; sparse rows as they are."""
+    if isinstance(rows, np.ndarray) and rows.dtype != np.float32 and rows.dtype.kind in "fiu":
+        return rows.astype(np.float32)
+    return rows
+
+
+def _truth_of(source: Any, given: GroundTruth | None, text_image: Any) -> GroundTruth:
+    """Return the ground truth that was given, that of each text's image, or the diagonal."""
+    if given is not None:
+        if text_image is not None:
+            raise UsageError("both a ground truth and text_image are given", "give one of them")
+        return given
+    if not isinstance(source, ScoreSource):
+        raise UsageError("re-ranked candidates without a ground truth", "give the one they were held against")
+    n_images, n_texts = source.shape
+    if text_image is None and n_images != n_texts:
+        text = f"{n_images:,} images and {n_texts:,} texts are not pairs"
+        raise UsageError(text, "say which image each text describes: text_image=[0, 0, 1, …]")
+    return GroundTruth.from_caption_image(np.arange(n_texts) if text_image is None else text_image, n_images)
 
 
 def rows_source(

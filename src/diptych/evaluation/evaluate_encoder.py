@@ -23,7 +23,7 @@ from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.candidates import Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import DEFAULT_MEASURES
+from diptych.metrics.measuring import DEFAULT_MEASURES, Names
 from diptych.metrics.relevance import Grades, Relevance
 from diptych.metrics.sources import ScoreSource, similarity
 from diptych.metrics.trec import write_qrels, write_run, write_trec
@@ -54,7 +54,7 @@ def evaluate_encoder(
 def evaluate_encoded(
     encoded: EncodedCollection,  # the embeddings
     folder: Path | str | None = None,  # where the result goes, with TREC files; nothing is written without it
-    measures: Sequence[str] = DEFAULT_MEASURES,  # names such as ``"R@5"``
+    measures: Names = DEFAULT_MEASURES,  # names such as ``"R@5"``
     *,
     reranked: Reranked | None = None,  # scored by a matching head, and measured instead of the first stage
     k: int | None = None,  # as if so many candidates of each query had been re-ranked

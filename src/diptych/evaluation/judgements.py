@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.files import write_json
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
@@ -42,7 +42,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class HumanAgreement:
+class HumanAgreement(Tabular):
     line: str  # what was judged, by whom, and how intervals are made
     pairs: tuple[Agreement, ...]  # per kind of gain
     queries: tuple[Agreement, ...]  # per direction and measure

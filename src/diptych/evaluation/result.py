@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import measure
+from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.sources import Rows
+
+if TYPE_CHECKING:
+    from diptych.evaluation.comparison import Comparison
 
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
 _FAMILY = "folds(n)"
@@ -225,7 +228,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
+class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
     # per direction and measure, one float64 per query, NaN for one that was not asked
@@ -244,6 +247,56 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
 
     def value(self, name: str, direction: str = BOTH) -> float:
         return self.score(name, direction).value
+
+    @property
+    def rsum(self) -> float:
+        """Return R@1 + R@5 + R@10 of both directions, in per cent: 600 at most."""
+        if "rsum" in self.scores.get(BOTH, {}):
+            return self.value("rsum")
+        return 100 * sum(self.value(f"R@{k}", way) for way in DIRECTIONS for k in (1, 5, 10))
+
+    def folds(self) -> list[dict[str, float]]:
+        """Return the values of each gallery under flat names, as :meth:`values` has their means."""
+        truth = GroundTruth.from_directions(
+            *(([], []), ([], [])),
+            self.protocol.n_images,
+            self.protocol.n_texts,
+            text_image=self.text_image,
+        )
+        found = []
+        for fold in partition(self.protocol.name).folds(truth):
+            values: dict[str, float] = {}
+            for way, rows in zip(DIRECTIONS, (fold.images, fold.texts), strict=True):
+                for name, each in self.per_query[way].items():
+                    member = measure(name)
+                    assert not isinstance(member, Sum)
+                    evaluated = each[rows][~np.isnan(each[rows])]
+                    values[f"{way} {name}"] = member.aggregate.of(evaluated)
+            for name in self.scores.get(BOTH, {}):
+                parts = getattr(measure(name), "parts", ())
+                values[name] = 100 * sum(values[f"{way} {part}"] for way in DIRECTIONS for part in parts)
+            found.append(values)
+        return found
+
+    def compare(self, other: Result, **options: Any) -> Comparison:
+        """Compare another model's result on the same test set with this one: differences, intervals, p-values.
+
+        Args:
+            options: as of :func:`diptych.evaluation.compare`.
+        """
+        from diptych.evaluation.significance import compare
+
+        mine, theirs = (str(one.protocol.about.get("encoder", "rows"))[:8] for one in (self, other))
+        names = (mine, theirs) if mine != theirs else ("this", "other")
+        return compare(dict(zip(names, (self, other), strict=True)), **options)
+
+    def __repr__(self) -> str:
+        of = " ".join(str(self.protocol.about.get(key, "")) for key in ("dataset", "split")).strip()
+        values = ", ".join(
+            f"{name} {measure(name.split()[-1]).show(one)}" for name, one in self.values().items()
+        )
+        sizes = f"{self.protocol.n_images:,} images, {self.protocol.n_texts:,} texts"
+        return f"<Result{f' on {of}' if of else ''}: {sizes}; {values}>"
 
     def values(self) -> dict[str, float]:
         """Return all values under flat names: ``"i2t R@1"``, ``"t2i R@1"``, ``"rsum"``, ..."""

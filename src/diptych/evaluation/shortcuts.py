@@ -16,7 +16,7 @@ from typing import Any
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
@@ -29,7 +29,7 @@ WITH = "with-shortcuts"  # ends the name of what was embedded or evaluated with 
 
 
 @dataclass(frozen=True, eq=False)
-class BothConditions:
+class BothConditions(Tabular):
     """Retrieval of one encoder on one split."""
 
     without: Result

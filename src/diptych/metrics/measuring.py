@@ -58,6 +58,10 @@ class DeclaredMeasure:
             raise UsageError(f"the cut-off of {self.name!r} is {cutoff}, it must be at least 1")
         return replace(self, name=f"{self.name.removesuffix(FAMILY)}@{cutoff}", cutoff=cutoff)
 
+    def __matmul__(self, cutoff: int) -> AnyMeasure:
+        """Return the family's member: ``R @ 5`` is the measure ``"R@5"``."""
+        return measure(f"{self.name.removesuffix(FAMILY)}@{cutoff}")
+
     def show(self, value: float) -> str:
         if self.kind == "gain":
             return f"{value:.3f}"
@@ -158,6 +162,9 @@ class Sum:
 
 
 AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
+Names: TypeAlias = (
+    str | AnyMeasure | Iterable[str | AnyMeasure]
+)  # one measure or several, by name or as objects
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
 # measures as other libraries spell them
@@ -182,9 +189,21 @@ def measure(name: str) -> AnyMeasure:
     return family.at(int(found["cutoff"]))
 
 
-def resolve(names: Iterable[str | AnyMeasure]) -> tuple[list[Measure | GainMeasure], list[Sum]]:
+def as_list(names: Names) -> list[str | AnyMeasure]:
+    """Return one measure or several as a list."""
+    return [names] if isinstance(names, str | DeclaredMeasure | Sum) else list(names)
+
+
+def _member(given: str | AnyMeasure) -> AnyMeasure:
+    """Return a measure by its name, or itself; a family without its cut-off is refused."""
+    if isinstance(given, str):
+        return measure(given)
+    return measure(given.name) if given.name.endswith(FAMILY) else given
+
+
+def resolve(names: Names) -> tuple[list[Measure | GainMeasure], list[Sum]]:
     """Return the measures to compute, parts of sums included and each once, and the sums."""
-    wanted = [measure(name) if isinstance(name, str) else name for name in names]
+    wanted = [_member(one) for one in as_list(names)]
     if not wanted:
         raise UsageError("no measure was asked for", f"for example {', '.join(DEFAULT_MEASURES)}")
     sums = {member.name: member for member in wanted if isinstance(member, Sum)}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, TypeVar, Unpack, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -62,6 +62,18 @@ class Objective(nn.Module):
         """What is worth a line in the metrics besides the loss (a learned temperature)."""
         return {}
 
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember what it is made with."""
+        made = super().__new__(cls)
+        given = inspect.signature(cls.__init__).bind(made, *args, **options).arguments
+        values = {key: one for key, one in given.items() if key != "self"}
+        made.__dict__["made_with"] = values.pop("choices", {}) | values
+        return made
+
+    def extra_repr(self) -> str:
+        """Return what it was made with, as it prints."""
+        return ", ".join(f"{key}={one!r}" for key, one in self.__dict__["made_with"].items())
+
 
 class _Given(Objective):
     """A callable of scores and positives that is no :class:`Objective`."""
@@ -84,6 +96,16 @@ class _Given(Objective):
 def as_objective(given: Callable[..., Tensor]) -> Objective:
     """Return an objective as it is, and any other callable of scores and positives as one."""
     return given if isinstance(given, Objective) else _Given(given)
+
+
+def declared_as(given: Any) -> dict[str, Any] | None:
+    """Return how a recipe says a loss of the registry: its name and options; None of any other callable."""
+    for kind in OBJECTIVES:
+        if type(given) is kind.build:
+            options = given.made_with
+            plain = all(isinstance(one, bool | int | float | str) for one in options.values())
+            return {"name": kind.name, **options} if plain else None
+    return None
 
 
 def name_of(given: Callable[..., Tensor]) -> str:

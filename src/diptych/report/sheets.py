@@ -121,9 +121,9 @@ def write_hits(path: Path, found: Sequence[Found]) -> tuple[str, ...]:
             cards.append(Card(hit.name, hit.image, hit.text, f"{rank}", state, f"{hit.score:.3f}"))
         is_image = query_type(one.query) == "image"
         query = Card(one.query, partial(read_image, Path(one.query)), label="Query") if is_image else None
-        galleries.append(Gallery(one.table.caption if len(found) > 1 else "", cards, query))
+        galleries.append(Gallery(one.shown.caption if len(found) > 1 else "", cards, query))
     return write_sheet(
-        path, found[0].table.caption if len(found) == 1 else f"{len(found)} searches", galleries
+        path, found[0].shown.caption if len(found) == 1 else f"{len(found)} searches", galleries
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth, measure, similarity
@@ -37,7 +37,7 @@ _LIST = 10  # items of a list that overlap and agreement are of
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse train"):
+class SparseMeasures(Tabular, Artifact, kind="sparse_measures", recreate="diptych sparse train"):
     """What :func:`measure_sparsified` returns."""
 
     about: dict[str, Any]  # dataset, split, sizes, fingerprints of encoder, head and vocabulary, expansion

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from diptych.core.chart import Chart
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Figure
 from diptych.studies.formulas import Status
@@ -109,7 +109,7 @@ class Further:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """A study's verdict."""
 
     study: Study
@@ -118,6 +118,12 @@ class Comparison:
     # each with what our numbers say and, by dataset or by who measured, what the paper's own do
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     further: Further = field(default_factory=Further)
+
+    def tables(self) -> list[Table]:
+        """Return the printed table beside the measured one, what else was measured, and the claims."""
+        from diptych.studies.page import comparison_shown
+
+        return [one for one in comparison_shown(self) if isinstance(one, Table)]
 
     @property
     def is_generated(self) -> bool:

@@ -204,15 +204,17 @@ def count_contributing(
     run: Run | None,
     options: CocosOptions,
     opened: Callable[[], EncodedCollection],
+    loss: Objective | None = None,
 ) -> CocosReport:
     """Count contributing samples over an epoch of batches, drawn as the run drew them where nothing else is given.
 
     Args:
         run: whose embeddings these are; None for an encoder from elsewhere.
         opened: gives the embeddings, when everything else has been checked.
+        loss: counted instead of the one that is named.
     """
     counting = options.epsilon, options.unit, options.compat
-    check_counting(_objective(run, options), *counting)  # before the work, not after it
+    check_counting(loss or _objective(run, options), *counting)  # before the work, not after it
     encoded = opened()
     own = Batches() if run is None else run.recipe.batches
     plan, each = options.plan or own.plan, own.captions_per_image
@@ -232,7 +234,7 @@ def count_contributing(
         encoded.images.rows,
         encoded.texts.rows,
         batches,
-        _objective(run, options, encoded.about["encoder"].get("temperature")),
+        loss or _objective(run, options, encoded.about["encoder"].get("temperature")),
         options.epsilon,
         unit=options.unit,
         compat=options.compat,

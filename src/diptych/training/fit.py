@@ -106,11 +106,11 @@ class Beginning(NamedTuple):
     begun_with: dict[str, str]
 
 
-def begin_encoder(run: Run, collection: Collection) -> Beginning:
-    """Return the encoder that a run trains, as it is before the first step."""
+def begin_encoder(run: Run, collection: Collection, encoder: TrainableEncoder | None = None) -> Beginning:
+    """Return the encoder that a run trains, as it is before the first step; ``encoder`` where it is given."""
     recipe = run.recipe
     if recipe.fine_tune is not None:
-        tuned = open_fine_tune(recipe.fine_tune)
+        tuned = open_fine_tune(recipe.fine_tune) if encoder is None else encoder
         check_fine_tune(recipe, tuned)
         begun_with = {"fine_tune": tuned.fingerprint}
         torch.manual_seed(recipe.seed)  # however many draws the library took to open it
@@ -151,6 +151,7 @@ def fit(
     collection: Collection,
     *,
     objective: Callable[..., Tensor] | None = None,
+    encoder: TrainableEncoder | None = None,
     devices: int = 1,
     accelerator: str = "auto",
     features_root: Path | None = None,
@@ -165,6 +166,7 @@ def fit(
         objective: trained with instead of the recipe's: an :class:`~diptych.objectives.Objective`, or any
             callable that takes scores (n_images, n_texts) and positives, a boolean tensor of that shape, and
             returns a scalar tensor. Parameters of a module are trained with the towers.
+        encoder: fine-tuned instead of opening the one that the recipe names.
         devices: processes that share each batch; the loss is that of the whole batch.
         accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
         features_root: where cached features live; ``features`` in the cache folder when not given.
@@ -191,7 +193,8 @@ def fit(
     )
     fabric.launch()
     with _threads(run.recipe.threads), run.held() if fabric.is_global_zero else nullcontext():
-        task = prepared_task(fabric, run, collection, objective, features_root or cache_root() / "features")
+        root = features_root or cache_root() / "features"
+        task = prepared_task(fabric, run, collection, objective, root, encoder)
         saving = Saving(steps=run.recipe.checkpoints.every_steps)
         resume = f"resume with: diptych train --resume {run.folder}"
         recover_folder(run.best)
@@ -222,9 +225,14 @@ def _precision(asked: str, accelerator: str) -> str:
 
 
 def prepared_task(
-    fabric: Any, run: Run, collection: Collection, objective: Callable[..., Tensor] | None, root: Path
+    fabric: Any,
+    run: Run,
+    collection: Collection,
+    objective: Callable[..., Tensor] | None,
+    root: Path,
+    given: TrainableEncoder | None = None,
 ) -> TowerTask:
-    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``root`` of features."""
+    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``given`` is its encoder."""
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
@@ -243,7 +251,7 @@ def prepared_task(
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
-        encoder, begun_with = begin_encoder(run, collection)
+        encoder, begun_with = begin_encoder(run, collection, given)
         encoder.to(fabric.device)
         towers = encoder.towers
         if shortcuts is not None and recipe.fine_tune is not None:

@@ -331,6 +331,14 @@ class Run(TrainingFolder):
         """Return name, state and the numbers of its end."""
         return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
+    def __repr__(self) -> str:
+        numbers = (
+            ", ".join(f"{key} {one:g}" for key, one in self.numbers.items()) if self.begun else "not begun"
+        )
+        return (
+            f"<Run {self.folder}: {'finished' if self.finished else 'running'}, {numbers or 'not finished'}>"
+        )
+
     @property
     def best(self) -> Path:
         """The folder of the best encoder."""

@@ -37,6 +37,7 @@ from diptych.analysis.information.questions import (
     side_questions,
 )
 from diptych.core.artifact import Artifact
+from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
@@ -173,7 +174,7 @@ class AuditProtocol:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"):
+class Audit(Tabular, Artifact, kind="information_audit", recreate="diptych analyse audit"):
     """What :func:`~diptych.analysis.information.audit` returns."""
 
     protocol: AuditProtocol
@@ -182,6 +183,12 @@ class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"
     def held(self, condition: str, side: str, group: str, probe: str) -> Held | None:
         found = self.conditions.get(condition, {}).get(side)
         return None if found is None else found.held(group, probe)
+
+    def tables(self) -> list[Table]:
+        """Return per side what is held of each kind of information."""
+        from diptych.analysis.information.tables import kinds_tables
+
+        return kinds_tables({"audit": self})
 
     def of(self, condition: str) -> str:
         """Return how titles name a condition, where there are several."""

@@ -47,7 +47,7 @@ from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.reading import read_json
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.core.version import __version__
 from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap
@@ -323,7 +323,7 @@ def evaluate_models(
 
 
 @dataclass(frozen=True, eq=False)
-class ModelsEvaluation:
+class ModelsEvaluation(Tabular):
     """A finished evaluation of models of categories and products."""
 
     folder: Path

@@ -16,7 +16,7 @@ from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartO
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.options import parameter
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
@@ -59,7 +59,7 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
 
 
 @dataclass(frozen=True, eq=False)
-class Picks:
+class Picks(Tabular):
     """Products that stand for categories, best first."""
 
     catalogue: Catalogue  # the products and the tree

@@ -20,13 +20,13 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.table import Cell, Table, harmless
+from diptych.core.table import Cell, Table, Tabular, harmless
 
 EVENTS = "events"
 
 
 @dataclass(frozen=True)
-class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
+class Log(Tabular, Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
     """An imported log."""
 
     about: dict[str, Any]  # of what it was made, how, and what every rule dropped

@@ -16,7 +16,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.errors import MismatchError
 from diptych.core.extras import require
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.metrics.paired import LEVEL, corrected, correction_text
 
 SOME, LARGE = 0.1, 0.25  # stability indices from which a change is called some or large (a rule of thumb)
@@ -29,7 +29,7 @@ _AFTER = (
 
 
 @dataclass(frozen=True)
-class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out DRIFT"):
+class Drift(Tabular, Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out DRIFT"):
     """Changes, feature by feature, and the worth of a scorer on the new sessions."""
 
     about: dict[str, Any]  # what was compared; of a scorer its options and kind

@@ -250,7 +250,7 @@ class OfficialEncoder(TwoStageEncoder):
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         """Return (n, limit, width) float32 ``states`` of the text half, and (n, limit) bool ``mask``."""
-        check_texts(texts)
+        texts = check_texts(texts)
         self.model.eval()
         states = np.zeros((len(texts), self.text_limit, self.config.text.width), dtype=np.float32)
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)

@@ -17,7 +17,7 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.evaluation.comparison import baseline_of, check_alike, common_measures
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
@@ -55,7 +55,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
-class StressComparison:
+class StressComparison(Tabular):
     """Models side by side."""
 
     models: Sequence[str]

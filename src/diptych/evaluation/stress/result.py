@@ -8,7 +8,7 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.evaluation.drops import Drop
 
 CLEAN = "clean.npz"  # values of the clean queries, next to the result
@@ -119,7 +119,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class StressResult(
-    Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
+    Tabular, Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
 ):
     key: str  # what it was made of, by content
     model: str  # what reports call the encoder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import Choice
@@ -71,7 +71,7 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
-class Exploration:
+class Exploration(Tabular):
     """Which protocol would explain printed numbers, and what their digits say; without variants the digits only."""
 
     target: Target  # what was printed

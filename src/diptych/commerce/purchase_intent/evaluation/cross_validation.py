@@ -33,7 +33,7 @@ from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.paired import paired
@@ -98,7 +98,7 @@ class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
+class Evaluation(Tabular, Artifact, kind="results", version=4, recreate=_EVALUATE):
     """A finished evaluation: its folder, its protocol and its numbers."""
 
     protocol: Protocol

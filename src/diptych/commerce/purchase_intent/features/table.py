@@ -36,7 +36,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 
 SESSIONS_FILE = "sessions.parquet"
 SETTINGS = ("anonymous", "identified")
@@ -53,6 +53,7 @@ SESSION |= dict.fromkeys(("pages_before_purchase", "pages_before_identified"), "
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable(
+    Tabular,
     Artifact,
     kind="features",
     version=2,

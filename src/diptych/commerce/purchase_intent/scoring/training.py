@@ -44,7 +44,7 @@ from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -324,7 +324,11 @@ def _places(
 
 @dataclass(frozen=True, eq=False)
 class ScoredTable(
-    Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES", files=["scores"]
+    Tabular,
+    Artifact,
+    kind="scores",
+    recreate="diptych intent score SCORER TABLE --out SCORES",
+    files=["scores"],
 ):
     """Scores of all sessions of a table: ``scores.csv``, and here by which scorer and how good they are."""
 
