@@ -29,6 +29,7 @@ FLOORS = {
     "service": 7,
     "studies": 7,
     "cli": 8,
+    "api": 8,
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
