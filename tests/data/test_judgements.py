@@ -169,8 +169,8 @@ def test_cxc_by_hand(cxc: Path) -> None:
     expected = {(0, 0), (1, 2), (1, 3), (0, 2), (2, 0)}
     # Caption 301 was never rated: it stays relevant to its image, and does not ask.
     assert pairs(found.i2t) == pairs(found.t2i) == expected | {(2, 4)}
-    assert found.asked["i2t"].tolist() == [0, 1, 2]
-    assert found.asked["t2i"].tolist() == [0, 2, 3]  # caption 102 has no positive left
+    assert found.evaluated["i2t"].tolist() == [0, 1, 2]
+    assert found.evaluated["t2i"].tolist() == [0, 2, 3]  # caption 102 has no positive left
     assert found.silent == {"i2t": 0, "t2i": 1}
     assert (found.before["i2t"], found.added["i2t"], found.removed["i2t"]) == (5, 2, 1)
     assert (found.before["t2i"], found.added["t2i"], found.removed["t2i"]) == (3, 2, 0)
@@ -192,9 +192,11 @@ def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
     asking = {image: {text for i, text in pairs(found.i2t) if i == image} for image in range(3)}
     assert asking[0] == {0, 2}  # 102 is no positive here: the list is the whole truth for its query
     assert {image for image, text in pairs(found.t2i) if text == 0} == {0, 2}
-    assert {image for image, text in pairs(found.t2i) if text == 2} == {1}  # not asked: its own, to no effect
-    assert found.asked["i2t"].tolist() == [0]
-    assert found.asked["t2i"].tolist() == [0, 4]
+    assert {image for image, text in pairs(found.t2i) if text == 2} == {
+        1
+    }  # not evaluated: its own, to no effect
+    assert found.evaluated["i2t"].tolist() == [0]
+    assert found.evaluated["t2i"].tolist() == [0, 4]
     assert (found.added, found.removed) == ({"i2t": 1, "t2i": 1}, {"i2t": 1, "t2i": 0})
     assert found.missing == {"images": 0, "captions": 1, "pairs": 1}
     assert found.line() == (
@@ -202,20 +204,20 @@ def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
     )
     other = read_positives(f"eccv:{tmp_path}", variant="original")
     assert pairs(other.t2i) == pairs(read_positives(f"eccv:{tmp_path}/original_caption_to_image.json").t2i)
-    assert other.asked["t2i"].tolist() == [0]
+    assert other.evaluated["t2i"].tolist() == [0]
 
 
 def test_pairs_of_ones_own(tmp_path: Path) -> None:
     write_json(tmp_path / "mine.json", {"i2t": {COCO_IMAGES[0]: ["101", "202"], "22": ["201"]}})
     found = read_positives(f"pairs:{tmp_path}/mine.json")
-    assert found.asked["i2t"].tolist() == [0, 1]
-    assert found.asked["t2i"].tolist() == [0, 2, 3]
+    assert found.evaluated["i2t"].tolist() == [0, 1]
+    assert found.evaluated["t2i"].tolist() == [0, 2, 3]
     assert {pair for pair in pairs(found.t2i) if pair[1] in (0, 2, 3)} == {(0, 0), (1, 2), (0, 3)}
     kept = read_positives(f"pairs:{tmp_path}/mine.json", originals=True)
     assert pairs(kept.t2i) == {(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (0, 3)}
     write_json(tmp_path / "both.json", {"i2t": {"11": ["101"]}, "t2i": {"301": ["22", "33"]}})
     both = read_positives(f"pairs:{tmp_path}/both.json")
-    assert both.asked["i2t"].tolist() == [0]
+    assert both.evaluated["i2t"].tolist() == [0]
     assert both.grades is None
     assert {image for image, text in pairs(both.t2i) if text == 4} == {1, 2}
 

@@ -69,21 +69,21 @@ class _PairedRuns:
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
         first_name, first = next(iter(named.items()))
-        protocol, asked = first.protocol, {}
+        protocol, evaluated = first.protocol, {}
         for way in DIRECTIONS:
             some = next(iter(first.per_query[way].values()))
-            mask = ~np.isnan(some) if way in protocol.asked else np.ones(len(some), dtype=bool)
+            mask = ~np.isnan(some) if way in protocol.evaluated else np.ones(len(some), dtype=bool)
             for (name, result), one in product(named.items(), self.plain):
                 _check(result.per_query[way], one.name, mask, f"{name}, {way}")
             if not mask.all():
-                asked[way] = np.flatnonzero(mask)
+                evaluated[way] = np.flatnonzero(mask)
         truth = GroundTruth.from_directions(
             ([], []),
             ([], []),
             protocol.n_images,
             protocol.n_texts,
             text_image=text_image_of(first, first_name),
-            asked=asked,
+            evaluated=evaluated,
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
