@@ -70,7 +70,7 @@ def test_a_unit_of_another_state_or_that_is_corrupt_is_run_again(tmp_path: Path)
 
 def test_another_job_and_other_things_are_refused(tmp_path: Path) -> None:
     job(tmp_path / "job").run(units(1), square)
-    refused(MismatchError, "power 2, asked for 3", job(tmp_path / "job", 3).run, units(1), square)
+    refused(MismatchError, "power 2, requested 3", job(tmp_path / "job", 3).run, units(1), square)
     (tmp_path / "x").write_text("")
     refused(UsageError, "holds other things", job(tmp_path).run, units(1), square)
 

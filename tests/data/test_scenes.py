@@ -277,5 +277,5 @@ def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: 
     assert "objects" not in json.loads((small / "dataset.json").read_text())
     assert json.loads((small / "dataset.json").read_text())["fingerprint"] == "d3a9da74bf2d4b32"
     assert read_scenes(small).centric == "scene"
-    with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was asked"):
+    with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was requested"):
         make_scenes(small, 140, 6, 6, seed=3, k=3, size=32, objects=1)

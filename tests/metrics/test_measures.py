@@ -198,7 +198,7 @@ def test_what_cannot_be() -> None:
     refused(UsageError, "'R@k' needs a cut-off", measure, "R@k")
     refused(UsageError, "cut-off of 'R@k' is 0", measure, "R@0")
     refused(UsageError, "'medr' takes no cut-off", plain("medr").at, 3)
-    refused(UsageError, "no measure was asked for", resolve, [])
+    refused(UsageError, "no measure was requested", resolve, [])
     refused(UsageError, "needs the ranks of all", plain("mAP@5").values, tie_groups(BEST, "expected"))
     refused(UnknownNameError, "unknown tie rule 'random'", tie_groups, BEST, "random")
 

@@ -6,7 +6,7 @@
     class Counts(Artifact, kind="counts", recreate="diptych analyse cocos RUN"):
         objective: str
         spread: Spread                     # another dataclass
-        per_query: dict[str, np.ndarray]   # arrays are stored beside the header
+        per_query: dict[str, np.ndarray]   # arrays are stored next to the header
 
     counts.save("out")        # a folder: counts.json, arrays.npz
     counts.save("out.npz")    # one file with header and arrays

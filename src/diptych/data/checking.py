@@ -46,7 +46,7 @@ class SplitCheck:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a dataset."""
+    """The findings of a dataset's check."""
 
     dataset: str | None  # the known dataset that it was held against; None for any other
     reader: str

@@ -29,7 +29,7 @@ def _printable(name: str) -> str:
 
 @dataclass(frozen=True)
 class Some:
-    """How many there are, and the first few by name, printable."""
+    """A count, and the first few by name, printable."""
 
     count: int = 0
     first: tuple[str, ...] = ()

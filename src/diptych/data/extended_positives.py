@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """What a file says, in its own ids."""
+    """The contents of a file, in its own ids."""
 
     what: str  # the format and its options in a few words, for the protocol
     i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks

@@ -279,7 +279,7 @@ class Patch(NamedTuple):
 
 
 class Overlay(Protocol):
-    """What is pasted over a prepared picture."""
+    """Patches that are pasted over a preprocessed image."""
 
     @property
     def key(self) -> str:

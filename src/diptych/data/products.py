@@ -1,4 +1,4 @@
-"""What the records of a collection of products hold, whatever they were read from.
+"""The records of a collection of products, the same for every reader.
 
 A product is an item of a :class:`~diptych.data.collection.Collection`; its record may have
 

@@ -55,7 +55,7 @@ class Positives:
         return self.rows[self.start[query] : self.start[query + 1]]
 
     def holds(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return booleans: is each gallery row relevant to the query beside it? Shapes broadcast."""
+        """Return booleans: is each gallery row relevant to the query of its place? Shapes broadcast."""
         return places_of(self.keys, self.keys_of(queries, rows))[1]
 
     def transposed(self) -> Positives:
@@ -69,7 +69,7 @@ class Positives:
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Which texts are relevant to which images; immutable.
+    """The relevant pairs of images and texts; immutable.
 
     A query without any positive is kept: it counts in every mean, scores 0 and has the worst rank.
     One that is not evaluated counts in none; as an item of the other direction's gallery it stays.
@@ -228,12 +228,12 @@ def renumbered(rows: np.ndarray, size: int) -> np.ndarray:
     return place
 
 
-def places_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each wanted number is in ascending ``keys``, any place where it is not, and whether it is."""
+def places_of(keys: np.ndarray, sought: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each ``sought`` number in ascending ``keys`` (any where it is missing), and a found mask."""
     if not len(keys):
-        return np.zeros(wanted.shape, dtype=np.int64), np.zeros(wanted.shape, dtype=bool)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return place, keys[place] == wanted
+        return np.zeros(sought.shape, dtype=np.int64), np.zeros(sought.shape, dtype=bool)
+    place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+    return place, keys[place] == sought
 
 
 def distinct(values: np.ndarray) -> np.ndarray:

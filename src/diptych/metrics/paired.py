@@ -26,7 +26,7 @@ from diptych.metrics.runs import blocks
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
-LEVEL = 0.05  # the corrected p-value up to which a difference is said to be one
+LEVEL = 0.05  # the corrected p-value up to which a difference counts as one
 
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding
@@ -34,7 +34,7 @@ _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each cluster adds to one difference of means, and how far it is from its fair part."""
+    """Each cluster's contribution to one difference of means, and how far it is from its fair part."""
 
     parts: np.ndarray  # (clusters,) they add up to the difference
     residuals: np.ndarray  # (clusters,) of mean 0; their spread is what the difference's error is made of

@@ -1,4 +1,4 @@
-"""What every objective is: a pure function of scores and positives, and a small class around it."""
+"""The contract of objectives: a pure function of scores and positives, and a small class around it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Objective(nn.Module):
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) the loss of each row as a query, before any mean or sum over queries.
 
-        Query i's value depends on row i alone, so the gradient of their sum with respect to
+        Query i's value depends only on row i, so the gradient of their sum with respect to
         ``scores`` holds, at (i, j), the weight of candidate j in query i's gradient. With
         ``compat="pairs"`` every positive pair is a query: (pairs,) values, in the order of
         ``positives.nonzero()``.
@@ -59,7 +59,7 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """What is worth a line in the metrics besides the loss (a learned temperature)."""
+        """Return what the metrics record besides the loss (a learned temperature)."""
         return {}
 
 
@@ -114,18 +114,18 @@ class ObjectiveKind:
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
                 raise RecipeError(f"objective {self.name!r} has no option {name!r}", f"its options: {known}")
-            wanted = _wanted(value, self.options[name])
-            if wanted is not None:
+            expected = _expected(value, self.options[name])
+            if expected is not None:
                 raise RecipeError(
                     f"option {name!r} of objective {self.name!r} is {value!r}",
-                    f"give {wanted}, such as {self.options[name]!r}",
+                    f"give {expected}, such as {self.options[name]!r}",
                 )
         if options.get("reduction") == "none":
             raise UsageError("reduction 'none' gives no scalar", "one of 'mean', 'sum'")
         return self.build(**options)
 
 
-def _wanted(value: Any, default: Any) -> str | None:
+def _expected(value: Any, default: Any) -> str | None:
     """Return what ``value`` should have been, judging by the default; None when it is that."""
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
@@ -216,7 +216,7 @@ def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean"
 
 
 class Choices(TypedDict, total=False):
-    """What every loss of :mod:`diptych.objectives` takes by name."""
+    """The options that every loss of :mod:`diptych.objectives` takes by name."""
 
     direction: Direction  # images as queries, texts as queries, or "both" (default)
     reduction: Reduction  # over the queries of each direction; "none": a value per query, image queries first

@@ -1,4 +1,4 @@
-"""Implicit feature modification: InfoNCE on scores that were made harder, alone or beside InfoNCE.
+"""Implicit feature modification: InfoNCE on scores that were made harder, with or without InfoNCE.
 
 With a perturbation budget ε, positives lose ε and negatives gain ε before the division by τ::
 
@@ -28,9 +28,9 @@ from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
 
 @declared("ifm", "InfoNCE with positives made lower and negatives higher by ε", "Robinson et al. 2021")
 class IFM(Tempered):
-    """IFM alone, with a fixed or learned temperature."""
+    """IFM without InfoNCE, with a fixed or learned temperature."""
 
-    weight: float | None = None  # of IFM beside InfoNCE; None: IFM alone
+    weight: float | None = None  # of IFM added to InfoNCE; None: IFM only
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ def ifm(
     epsilon: float = 0.1,
     **choices: Unpack[Choices],
 ) -> Tensor:
-    """IFM alone over one score matrix, the mean of both directions; ε ≥ 0 is in units of the score."""
+    """Return IFM over one score matrix, the mean of both directions; ε ≥ 0 is in units of the score."""
     return IFM(temperature, False, epsilon, **choices).forward(scores, positives)
 
 

@@ -7,7 +7,7 @@ With logit scale t = 1/τ and bias b, and z = +1 for a positive pair and −1 fo
 |B| is the number of images. In a rectangular batch (k texts per image) the sum is over all of its pairs,
 each counted once, and is still divided by the number of images; with texts as queries (``t2i``) by
 the number of texts. Both are the published loss when there are as many of one as of the other. Pairs
-do not compete, so several positives per query are nothing special, and a batch of positives alone still
+do not compete, so several positives per query are nothing special, and a batch of only positives still
 teaches; it is refused all the same, because every pair would only be pulled together.
 
 Source: Zhai et al., Sigmoid Loss for Language Image Pre-Training, ICCV 2023, Algorithm 1.

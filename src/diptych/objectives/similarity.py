@@ -1,4 +1,4 @@
-"""How an image's embedding and a text's are scored: cosine, or by how far order is violated.
+"""Scores of an image's embedding and a text's: cosine, or by how far order is violated.
 
 Order embeddings see a caption as more general than its image, and general as smaller in every coordinate::
 

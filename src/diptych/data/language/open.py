@@ -62,7 +62,7 @@ def open_language(
 
 
 class LanguageSpec(Options):
-    """Which tagger and WordNet read captions."""
+    """The choice of a tagger and a WordNet."""
 
     language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
     wordnet: Path | None = parameter(None, "A WordNet's folder or file.")

@@ -40,7 +40,7 @@ _MARK = re.compile(r"\([a-z]+\)$")  # where an adjective may stand: galore(ip)
 
 
 class _Content:
-    """What a file holds, gathered."""
+    """The contents of a file, gathered."""
 
     def __init__(self, title: str) -> None:
         self.title = title

@@ -36,7 +36,7 @@ _TEXTS = "options.toml"  # next to a reader: what its options mean
 
 @dataclass(frozen=True)
 class Reader:
-    """How one dataset format is recognised and read."""
+    """One dataset format: how it is recognised and read."""
 
     name: str  # what ``--reader`` calls it
     description: str  # one line for help texts

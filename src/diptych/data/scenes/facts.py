@@ -1,4 +1,4 @@
-"""What can be true of a scene: fact keys, their values, and who states them.
+"""Facts of a scene: their keys, their values, and which captions state them.
 
 A fact is a key and a value, ``"main.colour": "red"``. A key means the same in every scene, so that a
 probe can be trained per key. Objects are named by their rank in drawn size: ``main`` is the largest
@@ -70,7 +70,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "second material": ("second.material",),
     "third": ("third.shape", "third.colour", "relation.main.third"),
 }
-"""What a caption may state beside the shared facts; the facts of one topic are stated together."""
+"""What a caption may state besides the shared facts; the facts of one topic are stated together."""
 
 DESCRIBABLE = (*SHARED, *(key for keys in TOPICS.values() for key in keys))
 """The keys that captions can state."""
