@@ -33,7 +33,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import resolve
 from diptych.metrics.paired import (
     LEVEL,
-    Shares,
+    ClusterShares,
     check_flips,
     corrected,
     correction_named,
@@ -119,7 +119,7 @@ class _PairedRuns:
                 found.setdefault((run, (way, name)), []).append(seeds)
         return {home: np.mean(folds, axis=0) for home, folds in found.items()}
 
-    def _shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
+    def _shares(self, run: str, cell: tuple[str, str]) -> list[ClusterShares] | None:
         """Return per fold what each image adds to the difference from the baseline; None where it is no mean."""
         scale, parts = self.cells[cell]
         if any(self.aggregates[name] is not MEAN for _, name in parts):
@@ -134,7 +134,7 @@ class _PairedRuns:
                     self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
                 each.append(shares_of(mine - theirs, of[way][rows], size))
-            found.append(Shares.added(each, scale))
+            found.append(ClusterShares.added(each, scale))
         return found
 
     def differences(self, flips: int) -> list[Difference]:

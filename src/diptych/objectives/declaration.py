@@ -215,7 +215,7 @@ def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean"
     return each.mean() if combined == "mean" else each.sum()
 
 
-class Choices(TypedDict, total=False):
+class LossOptions(TypedDict, total=False):
     """The options that every loss of :mod:`diptych.objectives` takes by name."""
 
     direction: Direction  # images as queries, texts as queries, or "both" (default)
@@ -225,7 +225,7 @@ class Choices(TypedDict, total=False):
 
 def defaults_of(build: Any) -> dict[str, Any]:
     """Return the default of each choice of a class."""
-    return {name: getattr(build, name) for name in Choices.__annotations__}
+    return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
 OneWay = Callable[[Tensor, Tensor], Tensor]
@@ -242,7 +242,7 @@ class Directed(Objective):
     # how both directions make one loss: "first": each holds every pair, so that i2t is both
     combined: ClassVar[Literal["mean", "sum", "first"]] = "mean"
 
-    def __init__(self, **choices: Unpack[Choices]) -> None:
+    def __init__(self, **choices: Unpack[LossOptions]) -> None:
         super().__init__()
         known = (get_args(Direction), get_args(Reduction), self.compats)
         for (name, default), values in zip(defaults_of(type(self)).items(), known, strict=True):
@@ -299,7 +299,7 @@ class Tempered(Directed):
     ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[Choices]
+        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[LossOptions]
     ) -> None:
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from diptych.objectives.declaration import Choices, OneWay, Tempered, checked_number, declared
+from diptych.objectives.declaration import LossOptions, OneWay, Tempered, checked_number, declared
 
 
 def _checked_bias(bias: float | Tensor) -> float | Tensor:
@@ -48,7 +48,7 @@ class SigLIP(Tempered):
         learn_temperature: bool = True,
         bias: float | Tensor = -10.0,
         learn_bias: bool = True,
-        **choices: Unpack[Choices],
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
         _checked_bias(bias)
@@ -75,7 +75,7 @@ def siglip(
     positives: Tensor,
     temperature: float | Tensor = 0.1,
     bias: float | Tensor = -10.0,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """Sigmoid loss over one score matrix; every pair counts once, whatever the direction.
 
