@@ -11,7 +11,7 @@ from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.checking import Check, check_dataset
-from diptych.data.checking_images import Some, scan
+from diptych.data.checking_images import NamedCount, scan
 from diptych.data.known import KNOWN, Form, KnownDataset, Reading, Size, known_by_name
 
 TINY = KnownDataset(
@@ -55,8 +55,8 @@ def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     splits = [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits]
     assert splits == [("train", 2, 5, "as expected", "all"), ("test", 1, 3, "as expected", "all")]
     assert check.pictures.expected == 3
-    assert check.pictures.missing == check.pictures.unused == Some()
-    assert check.pictures.empty == check.pictures.corrupt == Some()
+    assert check.pictures.missing == check.pictures.unused == NamedCount()
+    assert check.pictures.empty == check.pictures.corrupt == NamedCount()
 
 
 def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
@@ -66,19 +66,22 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     assert check.complete, "not opened unless asked"
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
-    assert (check.pictures.empty, check.pictures.corrupt) == (Some(1, ("in/a.png",)), Some())
+    assert (check.pictures.empty, check.pictures.corrupt) == (NamedCount(1, ("in/a.png",)), NamedCount())
     assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
     (pictures / "in" / "a.png").write_text("no picture at all")
     (pictures / "out" / "c.png").write_bytes((pictures / "out" / "c.png").read_bytes()[:40])
     for workers in (0, 3):
         check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
-        assert check.pictures.corrupt == Some(2, ("in/a.png", "out/c.png"))
+        assert check.pictures.corrupt == NamedCount(2, ("in/a.png", "out/c.png"))
         assert "--skip-bad-images" in said(check)
     (pictures / "in" / "b.png").unlink()
     picture(pictures / "in" / "z.JPG")
     (pictures / "Thumbs.db").write_text("x")
     check = check_dataset(TINY, tmp_path)
-    assert (check.pictures.missing, check.pictures.unused) == (Some(1, ("in/b.png",)), Some(1, ("in/z.JPG",)))
+    assert (check.pictures.missing, check.pictures.unused) == (
+        NamedCount(1, ("in/b.png",)),
+        NamedCount(1, ("in/z.JPG",)),
+    )
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
     assert "unpack the pictures' archive again" in said(check)
     (pictures / "in.zip").write_bytes(b"PK")
@@ -137,7 +140,7 @@ def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"2 empty captions left out; {first}" in said(check_dataset(TINY, folder))
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
     check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
-    assert check.without_captions == Some(1, ("in/a.png",))
+    assert check.without_captions == NamedCount(1, ("in/a.png",))
 
 
 def test_the_same_captions_twice(tmp_path: Path) -> None:
@@ -147,8 +150,8 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     }
     check = check_dataset(None, tiny(tmp_path, **changes))
     assert check.complete
-    assert check.repeated == Some(2, ("101", "107"))
-    assert check.shared == Some(3, ("102", "106", "107"))
+    assert check.repeated == NamedCount(2, ("101", "107"))
+    assert check.shared == NamedCount(3, ("102", "106", "107"))
 
 
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
