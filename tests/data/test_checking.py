@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-import pytest
 from miniatures import karpathy, picture
 from refusals import refused
 
@@ -97,22 +96,26 @@ def moved(folder: Path, name: Callable[[Path], str]) -> None:
         file.rename(other)
 
 
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
-        (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
-        (lambda file: f"../in/{file}", "unpack the pictures into IMAGES, or give their folder with --images"),
-        (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
-        (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
-        (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
-    ],
-)
-def test_where_pictures_are_is_found_out(tmp_path: Path, name: Callable[[Path], str], fix: str) -> None:
-    moved(tiny(tmp_path), name)
-    assert fix.replace("IMAGES", str(tmp_path / "images")) in said(check_dataset(TINY, tmp_path))
-    if "unpacked" in fix:
-        assert check_dataset(TINY, tmp_path, images=tmp_path / "images" / "unpacked").complete
+def test_where_pictures_are_is_found_out(tmp_path: Path) -> None:
+    for number, (name, fix) in enumerate(
+        (
+            (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
+            (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
+            (
+                lambda file: f"../in/{file}",
+                "unpack the pictures into IMAGES, or give their folder with --images",
+            ),
+            (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
+            (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
+            (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        moved(tiny(folder), name)
+        assert fix.replace("IMAGES", str(folder / "images")) in said(check_dataset(TINY, folder))
+        if "unpacked" in fix:
+            assert check_dataset(TINY, folder, images=folder / "images" / "unpacked").complete
 
 
 def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
@@ -188,16 +191,18 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
     assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
-    name = normalize(form, "café.png")
-    other = normalize("NFD" if form == "NFC" else "NFC", name)
-    karpathy(tmp_path, {name: ("test", ["one"])}, "mine")
-    folder = tmp_path / "images"
-    (folder / name).rename(folder / other)
-    check = check_dataset(None, tmp_path)
-    assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
-    assert f"--{form.lower()} " in said(check)
+def test_accents_written_otherwise(tmp_path: Path) -> None:
+    for number, form in enumerate(("NFC", "NFD")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        name = normalize(form, "café.png")
+        other = normalize("NFD" if form == "NFC" else "NFC", name)
+        karpathy(folder, {name: ("test", ["one"])}, "mine")
+        folder = folder / "images"
+        (folder / name).rename(folder / other)
+        check = check_dataset(None, folder)
+        assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
+        assert f"--{form.lower()} " in said(check)
 
 
 def form(name: str, number: int = 0) -> Form:

@@ -94,33 +94,38 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("flickr8k-expert", "a.jpg\tb.jpg#0\t1\t1\t2\na.jpg\tb.jpg#0\t1\t5\t2\n", "line 2: not .* ratings"),
-        *(
-            ("flickr8k-expert", f"{line}\n", "line 1: not image, caption and three ratings")
-            for line in ("a.jpg\tb.jpg#0\t1\tx\t2", "a.jpg b.jpg#0 1 1 2", CROWD, "\tb.jpg#0\t1\t1\t2")
-        ),
-        ("flickr8k-expert", "\n", "is empty"),
-        *(
-            ("flickr8k-crowd", f"a.jpg\tb.jpg#0\t{line}\n", "line 1: not image, caption, share of yes")
-            for line in ("1.5\t3\t0", "0\t0\t0", "nan\t1\t0", "1\t1", "1\t2\t-1")
-        ),
-        ("flickr8k-crowd", EXPERT, "line 2: not image"),
-        ("csv", "image,caption\na,b\n", "no column of the rating"),
-        ("csv", "", "is empty"),
-        ("csv", "image,caption,rating\na.webp,10,good\n", "line 2: no image, caption and rating: a.webp"),
-        ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
-        ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
-        ("csv", "image,caption,rating\n", "has no judgement"),
-        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
-    ],
-)
-def test_what_is_not_as_it_should_be_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
-    file = tmp_path / "file.txt"
-    file.write_text(text)
-    refused(UsageError if "no column" in words else DataError, words, read, f"{name}:{file}")
+def test_what_is_not_as_it_should_be_is_named(tmp_path: Path) -> None:
+    for number, (name, text, words) in enumerate(
+        (
+            (
+                "flickr8k-expert",
+                "a.jpg\tb.jpg#0\t1\t1\t2\na.jpg\tb.jpg#0\t1\t5\t2\n",
+                "line 2: not .* ratings",
+            ),
+            *(
+                ("flickr8k-expert", f"{line}\n", "line 1: not image, caption and three ratings")
+                for line in ("a.jpg\tb.jpg#0\t1\tx\t2", "a.jpg b.jpg#0 1 1 2", CROWD, "\tb.jpg#0\t1\t1\t2")
+            ),
+            ("flickr8k-expert", "\n", "is empty"),
+            *(
+                ("flickr8k-crowd", f"a.jpg\tb.jpg#0\t{line}\n", "line 1: not image, caption, share of yes")
+                for line in ("1.5\t3\t0", "0\t0\t0", "nan\t1\t0", "1\t1", "1\t2\t-1")
+            ),
+            ("flickr8k-crowd", EXPERT, "line 2: not image"),
+            ("csv", "image,caption\na,b\n", "no column of the rating"),
+            ("csv", "", "is empty"),
+            ("csv", "image,caption,rating\na.webp,10,good\n", "line 2: no image, caption and rating: a.webp"),
+            ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
+            ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
+            ("csv", "image,caption,rating\n", "has no judgement"),
+            ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / "file.txt"
+        file.write_text(text)
+        refused(UsageError if "no column" in words else DataError, words, read, f"{name}:{file}")
 
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
@@ -235,16 +240,17 @@ WRONG_FILES: list[tuple[str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "content", "message"), WRONG_FILES)
-def test_files_that_are_none(tmp_path: Path, form: str, content: object, message: str) -> None:
-    file = tmp_path / "sits_test.csv"
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
-    refused(DataError, message, read_positives, f"{form}:{file}")
+def test_files_that_are_none(tmp_path: Path) -> None:
+    for number, (form, content, message) in enumerate(WRONG_FILES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / "sits_test.csv"
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        refused(DataError, message, read_positives, f"{form}:{file}")
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "kind", "message"),
-    [
+def test_what_cannot_be_read() -> None:
+    for source, options, kind, message in (
         ("cxc", {}, UsageError, "positives 'cxc' are not FORMAT:PATH"),
         ("cxc:", {}, UsageError, "are not FORMAT:PATH.*formats: cxc, eccv, pairs"),
         ("cxcc:x", {}, UnknownNameError, "did you mean 'cxc'"),
@@ -254,12 +260,8 @@ def test_files_that_are_none(tmp_path: Path, form: str, content: object, message
         ("cxc:none", {"originals": "yes"}, UsageError, "originals is 'yes'"),
         ("eccv:none", {}, DataError, "eccv_image_to_caption.json does not exist"),
         ("pairs:none.json", {}, DataError, "none.json does not exist"),
-    ],
-)
-def test_what_cannot_be_read(
-    source: str, options: dict[str, Any], kind: type[Exception], message: str
-) -> None:
-    refused(kind, message, read_positives, source, **options)
+    ):
+        refused(kind, message, read_positives, source, **options)
 
 
 def test_ids_are_recognised_in_the_ways_they_are_written() -> None:

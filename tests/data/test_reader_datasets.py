@@ -179,25 +179,27 @@ def test_half_characters_and_byte_order_marks(tmp_path: Path) -> None:
     refused(ImageError, "holds half a character", read_collection, path)
 
 
-@pytest.mark.parametrize("inside", ["", "CUB_200_2011"])
-def test_birds_with_species_splits_and_ten_captions(tmp_path: Path, inside: str) -> None:
-    names = cub(tmp_path)
-    found = read_collection(tmp_path / inside)
-    assert found.describe() == (
-        "cub: 6 images, 60 captions (10 captions per image); train 4, test 2; object-centric"
-    )
-    assert list(found.image_ids) == names
-    assert list(found.splits) == ["train", "train", "test"] * 2
-    assert found.captions_of(1) == [f"a bird 1 seen {i} times" for i in range(10)]
-    assert found.records[0] == {"class": BIRDS[0], "species": "Black footed Albatross"}
-    assert found.records[5] == {"class": BIRDS[1], "species": "Laysan Albatross"}
-    assert found.caption_ids[10] == f"{names[1]}#0"
-    assert found.image(4).size == (4, 4)
-    fewer = read_collection(tmp_path, max_captions=2)
-    assert fewer.captions[2:4] == ["a bird 1 seen 0 times", "a bird 1 seen 1 times"]
-    file = tmp_path / "CUB_200_2011" / "images.txt"
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert list(read_collection(tmp_path).image_ids) == names
+def test_birds_with_species_splits_and_ten_captions(tmp_path: Path) -> None:
+    for number, inside in enumerate(("", "CUB_200_2011")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        names = cub(folder)
+        found = read_collection(folder / inside)
+        assert found.describe() == (
+            "cub: 6 images, 60 captions (10 captions per image); train 4, test 2; object-centric"
+        )
+        assert list(found.image_ids) == names
+        assert list(found.splits) == ["train", "train", "test"] * 2
+        assert found.captions_of(1) == [f"a bird 1 seen {i} times" for i in range(10)]
+        assert found.records[0] == {"class": BIRDS[0], "species": "Black footed Albatross"}
+        assert found.records[5] == {"class": BIRDS[1], "species": "Laysan Albatross"}
+        assert found.caption_ids[10] == f"{names[1]}#0"
+        assert found.image(4).size == (4, 4)
+        fewer = read_collection(folder, max_captions=2)
+        assert fewer.captions[2:4] == ["a bird 1 seen 0 times", "a bird 1 seen 1 times"]
+        file = folder / "CUB_200_2011" / "images.txt"
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+        assert list(read_collection(folder).image_ids) == names
 
 
 def test_three_parts_from_a_table(tmp_path: Path) -> None:
@@ -218,19 +220,20 @@ def test_three_parts_from_a_table(tmp_path: Path) -> None:
         refused(error, message, read_collection, folder, split_file=file)
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("classes.txt", "1 001.Black_footed_Albatross\n", "labelled as class 2, None"),
-        ("image_class_labels.txt", "1 1\n", "says nothing of 5 of 6 images"),
-        ("train_test_split.txt", "1 1\n1 0\n", "line 2: number 1 twice"),
-        ("images.txt", "1\n", "line 1: no value for 1"),
-    ],
-)
-def test_lists_that_disagree(tmp_path: Path, file: str, content: str, message: str) -> None:
-    cub(tmp_path)
-    (tmp_path / "CUB_200_2011" / file).write_text(content)
-    assert "CUB_200_2011.tgz" in refused(DataError, message, read_collection, tmp_path, "cub").fix
+def test_lists_that_disagree(tmp_path: Path) -> None:
+    for number, (file, content, message) in enumerate(
+        (
+            ("classes.txt", "1 001.Black_footed_Albatross\n", "labelled as class 2, None"),
+            ("image_class_labels.txt", "1 1\n", "says nothing of 5 of 6 images"),
+            ("train_test_split.txt", "1 1\n1 0\n", "line 2: number 1 twice"),
+            ("images.txt", "1\n", "line 1: no value for 1"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        cub(folder)
+        (folder / "CUB_200_2011" / file).write_text(content)
+        assert "CUB_200_2011.tgz" in refused(DataError, message, read_collection, folder, "cub").fix
 
 
 @pytest.mark.parametrize(
