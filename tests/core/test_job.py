@@ -160,8 +160,6 @@ def test_every_task_is_done_once_by_processes_that_begin_once(tmp_path: Path) ->
     begins = {file.name for file in tmp_path.glob("begun-*")}
     assert 1 <= len(begins) <= 2
     assert f"begun-{os.getpid()}" not in begins
-    found = list(in_processes(range(12), mark, 2, begun, (str(tmp_path),)))
-    assert sorted(found) == [number * number for number in range(12)]
     with pytest.raises(DiptychError, match="worker process was killed.*the same command resumes"):
         list(in_processes([1, -1], mark, 2, begun, (str(tmp_path),)))
 

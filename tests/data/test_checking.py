@@ -192,17 +192,13 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
 
 
 def test_accents_written_otherwise(tmp_path: Path) -> None:
-    for number, form in enumerate(("NFC", "NFD")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
         name = normalize(form, "café.png")
-        other = normalize("NFD" if form == "NFC" else "NFC", name)
-        karpathy(folder, {name: ("test", ["one"])}, "mine")
-        folder = folder / "images"
-        (folder / name).rename(folder / other)
-        check = check_dataset(None, folder)
-        assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
-        assert f"--{form.lower()} " in said(check)
+        karpathy(tmp_path / form, {name: ("test", ["one"])}, "mine")
+        (tmp_path / form / "images" / name).rename(tmp_path / form / "images" / normalize(other, name))
+        found = said(check_dataset(None, tmp_path / form))
+        assert "with its accents written otherwise (Unicode's NFC and NFD" in found
+        assert f"--{form.lower()} " in found
 
 
 def form(name: str, number: int = 0) -> Form:

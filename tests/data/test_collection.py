@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from pathlib import Path
 
@@ -219,26 +220,21 @@ def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
     assert columns.describe() == lists.describe()
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        *("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8"),
-        *("caption_image.i8", "places.i8", "splits.u1", "columns.json"),
-    ],
-)
-@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
-def test_whatever_is_damaged_is_written(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    key = f"damaged-{file}-{damage}"
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    path = cache_root() / "collections" / key / file
-    content = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    # Without its header a folder is not there; a header that lacks its last line end is whole.
-    assert file == "columns.json" or "is corrupt and recreated" in caplog.text
+def test_what_is_corrupt_is_written_again(caplog: pytest.LogCaptureFixture) -> None:
+    files = ("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8")
+    files += ("caption_image.i8", "places.i8", "splits.u1", "columns.json")
+    for file, damage in itertools.product(files, ("cut", "gone", "longer")):
+        caplog.clear()
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        path = cache_root() / "collections" / "corrupt" / file
+        content = path.read_bytes()
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        # Without its header a folder is not there; a header that lacks its last line end is whole.
+        assert file == "columns.json" or "is corrupt and recreated" in caplog.text
 
 
 def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
