@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 ARRAYS = "arrays.npz"
 _HEADER = "header"
 _ARRAY, _NUMBER = "@array", "@number"
+# Key of a field's metadata: its name on disk, where files were written before the field was renamed.
 STORED_AS = "stored_as"
-"""Key of a field's metadata: its name on disk, where files were written before the field was renamed."""
+# What a word in a command can be, where it is not the artifact of that name.
 _HELD = {"RUN": ("run", "embedded_collection", "sparse", "diptych")}
-"""What a word in a command can be, where it is not the artifact of that name."""
 
 T = TypeVar("T")
 

@@ -24,8 +24,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+# Names that a hint lists; of more it lists the nearest.
 MOST_NAMES = 24
-"""Names that a hint lists; of more it lists the nearest."""
 
 
 class DiptychError(Exception):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _NAME_BYTES = 100
 
+# What safetensors writes to before it renames.
 _TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
-"""What safetensors writes to before it renames."""
 
 
 def cache_root() -> Path:

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Larger texts and JSON files (2 GiB) are not read whole.
 MAX_TEXT_BYTES = 1 << 31
-"""Larger texts and JSON files (2 GiB) are not read whole."""
 
+# Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory.
 MAX_LINE_BYTES = 1 << 22
-"""Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
 
+# Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times.
 MAX_RATIO = 100
-"""Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times."""
 
+# Texts that unpack to less (16 MiB) may be packed as tightly as they like.
 MIN_UNPACKED_BYTES = 1 << 24
-"""Texts that unpack to less (16 MiB) may be packed as tightly as they like."""
 
+# The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong.
 MIN_ARRAY_BYTES = 1 << 28
-"""The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong."""
 
 _REASON_LENGTH = 200
 

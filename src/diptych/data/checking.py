@@ -19,8 +19,8 @@ from diptych.data.readers.contract import fitting
 
 _SKIP = "skip_bad_captions"
 
+# Images and captions of each split.
 Found = Mapping[str, tuple[int, int]]
-"""Images and captions of each split."""
 
 
 @dataclass(frozen=True)

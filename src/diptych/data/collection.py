@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _JPEGS = "*.[jJ][pP][gG]"
 _BLOCK = 1 << 16
 
+# What the pictures of a collection show.
 Centric = Literal["scene", "object"]
-"""What the pictures of a collection show."""
 
+# The split of images that their data names no split for.
 WHOLE = "all"
-"""The split of images that their data names no split for."""
 
+# The splits that are assigned to them where one is used.
 SPLITS = ("train", "val", "test")
-"""The splits that are assigned to them where one is used."""
 
 
 @dataclass(frozen=True)

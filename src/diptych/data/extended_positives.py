@@ -24,8 +24,8 @@ from diptych.data.rows_by_id import (
     line_of,
 )
 
+# The ids of an image and of a caption.
 Pair = tuple[str, str]
-"""The ids of an image and of a caption."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 
+# What all threads together may decode at once (512 MiB); a larger image is decoded by itself.
 MAX_DECODED_BYTES = 1 << 29
-"""What all threads together may decode at once (512 MiB); a larger image is decoded by itself."""
 
 _THREADS = "read-ahead"
 

@@ -228,8 +228,8 @@ def defaults_of(build: Any) -> dict[str, Any]:
     return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
+# From (queries, candidates) scores and positives to one value per query, or per pair.
 OneWay = Callable[[Tensor, Tensor], Tensor]
-"""From (queries, candidates) scores and positives to one value per query, or per pair."""
 
 
 class Directed(Objective):

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from diptych.core.errors import UsageError
 
+# How many scores are worked on at a time, at least: half a megabyte in single precision, which a cache holds.
 BLOCK_ELEMENTS = 2**17
-"""How many scores are worked on at a time, at least: half a megabyte in single precision, which a cache holds."""
 
 
 class PairBlock(NamedTuple):

@@ -25,8 +25,8 @@ from diptych.core.errors import MismatchError
 from diptych.core.registry import Registry
 from diptych.objectives.pairs import first_derivative_only
 
+# How many coordinate differences exist at a time: four megabytes in single precision.
 _BLOCK_ELEMENTS = 2**20
-"""How many coordinate differences exist at a time: four megabytes in single precision."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
 class _Imprecision:
     """For each (query, positive i) one minus the precision at i: R_N / (R_P + R_N)."""
 
+    # ±1/τ; the sign says whether better or worse candidates are counted.
     scale: float
-    """±1/τ; the sign says whether better or worse candidates are counted."""
 
     def _gates(self, block: PairBlock) -> tuple[Tensor, Tensor, Tensor]:
         """G of every candidate but i itself, R_P (pairs, 1) and R_N (pairs, 1)."""

@@ -28,8 +28,8 @@ from diptych.core.reading import read_json
 
 HEADER = "dataset.json"
 
+# Images that are drawn at once.
 CHUNK = 64
-"""Images that are drawn at once."""
 
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 
@@ -38,8 +38,8 @@ def _as_text(given: Any) -> str:
     return "-".join(map(str, given)) if isinstance(given, list | tuple) else str(given)
 
 
+# A number, or the least and the most: ``3``, ``"2-9"`` or ``(2, 9)``.
 Span = Annotated[str, BeforeValidator(_as_text)]
-"""A number, or the least and the most: ``3``, ``"2-9"`` or ``(2, 9)``."""
 
 
 class GeneratorOptions(Options):

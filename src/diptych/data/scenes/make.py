@@ -22,8 +22,8 @@ from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
+# Raised whenever the same seed would give other pictures or captions; part of the cache's key.
 VERSION = 1
-"""Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
 
 
 class SceneOptions(ImageOptions):

@@ -32,8 +32,8 @@ from diptych.data.scenes.facts import (
 
 SPLITS = ("train", "val", "test")
 
+# The least and the most objects of a scene by default.
 OBJECTS = (2, 4)
-"""The least and the most objects of a scene by default."""
 
 _RADII = {"small": 0.115, "medium": 0.16, "large": 0.215}
 _MAIN_SIZE_WEIGHTS = (2, 3, 5)
