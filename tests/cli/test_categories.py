@@ -170,7 +170,7 @@ def test_models_are_evaluated(diptych: Command, tiny_shop: Path, tmp_path: Path)
     assert "data:image/jpeg" in page
     assert "--text-encoder lsa:8" in page
     assert found.about["source"]["data"] == str(tiny_shop)
-    diptych(f"{line} --query path", failed="query 'unique', asked for 'path'")
+    diptych(f"{line} --query path", failed="query 'unique', requested 'path'")
     # a run is measured on what it has not seen
     run, out = tmp_path / "run", tmp_path / "held-out"
     diptych(f"categories train {tiny_shop} --out {run} --model clip-ta --setting most-specific {tiny}")

@@ -202,7 +202,7 @@ def test_a_small_grid(diptych: Command, features: FeatureTable, tmp_path: Path) 
     done.shows("anonymous, by permutation: average precision lost", found.line())
     done.shows("one visitor may be in training and test", f"open {out / 'report.html'}")
     assert "average precision" in (out / "report.html").read_text(encoding="utf-8")
-    diptych(f"{line} --no-balance", failed="balanced True, asked for False")
+    diptych(f"{line} --no-balance", failed="balanced True, requested False")
 
 
 def test_audit_train_and_score(diptych: Command, tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-import pytest
 from miniatures import karpathy, picture
 from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.checking import Check, check_dataset
-from diptych.data.checking_images import Some, scan
+from diptych.data.checking_images import NamedCount, scan
 from diptych.data.known import KNOWN, Form, KnownDataset, Reading, Size, known_by_name
 
 TINY = KnownDataset(
@@ -55,8 +54,8 @@ def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     splits = [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits]
     assert splits == [("train", 2, 5, "as expected", "all"), ("test", 1, 3, "as expected", "all")]
     assert check.pictures.expected == 3
-    assert check.pictures.missing == check.pictures.unused == Some()
-    assert check.pictures.empty == check.pictures.corrupt == Some()
+    assert check.pictures.missing == check.pictures.unused == NamedCount()
+    assert check.pictures.empty == check.pictures.corrupt == NamedCount()
 
 
 def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
@@ -66,19 +65,22 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     assert check.complete, "not opened unless asked"
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
-    assert (check.pictures.empty, check.pictures.corrupt) == (Some(1, ("in/a.png",)), Some())
+    assert (check.pictures.empty, check.pictures.corrupt) == (NamedCount(1, ("in/a.png",)), NamedCount())
     assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
     (pictures / "in" / "a.png").write_text("no picture at all")
     (pictures / "out" / "c.png").write_bytes((pictures / "out" / "c.png").read_bytes()[:40])
     for workers in (0, 3):
         check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
-        assert check.pictures.corrupt == Some(2, ("in/a.png", "out/c.png"))
+        assert check.pictures.corrupt == NamedCount(2, ("in/a.png", "out/c.png"))
         assert "--skip-bad-images" in said(check)
     (pictures / "in" / "b.png").unlink()
     picture(pictures / "in" / "z.JPG")
     (pictures / "Thumbs.db").write_text("x")
     check = check_dataset(TINY, tmp_path)
-    assert (check.pictures.missing, check.pictures.unused) == (Some(1, ("in/b.png",)), Some(1, ("in/z.JPG",)))
+    assert (check.pictures.missing, check.pictures.unused) == (
+        NamedCount(1, ("in/b.png",)),
+        NamedCount(1, ("in/z.JPG",)),
+    )
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
     assert "unpack the pictures' archive again" in said(check)
     (pictures / "in.zip").write_bytes(b"PK")
@@ -94,22 +96,26 @@ def moved(folder: Path, name: Callable[[Path], str]) -> None:
         file.rename(other)
 
 
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
-        (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
-        (lambda file: f"../in/{file}", "unpack the pictures into IMAGES, or give their folder with --images"),
-        (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
-        (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
-        (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
-    ],
-)
-def test_where_pictures_are_is_found_out(tmp_path: Path, name: Callable[[Path], str], fix: str) -> None:
-    moved(tiny(tmp_path), name)
-    assert fix.replace("IMAGES", str(tmp_path / "images")) in said(check_dataset(TINY, tmp_path))
-    if "unpacked" in fix:
-        assert check_dataset(TINY, tmp_path, images=tmp_path / "images" / "unpacked").complete
+def test_where_pictures_are_is_found_out(tmp_path: Path) -> None:
+    for number, (name, fix) in enumerate(
+        (
+            (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
+            (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
+            (
+                lambda file: f"../in/{file}",
+                "unpack the pictures into IMAGES, or give their folder with --images",
+            ),
+            (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
+            (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
+            (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        moved(tiny(folder), name)
+        assert fix.replace("IMAGES", str(folder / "images")) in said(check_dataset(TINY, folder))
+        if "unpacked" in fix:
+            assert check_dataset(TINY, folder, images=folder / "images" / "unpacked").complete
 
 
 def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
@@ -137,7 +143,7 @@ def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"2 empty captions left out; {first}" in said(check_dataset(TINY, folder))
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
     check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
-    assert check.without_captions == Some(1, ("in/a.png",))
+    assert check.without_captions == NamedCount(1, ("in/a.png",))
 
 
 def test_the_same_captions_twice(tmp_path: Path) -> None:
@@ -147,8 +153,8 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     }
     check = check_dataset(None, tiny(tmp_path, **changes))
     assert check.complete
-    assert check.repeated == Some(2, ("101", "107"))
-    assert check.shared == Some(3, ("102", "106", "107"))
+    assert check.repeated == NamedCount(2, ("101", "107"))
+    assert check.shared == NamedCount(3, ("102", "106", "107"))
 
 
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
@@ -185,16 +191,14 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
     assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
-    name = normalize(form, "café.png")
-    other = normalize("NFD" if form == "NFC" else "NFC", name)
-    karpathy(tmp_path, {name: ("test", ["one"])}, "mine")
-    folder = tmp_path / "images"
-    (folder / name).rename(folder / other)
-    check = check_dataset(None, tmp_path)
-    assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
-    assert f"--{form.lower()} " in said(check)
+def test_accents_written_otherwise(tmp_path: Path) -> None:
+    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
+        name = normalize(form, "café.png")
+        karpathy(tmp_path / form, {name: ("test", ["one"])}, "mine")
+        (tmp_path / form / "images" / name).rename(tmp_path / form / "images" / normalize(other, name))
+        found = said(check_dataset(None, tmp_path / form))
+        assert "with its accents written otherwise (Unicode's NFC and NFD" in found
+        assert f"--{form.lower()} " in found
 
 
 def form(name: str, number: int = 0) -> Form:

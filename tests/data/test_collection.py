@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from pathlib import Path
 
@@ -77,19 +78,16 @@ def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_fo
     refused(UnknownNameError, r"unknown split of three 'val' .*known: test, train", collection().split, "val")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_does_not_fit_together_is_refused() -> None:
+    for changes, message in (
         ({"splits": ["train"]}, "3 splits expected, got 1"),
         ({"caption_image": np.array([0, 0, 3])}, r"must not decrease and lie in \[0, 3\)"),
         ({"caption_image": np.array([1, 0, 2])}, "must not decrease"),
         ({"image_ids": ["a", "b", "a"]}, "image id 'a' occurs twice"),
         ({"caption_ids": ["1", "1", "2"]}, "caption id '1' occurs twice"),
         ({"caption_records": []}, "3 caption records expected, got 0"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused(changes: dict[str, object], message: str) -> None:
-    refused(DataError, message, collection, **changes)
+    ):
+        refused(DataError, message, collection, **changes)
 
 
 def with_captions(counts: list[int]) -> Collection:
@@ -134,10 +132,10 @@ def test_words_and_what_they_choose() -> None:
     assert choose_captions(whole, "random:7").captions != choose_captions(whole, "random").captions
 
 
-@pytest.mark.parametrize("word", ["", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"])
-def test_other_words_are_refused(word: str) -> None:
-    whole = with_captions([1])
-    refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)
+def test_other_words_are_refused() -> None:
+    for word in ("", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"):
+        whole = with_captions([1])
+        refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)
 
 
 class Squares(Column[int]):
@@ -222,26 +220,21 @@ def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
     assert columns.describe() == lists.describe()
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        *("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8"),
-        *("caption_image.i8", "places.i8", "splits.u1", "columns.json"),
-    ],
-)
-@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
-def test_whatever_is_damaged_is_written(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    key = f"damaged-{file}-{damage}"
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    path = cache_root() / "collections" / key / file
-    content = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    # Without its header a folder is not there; a header that lacks its last line end is whole.
-    assert file == "columns.json" or "is corrupt and recreated" in caplog.text
+def test_what_is_corrupt_is_written_again(caplog: pytest.LogCaptureFixture) -> None:
+    files = ("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8")
+    files += ("caption_image.i8", "places.i8", "splits.u1", "columns.json")
+    for file, damage in itertools.product(files, ("cut", "gone", "longer")):
+        caplog.clear()
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        path = cache_root() / "collections" / "corrupt" / file
+        content = path.read_bytes()
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        # Without its header a folder is not there; a header that lacks its last line end is whole.
+        assert file == "columns.json" or "is corrupt and recreated" in caplog.text
 
 
 def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,33 +94,38 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("flickr8k-expert", "a.jpg\tb.jpg#0\t1\t1\t2\na.jpg\tb.jpg#0\t1\t5\t2\n", "line 2: not .* ratings"),
-        *(
-            ("flickr8k-expert", f"{line}\n", "line 1: not image, caption and three ratings")
-            for line in ("a.jpg\tb.jpg#0\t1\tx\t2", "a.jpg b.jpg#0 1 1 2", CROWD, "\tb.jpg#0\t1\t1\t2")
-        ),
-        ("flickr8k-expert", "\n", "is empty"),
-        *(
-            ("flickr8k-crowd", f"a.jpg\tb.jpg#0\t{line}\n", "line 1: not image, caption, share of yes")
-            for line in ("1.5\t3\t0", "0\t0\t0", "nan\t1\t0", "1\t1", "1\t2\t-1")
-        ),
-        ("flickr8k-crowd", EXPERT, "line 2: not image"),
-        ("csv", "image,caption\na,b\n", "no column of the rating"),
-        ("csv", "", "is empty"),
-        ("csv", "image,caption,rating\na.webp,10,good\n", "line 2: no image, caption and rating: a.webp"),
-        ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
-        ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
-        ("csv", "image,caption,rating\n", "has no judgement"),
-        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
-    ],
-)
-def test_what_is_not_as_it_should_be_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
-    file = tmp_path / "file.txt"
-    file.write_text(text)
-    refused(UsageError if "no column" in words else DataError, words, read, f"{name}:{file}")
+def test_what_is_not_as_it_should_be_is_named(tmp_path: Path) -> None:
+    for number, (name, text, words) in enumerate(
+        (
+            (
+                "flickr8k-expert",
+                "a.jpg\tb.jpg#0\t1\t1\t2\na.jpg\tb.jpg#0\t1\t5\t2\n",
+                "line 2: not .* ratings",
+            ),
+            *(
+                ("flickr8k-expert", f"{line}\n", "line 1: not image, caption and three ratings")
+                for line in ("a.jpg\tb.jpg#0\t1\tx\t2", "a.jpg b.jpg#0 1 1 2", CROWD, "\tb.jpg#0\t1\t1\t2")
+            ),
+            ("flickr8k-expert", "\n", "is empty"),
+            *(
+                ("flickr8k-crowd", f"a.jpg\tb.jpg#0\t{line}\n", "line 1: not image, caption, share of yes")
+                for line in ("1.5\t3\t0", "0\t0\t0", "nan\t1\t0", "1\t1", "1\t2\t-1")
+            ),
+            ("flickr8k-crowd", EXPERT, "line 2: not image"),
+            ("csv", "image,caption\na,b\n", "no column of the rating"),
+            ("csv", "", "is empty"),
+            ("csv", "image,caption,rating\na.webp,10,good\n", "line 2: no image, caption and rating: a.webp"),
+            ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
+            ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
+            ("csv", "image,caption,rating\n", "has no judgement"),
+            ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / "file.txt"
+        file.write_text(text)
+        refused(UsageError if "no column" in words else DataError, words, read, f"{name}:{file}")
 
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
@@ -169,8 +174,8 @@ def test_cxc_by_hand(cxc: Path) -> None:
     expected = {(0, 0), (1, 2), (1, 3), (0, 2), (2, 0)}
     # Caption 301 was never rated: it stays relevant to its image, and does not ask.
     assert pairs(found.i2t) == pairs(found.t2i) == expected | {(2, 4)}
-    assert found.asked["i2t"].tolist() == [0, 1, 2]
-    assert found.asked["t2i"].tolist() == [0, 2, 3]  # caption 102 has no positive left
+    assert found.evaluated["i2t"].tolist() == [0, 1, 2]
+    assert found.evaluated["t2i"].tolist() == [0, 2, 3]  # caption 102 has no positive left
     assert found.silent == {"i2t": 0, "t2i": 1}
     assert (found.before["i2t"], found.added["i2t"], found.removed["i2t"]) == (5, 2, 1)
     assert (found.before["t2i"], found.added["t2i"], found.removed["t2i"]) == (3, 2, 0)
@@ -192,9 +197,11 @@ def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
     asking = {image: {text for i, text in pairs(found.i2t) if i == image} for image in range(3)}
     assert asking[0] == {0, 2}  # 102 is no positive here: the list is the whole truth for its query
     assert {image for image, text in pairs(found.t2i) if text == 0} == {0, 2}
-    assert {image for image, text in pairs(found.t2i) if text == 2} == {1}  # not asked: its own, to no effect
-    assert found.asked["i2t"].tolist() == [0]
-    assert found.asked["t2i"].tolist() == [0, 4]
+    assert {image for image, text in pairs(found.t2i) if text == 2} == {
+        1
+    }  # not evaluated: its own, to no effect
+    assert found.evaluated["i2t"].tolist() == [0]
+    assert found.evaluated["t2i"].tolist() == [0, 4]
     assert (found.added, found.removed) == ({"i2t": 1, "t2i": 1}, {"i2t": 1, "t2i": 0})
     assert found.missing == {"images": 0, "captions": 1, "pairs": 1}
     assert found.line() == (
@@ -202,20 +209,20 @@ def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
     )
     other = read_positives(f"eccv:{tmp_path}", variant="original")
     assert pairs(other.t2i) == pairs(read_positives(f"eccv:{tmp_path}/original_caption_to_image.json").t2i)
-    assert other.asked["t2i"].tolist() == [0]
+    assert other.evaluated["t2i"].tolist() == [0]
 
 
 def test_pairs_of_ones_own(tmp_path: Path) -> None:
     write_json(tmp_path / "mine.json", {"i2t": {COCO_IMAGES[0]: ["101", "202"], "22": ["201"]}})
     found = read_positives(f"pairs:{tmp_path}/mine.json")
-    assert found.asked["i2t"].tolist() == [0, 1]
-    assert found.asked["t2i"].tolist() == [0, 2, 3]
+    assert found.evaluated["i2t"].tolist() == [0, 1]
+    assert found.evaluated["t2i"].tolist() == [0, 2, 3]
     assert {pair for pair in pairs(found.t2i) if pair[1] in (0, 2, 3)} == {(0, 0), (1, 2), (0, 3)}
     kept = read_positives(f"pairs:{tmp_path}/mine.json", originals=True)
     assert pairs(kept.t2i) == {(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (0, 3)}
     write_json(tmp_path / "both.json", {"i2t": {"11": ["101"]}, "t2i": {"301": ["22", "33"]}})
     both = read_positives(f"pairs:{tmp_path}/both.json")
-    assert both.asked["i2t"].tolist() == [0]
+    assert both.evaluated["i2t"].tolist() == [0]
     assert both.grades is None
     assert {image for image, text in pairs(both.t2i) if text == 4} == {1, 2}
 
@@ -233,16 +240,17 @@ WRONG_FILES: list[tuple[str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "content", "message"), WRONG_FILES)
-def test_files_that_are_none(tmp_path: Path, form: str, content: object, message: str) -> None:
-    file = tmp_path / "sits_test.csv"
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
-    refused(DataError, message, read_positives, f"{form}:{file}")
+def test_files_that_are_none(tmp_path: Path) -> None:
+    for number, (form, content, message) in enumerate(WRONG_FILES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / "sits_test.csv"
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        refused(DataError, message, read_positives, f"{form}:{file}")
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "kind", "message"),
-    [
+def test_what_cannot_be_read() -> None:
+    for source, options, kind, message in (
         ("cxc", {}, UsageError, "positives 'cxc' are not FORMAT:PATH"),
         ("cxc:", {}, UsageError, "are not FORMAT:PATH.*formats: cxc, eccv, pairs"),
         ("cxcc:x", {}, UnknownNameError, "did you mean 'cxc'"),
@@ -252,12 +260,8 @@ def test_files_that_are_none(tmp_path: Path, form: str, content: object, message
         ("cxc:none", {"originals": "yes"}, UsageError, "originals is 'yes'"),
         ("eccv:none", {}, DataError, "eccv_image_to_caption.json does not exist"),
         ("pairs:none.json", {}, DataError, "none.json does not exist"),
-    ],
-)
-def test_what_cannot_be_read(
-    source: str, options: dict[str, Any], kind: type[Exception], message: str
-) -> None:
-    refused(kind, message, read_positives, source, **options)
+    ):
+        refused(kind, message, read_positives, source, **options)
 
 
 def test_ids_are_recognised_in_the_ways_they_are_written() -> None:

@@ -6,16 +6,14 @@ import html
 import os
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
+def test_plain_text() -> None:
+    for text, plain in (
         ("<b>Red</b> dress &amp; shoes", "Red dress & shoes"),
         ("&lt;b&gt;Red&lt;/b&gt;", "Red"),
         ("3 < 5 and <3", "3 < 5 and <3"),
@@ -30,10 +28,8 @@ from diptych.data.products import attributes_of, paths_of, picture_name, plain_t
         ("a<\u017fcript>b", "a< cript>b".replace(" ", "\u017f")),
         ("a &#" + "9" * 5000 + "; b", "a \ufffd b"),
         ("", ""),
-    ],
-)
-def test_plain_text(text: str, plain: str) -> None:
-    assert plain_text(text) == plain
+    ):
+        assert plain_text(text) == plain
 
 
 _PIECES = (
@@ -56,10 +52,10 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert plain_text(plain_text(text)) == plain_text(text)
 
 
-@pytest.mark.parametrize("opening", ["<!--", "/* ", "<script ", "<style>", "<a ", "&lt;!--"])
-def test_openings_that_nothing_closes_cost_no_more_than_their_length(opening: str) -> None:
-    given = opening * 200_000  # an hour's work, were each looked for to the end
-    assert plain_text(given) in ("", given.strip(), "<!--" * 200_000)
+def test_openings_that_nothing_closes_cost_no_more_than_their_length() -> None:
+    for opening in ("<!--", "/* ", "<script ", "<style>", "<a ", "&lt;!--"):
+        given = opening * 200_000  # an hour's work, were each looked for to the end
+        assert plain_text(given) in ("", given.strip(), "<!--" * 200_000)
 
 
 ODD = (

@@ -48,9 +48,9 @@ def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
         assert [loaded.entries[i] for i in ids[1:-1]] == words(caption)
 
 
-@pytest.mark.parametrize("word", ["two words", "Upper", "", "0."])
-def test_words_that_captions_cannot_have_are_refused(word: str) -> None:
-    refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
+def test_words_that_captions_cannot_have_are_refused() -> None:
+    for word in ("two words", "Upper", "", "0."):
+        refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
 
 
 @given(st.text(max_size=30), st.integers(0, 12))
@@ -60,30 +60,24 @@ def test_first_words_are_the_first_words(text: str, count: int) -> None:
     assert words(first_words(text, count)) == words(text)[:count]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_words_of_a_title() -> None:
+    for text, expected in (
         ("Men's T-shirt & Tops", ["mens", "tshirt", "tops"]),
         ("For Her", ["for", "her"]),  # no word is dropped
         ("A > B/C, 3.5", ["a", "b", "c", "3", "5"]),
         ("Größe XL – Über", ["größe", "xl", "über"]),
         ("  -- ' ", []),
-    ],
-)
-def test_words_of_a_title(text: str, expected: list[str]) -> None:
-    assert title_words(text) == expected
+    ):
+        assert title_words(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("plural", "singular"),
-    [
+def test_a_plural_meets_its_singular() -> None:
+    for plural, singular in (
         *(("dresses", "dress"), ("watches", "watch"), ("brushes", "brush"), ("boxes", "box")),
         *(("shoes", "shoe"), ("accessories", "accessory"), ("hoodies", "hoodie")),
         *(("tshirts", "tshirt"), ("jeans", "jean"), ("glasses", "glass")),
-    ],
-)
-def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:
-    assert fold_plural(plural) == fold_plural(singular)
+    ):
+        assert fold_plural(plural) == fold_plural(singular)
 
 
 def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
@@ -106,34 +100,35 @@ def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
 LINES = ["3 2", "red 1 2", ". . . 3 4", "red 5 6", "tshirt 7 8", f"{'x' * 70} 9 9"]
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_words_and_vectors_are_those_of_the_lines(tmp_path: Path, packed: bool) -> None:
+def test_words_and_vectors_are_those_of_the_lines(tmp_path: Path) -> None:
     """The first line of word2vec is no word, words may have spaces, the first of two counts, long ones go."""
-    file = tmp_path / ("v.txt.gz" if packed else "v.txt")
-    text = "\n".join(LINES).encode()
-    file.write_bytes(gzip.compress(text) if packed else text)
-    assert convert_word_vectors(file, tmp_path / "v.npz") == 3
-    rows, vectors = read_word_vectors(tmp_path / "v.npz", "the test")
-    assert rows == {"red": 0, ". . .": 1, "tshirt": 2}
-    np.testing.assert_array_equal(vectors, np.array([[1, 2], [3, 4], [7, 8]], dtype=np.float32))
-    assert convert_word_vectors(file, tmp_path / "v.npz", {"tshirt", "blue"}) == 1
-    assert [path.name for path in tmp_path.iterdir() if path.name not in (file.name, "v.npz")] == []
+    for number, packed in enumerate((False, True)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / ("v.txt.gz" if packed else "v.txt")
+        text = "\n".join(LINES).encode()
+        file.write_bytes(gzip.compress(text) if packed else text)
+        assert convert_word_vectors(file, folder / "v.npz") == 3
+        rows, vectors = read_word_vectors(folder / "v.npz", "the test")
+        assert rows == {"red": 0, ". . .": 1, "tshirt": 2}
+        np.testing.assert_array_equal(vectors, np.array([[1, 2], [3, 4], [7, 8]], dtype=np.float32))
+        assert convert_word_vectors(file, folder / "v.npz", {"tshirt", "blue"}) == 1
+        assert [path.name for path in folder.iterdir() if path.name not in (file.name, "v.npz")] == []
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [("blue 1", "line 7 is no word"), ("blue 1 x", "line 7"), ("blue nan 1", "line 7"), ("", "line 7")],
-)
-def test_a_line_that_is_no_vector_is_refused_and_nothing_is_written(
-    tmp_path: Path, line: str, said: str
-) -> None:
-    (tmp_path / "v.txt").write_text("\n".join([*LINES, line, "last 1 2"]))
-    with pytest.raises(DataError, match=said):
-        convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz")
-    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]
-    with pytest.raises(DataError, match="none of the 1 words"):
-        (tmp_path / "v.txt").write_text("\n".join(LINES))
-        convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz", {"green"})
+def test_a_line_that_is_no_vector_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    for number, (line, said) in enumerate(
+        (("blue 1", "line 7 is no word"), ("blue 1 x", "line 7"), ("blue nan 1", "line 7"), ("", "line 7"))
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "v.txt").write_text("\n".join([*LINES, line, "last 1 2"]))
+        with pytest.raises(DataError, match=said):
+            convert_word_vectors(folder / "v.txt", folder / "v.npz")
+        assert [path.name for path in folder.iterdir()] == ["v.txt"]
+        with pytest.raises(DataError, match="none of the 1 words"):
+            (folder / "v.txt").write_text("\n".join(LINES))
+            convert_word_vectors(folder / "v.txt", folder / "v.npz", {"green"})
 
 
 def test_the_published_lookup_tries_a_word_without_its_marks() -> None:

@@ -13,8 +13,10 @@ from refusals import refused
 from scipy.sparse import csr_array
 from slow_ranking import slow_values
 
+from diptych.core.artifact import decode, encode
 from diptych.core.errors import DataError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation import evaluate, partition
+from diptych.evaluation.result import Protocol
 from diptych.metrics import (
     TIE_RULES,
     Bootstrap,
@@ -178,8 +180,8 @@ def test_a_bad_row_is_named_in_the_whole_test_set(rows):
 def three_by_four():
     """Image 0 finds texts 0 and 1, image 1 text 2; text 0 is found by images 0 and 2, text 3 by image 2."""
     pairs = ([0, 0, 1], [0, 1, 2]), ([0, 2, 2], [0, 0, 3])
-    asked = {"i2t": [0, 1], "t2i": [0, 3]}
-    return GroundTruth.from_directions(*pairs, 3, 4, text_image=[0, 0, 1, 2], asked=asked)
+    evaluated = {"i2t": [0, 1], "t2i": [0, 3]}
+    return GroundTruth.from_directions(*pairs, 3, 4, text_image=[0, 0, 1, 2], evaluated=evaluated)
 
 
 def test_directions_by_hand():
@@ -187,16 +189,20 @@ def test_directions_by_hand():
     assert [truth.i2t.of(image).tolist() for image in range(3)] == [[0, 1], [2], []]
     assert [truth.t2i.of(text).tolist() for text in range(4)] == [[0, 2], [], [], [2]]
     assert (truth.queries("i2t").tolist(), truth.queries("t2i").tolist()) == ([0, 1], [0, 3])
-    assert truth.without_positive == {"i2t": 0, "t2i": 0}  # those that are not asked do not count
+    assert truth.without_positive == {"i2t": 0, "t2i": 0}  # those that are not evaluated do not count
     assert not truth.symmetric
     homeless = GroundTruth.from_directions(([0], [1]), ([1, 1], [0, 1]), 2, 3)
     assert homeless.text_image.tolist() == [1, 1, -1]  # the first relevant image
     assert truth.mirrored("i2t").t2i.of(1).tolist() == [0]
     assert truth.mirrored("t2i").i2t.of(2).tolist() == [0, 3]
     assert truth.mirrored("i2t").symmetric
-    for asked, message in (([], "no t2i query is asked"), ([4], "asked t2i row 4"), ([0.5], "whole numbers")):
+    for evaluated, message in (
+        ([], "no t2i query is evaluated"),
+        ([4], "evaluated t2i row 4"),
+        ([0.5], "whole numbers"),
+    ):
         pairs = ([0], [0]), ([0], [0])
-        refused(DataError, message, GroundTruth.from_directions, *pairs, 3, 4, asked={"t2i": asked})
+        refused(DataError, message, GroundTruth.from_directions, *pairs, 3, 4, evaluated={"t2i": evaluated})
 
 
 @settings(max_examples=60)
@@ -215,16 +221,16 @@ def test_each_direction_is_ranked_by_its_own_positives(data):
             assert result.per_query[way][name].tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_only_those_asked_count():
+def test_only_evaluated_queries_count():
     random = np.random.default_rng(1)
     scores, home = random.normal(size=(30, 60)), np.repeat(np.arange(30), 2)
-    asked = {"i2t": np.arange(0, 30, 3), "t2i": np.flatnonzero(home % 3 == 0)[1:]}
+    evaluated = {"i2t": np.arange(0, 30, 3), "t2i": np.flatnonzero(home % 3 == 0)[1:]}
     pairs = (home, np.arange(60))
-    truth = GroundTruth.from_directions(pairs, pairs, 30, 60, text_image=home, asked=asked)
+    truth = GroundTruth.from_directions(pairs, pairs, 30, 60, text_image=home, evaluated=evaluated)
     names, how = ("R@1", "R@2", "medr", "mAP"), Bootstrap(samples=200)
     result = evaluate(scores, None, truth, names, bootstrap=how)
     plain = evaluate(scores, None, GroundTruth.from_caption_image(home, 30), names, bootstrap=how)
-    for way, rows in asked.items():
+    for way, rows in evaluated.items():
         for name in ("R@1", "R@2", "mAP"):
             score, whole = result.score(name, way), plain.per_query[way][name]
             assert score.value == pytest.approx(whole[rows].mean())
@@ -233,8 +239,11 @@ def test_only_those_asked_count():
             assert np.isnan(np.delete(result.per_query[way][name], rows)).all()
         assert result.score("R@1", way).chance == pytest.approx({"i2t": 2 / 60, "t2i": 1 / 30}[way])
         assert result.value("medr", way) == np.median(plain.ranks[way][rows])
-    assert (result.protocol.asked, plain.protocol.asked) == ({"i2t": 10, "t2i": 19}, {})
-    assert "10 i2t queries asked; 19 t2i queries asked" in result.protocol_line()
+    assert (result.protocol.evaluated, plain.protocol.evaluated) == ({"i2t": 10, "t2i": 19}, {})
+    assert "10 i2t queries evaluated; 19 t2i queries evaluated" in result.protocol_line()
+    stored = encode(result.protocol, {})
+    assert stored["asked"] == {"i2t": 10, "t2i": 19}  # the name in files of every version
+    assert decode(Protocol, stored, {}) == result.protocol
 
 
 def slow_order(images, texts):
@@ -429,7 +438,7 @@ def test_files_there_and_back(tmp_path):
     first = paths["t2i.run"].read_text().splitlines()[0].split()
     assert (first[:4], first[5]) == (["0#0", "Q0", image_ids[rows[0, 0]], "1"], "mine")
     few = write_trec(tmp_path, RowProducts(images[:3], texts[:4]), three_by_four(), list("abc"), list("wxyz"))
-    assert read_qrels(few["i2t.qrels"]) == {"a": {"w": 1, "x": 1}, "b": {"y": 1}}  # of those asked alone
+    assert read_qrels(few["i2t.qrels"]) == {"a": {"w": 1, "x": 1}, "b": {"y": 1}}  # of those evaluated alone
     assert read_qrels(few["t2i.qrels"]) == {"w": {"a": 1, "c": 1}, "z": {"c": 1}}
     assert sorted(read_run(few["t2i.run"])) == ["w", "z"]
 

@@ -226,10 +226,10 @@ def test_a_random_head_is_at_chance() -> None:
     assert chances["t2i", "R@10"] == pytest.approx(4 / 6)
 
 
-def test_extended_positives_and_queries_that_are_not_asked() -> None:
+def test_extended_positives_and_queries_that_are_not_evaluated() -> None:
     given, _ = small()
     truth = GroundTruth.from_directions(
-        ([0, 0, 1], [0, 3, 2]), ([0, 2], [1, 0]), 3, 4, asked={"i2t": [0, 1], "t2i": [0, 2]}
+        ([0, 0, 1], [0, 3, 2]), ([0, 2], [1, 0]), 3, 4, evaluated={"i2t": [0, 1], "t2i": [0, 2]}
     )
     result = evaluate_reranked(given, truth, ("R@2", "mAP"))
     assert np.isnan(result.per_query["i2t"]["R@2"][2])

@@ -303,9 +303,9 @@ def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, n
     assert evaluate(*rows, PAIRS, ["DCG_CM@5"], similarity="order", relevance=MODEL).value("DCG_CM@5", "i2t")
 
 
-def test_queries_that_are_not_asked_play_no_part(rows: tuple[np.ndarray, np.ndarray]) -> None:
+def test_queries_that_are_not_evaluated_play_no_part(rows: tuple[np.ndarray, np.ndarray]) -> None:
     pairs = (PAIRS.i2t.queries, PAIRS.i2t.rows)
-    some = GroundTruth.from_directions(pairs, pairs, 24, 48, asked={"i2t": np.array([3, 4])})
+    some = GroundTruth.from_directions(pairs, pairs, 24, 48, evaluated={"i2t": np.array([3, 4])})
     whole, part = (evaluate(*rows, truth, ["DCG_CM@5"]) for truth in (PAIRS, some))
     values = part.per_query["i2t"]["DCG_CM@5"]
     assert np.flatnonzero(~np.isnan(values)).tolist() == [3, 4]

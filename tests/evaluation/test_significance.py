@@ -152,10 +152,10 @@ def test_seeds_are_averaged_and_their_spread_is_said(runs: dict[str, Result]) ->
     assert by_name["rsum"].mean == pytest.approx(np.mean([one.value("rsum") for one in many]))
 
 
-def test_only_queries_that_were_asked_are_compared() -> None:
+def test_only_evaluated_queries_are_compared() -> None:
     pairs = (HOME, np.arange(5 * N))
     truth = GroundTruth.from_directions(
-        pairs, pairs, N, 5 * N, text_image=HOME, asked={"t2i": np.arange(0, 5 * N, 2)}
+        pairs, pairs, N, 5 * N, text_image=HOME, evaluated={"t2i": np.arange(0, 5 * N, 2)}
     )
     random = np.random.default_rng(8)
     one, two = (evaluate(random.normal(size=(N, 5 * N)), None, truth, ("R@10",)) for _ in range(2))

@@ -12,7 +12,6 @@ from diptych.metrics import Bootstrap
 from diptych.metrics.correlation import (
     COEFFICIENTS,
     LEAST_HITS,
-    Coefficient,
     correlate,
     weighted_correlations,
 )
@@ -86,12 +85,6 @@ def test_what_cannot_be_correlated() -> None:
     two = np.zeros(2)
     refused(DataError, "2 and 3 numbers", correlate, two, np.zeros(3), two)
     refused(NumericalError, "entry 1 to be correlated is nan", correlate, np.array([0, np.nan]), two, two)
-
-
-def test_a_coefficient_is_printed_with_its_interval() -> None:
-    assert Coefficient(-0.5, -0.6, 0.1).cell.line == "-0.500 (-0.600 to +0.100)"
-    assert Coefficient(0.25, few=True).cell.line == "+0.250 (–)"
-    assert Coefficient(None, few=True).cell.line == "–"
 
 
 def test_of_few_hits_there_is_no_interval() -> None:

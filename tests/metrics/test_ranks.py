@@ -10,7 +10,6 @@ from ranking import ranks_from_rows, ranks_from_scores
 from refusals import refused
 from slow_ranking import exact_scores
 
-from diptych.core.context import report_to
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics import DIRECTIONS, GroundTruth, Ranks
 from diptych.metrics import ranks as module
@@ -181,29 +180,6 @@ def test_what_cannot_be_ranked() -> None:
             f"{n} images and {m} texts: there is nothing to",
         )
         refused(DataError, message, ranks_from_rows, np.ones((n, 2), "f"), np.ones((m, 2), "f"), empty)
-
-
-def test_progress_adds_up_to_all_scores() -> None:
-    seen: list[tuple[object, ...]] = []
-    steps: list[int] = []
-
-    class Bars:
-        def start(self, *about: object) -> Bars:
-            seen.append(about)
-            return self
-
-        def advance(self, done: int = 1, note: str = "") -> None:
-            steps.append(done)
-
-        def finish(self, task: object) -> None:
-            seen.append(("finished",))
-
-    rows, truth = np.eye(10, dtype=np.float32), GroundTruth.from_caption_image(np.arange(10), 10)
-    with report_to(Bars()):  # type: ignore[arg-type]
-        ranks_from_rows(rows, rows, truth, block=7, threads=2)
-    assert [one[:3] for one in seen] == [("ranks", 100, "scores"), ("finished",)]
-    assert len(steps) > 2
-    assert sum(steps) == 100
 
 
 def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_extended_positives_from_ids_to_numbers(tmp_path: Path) -> None:
     result = evaluate_encoded(given, tmp_path / "e", ("R@1", "R-precision"), positives=more, samples=0)
     assert result.protocol.about["positives"] == more.line()
     assert "positives pairs of more.json (i2t 4 + 1 − 0, " in result.protocol_line()
-    assert "2 i2t queries asked" in result.protocol_line()
+    assert "2 i2t queries evaluated" in result.protocol_line()
     scores = cosine_rows(given.images.rows) @ cosine_rows(given.texts.rows).T
     best = np.argsort(-scores, axis=1)
     expected = [len({0, 1, 11} & set(best[0, :3].tolist())) / 3, len({6, 7} & set(best[3, :2].tolist())) / 2]

@@ -287,7 +287,7 @@ def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", se
     answered = truth.i2t.counts > 0
     if not answered.all():
         answered.flags.writeable = False
-        truth = replace(truth, asked={"i2t": answered})
+        truth = replace(truth, evaluated={"i2t": answered})
     left = len(catalogue) - len(products)
     return Judged(queries, products, truth, labels[products], setting, relevance, seed, left)
 

@@ -6,7 +6,7 @@
     class Counts(Artifact, kind="counts", recreate="diptych analyse cocos RUN"):
         objective: str
         spread: Spread                     # another dataclass
-        per_query: dict[str, np.ndarray]   # arrays are stored beside the header
+        per_query: dict[str, np.ndarray]   # arrays are stored next to the header
 
     counts.save("out")        # a folder: counts.json, arrays.npz
     counts.save("out.npz")    # one file with header and arrays
@@ -45,8 +45,10 @@ if TYPE_CHECKING:
 ARRAYS = "arrays.npz"
 _HEADER = "header"
 _ARRAY, _NUMBER = "@array", "@number"
+# Key of a field's metadata: its name on disk, where files were written before the field was renamed.
+STORED_AS = "stored_as"
+# What a word in a command can be, where it is not the artifact of that name.
 _HELD = {"RUN": ("run", "embedded_collection", "sparse", "diptych")}
-"""What a word in a command can be, where it is not the artifact of that name."""
 
 T = TypeVar("T")
 
@@ -315,7 +317,7 @@ def encode(
         return float(value) if math.isfinite(value) else {_NUMBER: repr(float(value))}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: encode(getattr(value, field.name), arrays, _place(name, field.name))
+            _stored_name(field): encode(getattr(value, field.name), arrays, _place(name, field.name))
             for field in dataclasses.fields(value)
             if field.init and field.name not in leave_out
         }
@@ -337,6 +339,10 @@ def encode(
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{name or type(value).__name__}: a {type(value).__name__} cannot be stored")
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(STORED_AS, field.name))
 
 
 def _place(name: str, key: str) -> str:
@@ -406,6 +412,8 @@ def _decode_record(
     kind: Any, value: Any, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Any] | None = None
 ) -> Any:
     given, hints = _of_type(value, dict), _hints(kind)
+    names = _renamed(kind)
+    given = {names.get(key, key): one for key, one in given.items()}
     if unknown := given.keys() - hints.keys():
         raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
     return kind(**{key: decode(hints[key], one, arrays) for key, one in given.items()}, **(kept or {}))
@@ -417,6 +425,13 @@ def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.nd
         return tuple(decode(inner[0] if inner else Any, one, arrays) for one in given)
     _expect(len(given) == len(inner), given, inner)
     return tuple(decode(kind, one, arrays) for kind, one in zip(inner, given, strict=True))
+
+
+@functools.cache
+def _renamed(kind: Any) -> dict[str, str]:
+    """Return name on disk → name of each field of a dataclass."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {_stored_name(field): field.name for field in fields}
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 Where thousands of rows need a draw each, and a row's draw must not depend on its neighbours, a hash of
 (seed, epoch, row, …) is the draw. Where one thing needs several draws in turn, :class:`Draws` is a stream of
-them that belongs to its keys alone.
+them that belongs to its keys only.
 """
 
 from __future__ import annotations

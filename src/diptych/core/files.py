@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _NAME_BYTES = 100
 
+# What safetensors writes to before it renames.
 _TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
-"""What safetensors writes to before it renames."""
 
 
 def cache_root() -> Path:
@@ -163,7 +163,7 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
 
 
 def recover_folder(target: Path | str) -> None:
-    """Repair what a kill inside :func:`atomic_folder` can leave beside ``target``: restore the old version
+    """Repair what a kill inside :func:`atomic_folder` can leave next to ``target``: restore the old version
     where the new one has not taken its name, remove half-written ones that no process is filling."""
     target = Path(os.path.abspath(target))
     old = target.parent / f".{target.name}.old"

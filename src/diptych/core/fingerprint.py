@@ -13,8 +13,8 @@ from diptych.core.reading import open_regular
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
+# What a text from elsewhere may hold, half a character, counts like any other.
 _HALVES = "surrogatepass"
-"""What a text from elsewhere may hold, half a character, counts like any other."""
 
 
 def _hasher() -> Any:

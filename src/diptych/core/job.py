@@ -78,7 +78,7 @@ class Job(Generic[U]):
             states: key → JSON-able values that a unit depends on besides the header.
 
         Raises:
-            Interrupted: a stop was asked for; finished units are kept.
+            Interrupted: a stop was requested; finished units are kept.
             MismatchError: the folder holds another job.
         """
         states = states or {}
@@ -139,13 +139,13 @@ def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return setup(*arguments)
 
 
-def differences(there: Any, asked: Any) -> Iterator[str]:
-    """Yield ``name THERE, asked for ASKED`` of each field in which two dataclasses differ."""
+def differences(there: Any, requested: Any) -> Iterator[str]:
+    """Yield ``name THERE, requested REQUESTED`` of each field in which two dataclasses differ."""
     for name in (name for name, field in there.__dataclass_fields__.items() if field.compare):
-        first, second = getattr(there, name), getattr(asked, name)
+        first, second = getattr(there, name), getattr(requested, name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
             for key in dict.fromkeys([*first, *second]):
                 if first.get(key) != second.get(key):
-                    yield f"{name}.{key} {first.get(key)!r}, asked for {second.get(key)!r}"
+                    yield f"{name}.{key} {first.get(key)!r}, requested {second.get(key)!r}"
         elif first != second:
-            yield f"{name} {first!r}, asked for {second!r}"
+            yield f"{name} {first!r}, requested {second!r}"

@@ -83,7 +83,7 @@ def in_processes(
                             future.cancel()
             except BaseException:
                 stop.set()
-                pool.shutdown(cancel_futures=True)  # nobody writes any more when the folder is given back
+                pool.shutdown(cancel_futures=True)  # no worker writes any more when the lock is released
                 raise
     except BrokenProcessPool:
         raise DiptychError(

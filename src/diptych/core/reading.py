@@ -1,6 +1,6 @@
 """Read files that may be wrong: bounded in bytes, and every fault is one error that names the file.
 
-A file from elsewhere, or a damaged one of ours, can be missing, a folder, a loop of links, a device without
+An untrusted file, or a corrupt one of ours, can be missing, a folder, a loop of links, a device without
 end, larger than the memory, packed a thousand times over, nested without end, cut short, or hold numbers,
 shapes and types that no writer makes. Who reads through this module need not know the ways::
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Larger texts and JSON files (2 GiB) are not read whole.
 MAX_TEXT_BYTES = 1 << 31
-"""Larger texts and JSON files (2 GiB) are not read whole."""
 
+# Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory.
 MAX_LINE_BYTES = 1 << 22
-"""Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
 
+# Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times.
 MAX_RATIO = 100
-"""Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times."""
 
+# Texts that unpack to less (16 MiB) may be packed as tightly as they like.
 MIN_UNPACKED_BYTES = 1 << 24
-"""Texts that unpack to less (16 MiB) may be packed as tightly as they like."""
 
+# The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong.
 MIN_ARRAY_BYTES = 1 << 28
-"""The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong."""
 
 _REASON_LENGTH = 200
 
@@ -422,11 +422,11 @@ def read_arrays(
         zipfile.ZipFile(handle) as archive,
     ):
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-        wanted = {name: members[name] for name in (members if names is None else names)}
+        chosen = {name: members[name] for name in (members if names is None else names)}
         limit = max(MIN_ARRAY_BYTES, MAX_RATIO * os.fstat(handle.fileno()).st_size)
-        if sum(member.file_size for member in wanted.values()) > limit:
+        if sum(member.file_size for member in chosen.values()) > limit:
             raise _OverpackedError(f"unpacks to more than {limit:,} bytes")
-        for name, member in wanted.items():
+        for name, member in chosen.items():
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"{name} is packed in a way that NumPy does not write")
             with archive.open(member) as opened:
@@ -515,8 +515,10 @@ def _check_form(
     fits = dtype is None or array.dtype == np.dtype(dtype)
     if shape is not None:
         fits = fits and len(shape) == array.ndim
-        fits = fits and all(wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=False))
+        fits = fits and all(
+            expected in (None, got) for expected, got in zip(shape, array.shape, strict=False)
+        )
     if not fits or not (array.flags.aligned and (shape is None or array.flags.c_contiguous)):
         lengths = "" if shape is None else f" {tuple('any' if n is None else n for n in shape)}"
-        wanted = f"{'any type' if dtype is None else np.dtype(dtype)}{lengths}"
-        raise error(f"{path}: {wanted} expected, got {array.dtype} {array.shape}", fix or "recreate it")
+        expected = f"{'any type' if dtype is None else np.dtype(dtype)}{lengths}"
+        raise error(f"{path}: {expected} expected, got {array.dtype} {array.shape}", fix or "recreate it")

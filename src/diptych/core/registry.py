@@ -16,11 +16,11 @@ from diptych.core.errors import UnknownNameError
 
 
 class Declared(Protocol):
-    """What a registry asks of its members: a name and one line of what it is."""
+    """The protocol of a registry's members: a name and a one-line description."""
 
     @property
     def name(self) -> str:
-        """What it is called wherever it can be named."""
+        """The name by which it is chosen."""
 
     @property
     def description(self) -> str:

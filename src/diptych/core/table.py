@@ -118,7 +118,7 @@ class Table:
 
     @property
     def narrow(self) -> bool:
-        """Whether it would be lost in the width of a page."""
+        """Return whether the table would be lost in the width of a page."""
         return len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
 
     @property
@@ -127,7 +127,7 @@ class Table:
         return list(accumulate(span for _, span in self.groups))[:-1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
-        """Fit the terminal: notes beside their numbers, or below them, or the columns in several tables."""
+        """Fit the terminal: notes next to their numbers, or below them, or the columns in several tables."""
         from rich.text import Text
 
         parts = [list(range(len(self.columns)))]
@@ -157,7 +157,7 @@ class Table:
 
     @property
     def _numbers(self) -> list[int]:
-        """The columns that hold numbers alone."""
+        """Return the columns that hold numbers only."""
         return [
             place
             for place in range(len(self.columns))

@@ -1,4 +1,4 @@
-"""Which captions and images meet in a batch.
+"""Batches: the captions and images that are trained on together.
 
 Three plans, each a pure function of ``(seed, epoch)``, so that a killed run goes on with the same
 batches and any number of processes sees the same epoch:

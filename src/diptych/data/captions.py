@@ -7,12 +7,12 @@ import re
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 
+# Names of splits in files and folders, and what they are called here.
 SPLIT_WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-"""Names of splits in files and folders, and what they are called here."""
 
 
 def split_named(name: str) -> str | None:
@@ -24,8 +24,8 @@ def split_named(name: str) -> str | None:
     return None
 
 
+# The words there are.
 CAPTION_CHOICES = "all, first, first:K, random or random:SEED"
-"""The words there are."""
 
 _WORD = re.compile(r"(?P<what>first|random)(:(?P<number>[0-9]+))?")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
 from diptych.core.table import Table, Tabular
-from diptych.data.checking_images import Pictures, Problem, Some, inspected
+from diptych.data.checking_images import NamedCount, Pictures, Problem, inspected
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import KNOWN, Form, KnownDataset, Size, captions_text, known_by_name
 from diptych.data.readers import READERS, read_collection
@@ -19,8 +19,8 @@ from diptych.data.readers.contract import fitting
 
 _SKIP = "skip_bad_captions"
 
+# Images and captions of each split.
 Found = Mapping[str, tuple[int, int]]
-"""Images and captions of each split."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SplitCheck:
 
 @dataclass(frozen=True)
 class Check(Tabular):
-    """What was found in a dataset."""
+    """The findings of a dataset's check."""
 
     dataset: str | None  # the known dataset that it was held against; None for any other
     reader: str
@@ -55,9 +55,9 @@ class Check(Tabular):
     form: str | None  # the form of splits that it was held against
     splits: tuple[SplitCheck, ...]
     pictures: Pictures | None  # None where images are not files of a folder
-    without_captions: Some  # images that no caption describes
-    repeated: Some  # captions that an image has twice
-    shared: Some  # captions whose very words also describe another image
+    without_captions: NamedCount  # images that no caption describes
+    repeated: NamedCount  # captions that an image has twice
+    shared: NamedCount  # captions whose very words also describe another image
     notes: tuple[str, ...]
     problems: tuple[Problem, ...]
 
@@ -146,7 +146,7 @@ def _size_problems(splits: Sequence[SplitCheck], form: Form, known: KnownDataset
             yield Problem(what, f"{show} splits in use")
 
 
-def _same_captions(collection: Collection) -> tuple[Some, Some]:
+def _same_captions(collection: Collection) -> tuple[NamedCount, NamedCount]:
     """Return captions that repeat an earlier one of their image, and captions that another image has too.
 
     Texts are compared by 64-bit hashes of their words in lower case, so a million of them are a few
@@ -166,7 +166,9 @@ def _same_captions(collection: Collection) -> tuple[Some, Some]:
     shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
     ids = collection.caption_ids
     repeated = np.sort(order[again])
-    return Some.of(ids[row] for row in repeated.tolist()), Some.of(ids[row] for row in shared.tolist())
+    return NamedCount.of(ids[row] for row in repeated.tolist()), NamedCount.of(
+        ids[row] for row in shared.tolist()
+    )
 
 
 def check_dataset(
@@ -264,7 +266,7 @@ def check_collection(
         form=None if form is None else form.name,
         splits=splits,
         pictures=pictures,
-        without_captions=Some.of(part.image_ids[row] for row in without),
+        without_captions=NamedCount.of(part.image_ids[row] for row in without),
         repeated=repeated,
         shared=shared,
         notes=tuple(notes),

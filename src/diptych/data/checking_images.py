@@ -28,14 +28,14 @@ def _printable(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Some:
-    """How many there are, and the first few by name, printable."""
+class NamedCount:
+    """A count, and the first few by name, printable."""
 
     count: int = 0
     first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Some:
+    def of(cls, names: Iterable[str]) -> NamedCount:
         """Return all of ``names``."""
         rest = iter(names)
         first = tuple(map(_printable, islice(rest, _FIRST)))
@@ -56,11 +56,13 @@ class Pictures:
 
     folder: str
     expected: int  # how many images the captions refer to
-    missing: Some  # those of them that are not there
+    missing: NamedCount  # those of them that are not there
     missing_by_folder: Mapping[str, tuple[int, int]]  # how many of how many, of folders that miss some
-    unused: Some  # images there that no caption refers to
-    empty: Some | None = None  # files of no bytes; None where they were not looked at
-    corrupt: Some | None = None  # other files that cannot be decoded; None where they were not looked at
+    unused: NamedCount  # images there that no caption refers to
+    empty: NamedCount | None = None  # files of no bytes; None where they were not looked at
+    corrupt: NamedCount | None = (
+        None  # other files that cannot be decoded; None where they were not looked at
+    )
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return it as rows of a table."""
@@ -199,7 +201,9 @@ def inspected(
             for some in (missing, (names[row] for row in rows.tolist()))
         )
         by_folder = {folder: (count, whole[folder]) for folder, count in sorted(lost.items())}
-        pictures = Pictures(str(root), len(rows), Some.of(missing), by_folder, Some.of(walked.unused))
+        pictures = Pictures(
+            str(root), len(rows), NamedCount.of(missing), by_folder, NamedCount.of(walked.unused)
+        )
         if missing:
             fix = _where_they_are(root, missing, walked.unused)
             if not fix and walked.archives:
@@ -214,8 +218,8 @@ def inspected(
     if decode and collection.holds == "pictures":
         empty, corrupt = _decoded(collection, present.tolist(), workers)
         if pictures is not None:
-            broken = Some.of(name for name, _ in corrupt)
-            pictures = replace(pictures, empty=Some.of(empty), corrupt=broken)
+            broken = NamedCount.of(name for name, _ in corrupt)
+            pictures = replace(pictures, empty=NamedCount.of(empty), corrupt=broken)
         if empty or corrupt:
             first = corrupt[0][1] if corrupt else f"{empty[0]} is empty (0 bytes)"
             what = f"{len(empty) + len(corrupt):,} pictures cannot be read, {len(empty):,} of them are empty files"

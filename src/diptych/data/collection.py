@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 _JPEGS = "*.[jJ][pP][gG]"
 _BLOCK = 1 << 16
 
+# What the pictures of a collection show.
 Centric = Literal["scene", "object"]
-"""What the pictures of a collection show."""
 
+# The split of images that their data names no split for.
 WHOLE = "all"
-"""The split of images that their data names no split for."""
 
+# The splits that are assigned to them where one is used.
 SPLITS = ("train", "val", "test")
-"""The splits that are assigned to them where one is used."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How train, val and test are assigned, where they are used, to images that no split is named for."""
+    """The shares of train, val and test, assigned to images that no split is named for."""
 
     validation: float = 0.1
     test: float = 0.1
@@ -60,7 +60,7 @@ class Shares:
 
 
 class ImageSource(Protocol):
-    """Where a collection's pictures are: a folder of files, a table, a generator."""
+    """The source of a collection's images: a folder of files, a table, a generator."""
 
     def read(self, row: int) -> Image:
         """Return the picture of source row ``row``, upright, RGB.
@@ -190,7 +190,7 @@ class Collection:
         """Return the picture of image row ``row``, upright, RGB.
 
         Raises:
-            ImageError: it is missing or cannot be decoded, or there are region features alone, or none; the
+            ImageError: it is missing or cannot be decoded, or there are only region features, or none; the
                 message names it.
         """
         return self.source.read(self._place(row))
@@ -354,7 +354,7 @@ class Collection:
             self,
             image_ids=[*self.image_ids, *others],
             shares=None,
-            splits=[*self.splits, *(["beside"] * len(others))],
+            splits=[*self.splits, *(["folder"] * len(others))],
             source=FolderSource(source.root, [*names, *others]),
             source_rows=np.arange(len(names) + len(others), dtype=np.int64),
             records=None if self.records is None else [*self.records, *({} for _ in others)],
@@ -364,7 +364,7 @@ class Collection:
 
     @cached_property
     def text_fingerprint(self) -> str:
-        """Fingerprint of ids, captions and who describes whom; pictures' bytes are not read."""
+        """Fingerprint of ids, captions and which describes which; pictures' bytes are not read."""
         whose = map(int, self.caption_image)
         return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
 

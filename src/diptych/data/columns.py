@@ -20,8 +20,8 @@ from diptych.core.errors import DataError, StorageError
 
 T = TypeVar("T")
 
+# Values that are read at once when a column is gone through.
 BLOCK = 4096
-"""Values that are read at once when a column is gone through."""
 
 
 class Column(Sequence[T]):

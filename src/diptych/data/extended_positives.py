@@ -24,13 +24,13 @@ from diptych.data.rows_by_id import (
     line_of,
 )
 
+# The ids of an image and of a caption.
 Pair = tuple[str, str]
-"""The ids of an image and of a caption."""
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """What a file says, in its own ids."""
+    """The contents of a file, in its own ids."""
 
     what: str  # the format and its options in a few words, for the protocol
     i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
@@ -216,7 +216,7 @@ class ExtendedPositives:
         np.ndarray, np.ndarray
     ]  # image and caption rows, (n_pairs,) int64: captions relevant to images
     t2i: tuple[np.ndarray, np.ndarray]  # image and caption rows: images relevant to captions
-    asked: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
+    evaluated: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
     before: dict[str, int]  # per direction, pairs of the collection's own among the evaluated queries
     added: dict[str, int]  # per direction, pairs that the collection does not have
     removed: dict[str, int]  # per direction, the collection's own pairs that are no longer relevant
@@ -260,7 +260,7 @@ def match(
         raise in_none(listed.what, sorted(named), (image_ids, caption_ids), fix)
     own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
     judged = None if listed.judged is None else codes(listed.judged)
-    asked: dict[str, np.ndarray] = {}
+    evaluated: dict[str, np.ndarray] = {}
     silent, before, added, removed = (dict.fromkeys(_DIRECTIONS, 0) for _ in range(4))
     for side, (name, queries, rows) in enumerate(
         (("i2t", listed.images, images), ("t2i", listed.captions, captions))
@@ -274,7 +274,7 @@ def match(
             )
             relevant[name] = np.union1d(relevant[name], own[~seen])
             answered = np.isin(known, np.divmod(relevant[name], n_captions)[side])
-            asked[name] = counted = known[answered]
+            evaluated[name] = counted = known[answered]
             silent[name] = int(np.sum(~answered))
         else:
             relevant[name] = np.union1d(relevant[name], own)
@@ -288,7 +288,7 @@ def match(
         what=f"{listed.what}, originals kept" if originals else listed.what,
         i2t=np.divmod(relevant["i2t"], n_captions),
         t2i=np.divmod(relevant["t2i"], n_captions),
-        asked=asked,
+        evaluated=evaluated,
         before=before,
         added=added,
         removed=removed,

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+# Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs.
 MAX_PIXELS = 100_000_000
-"""Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs."""
 
+# Files larger than this are refused before they are read.
 MAX_BYTES = 500_000_000
-"""Files larger than this are refused before they are read."""
 
+# Endings of file names, in lower case, by which pictures are looked for.
 PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
-"""Endings of file names, in lower case, by which pictures are looked for."""
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
@@ -44,11 +44,11 @@ def is_image_path(name: str) -> bool:
 
 _EXIF_DATE = re.compile(r"([0-9]{4}):([0-9]{2}):([0-9]{2}) ([0-9:]{8})")
 
+# Pixels that are converted at once, so that what is computed on the way stays small.
 _STRIP_PIXELS = 1 << 22
-"""Pixels that are converted at once, so that what is computed on the way stays small."""
 
+# Bytes that Pillow takes for a pixel of a mode; of any other it takes 4.
 _PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
-"""Bytes that Pillow takes for a pixel of a mode; of any other it takes 4."""
 
 
 def to_rgb(picture: Image) -> Image:
@@ -279,7 +279,7 @@ class Patch(NamedTuple):
 
 
 class Overlay(Protocol):
-    """What is pasted over a prepared picture."""
+    """Patches that are pasted over a preprocessed image."""
 
     @property
     def key(self) -> str:

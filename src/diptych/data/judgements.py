@@ -30,7 +30,7 @@ from diptych.data.rows_by_id import (
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a file says, in its own ids."""
+    """The contents of a file, in its own ids."""
 
     what: str  # the format in a few words, for protocols
     pairs: list[tuple[str, str]]  # (image, caption) ids of each judged pair, in the file's order

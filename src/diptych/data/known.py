@@ -26,7 +26,7 @@ def captions_text(captions: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Size:
-    """How large a split is."""
+    """The size of a split."""
 
     images: int  # how many images
     # the numbers of captions that are in use, and what each means; empty where any will do. One caption
@@ -55,13 +55,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """What is known of a published dataset."""
+    """The facts of a published dataset."""
 
     name: str  # what ``diptych data`` calls it
     title: str  # its full name
     description: str  # one line for lists
     centric: Centric | None  # what its pictures show; None where both are in it
-    citation: str  # whom to cite
+    citation: str  # the paper to cite
     licence: str  # what may be done with it, and who owns the pictures, in plain words
     where: Mapping[str, str]  # what there is to fetch, and where
     layout: str  # the folder as it should be, as a tree

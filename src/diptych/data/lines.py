@@ -9,8 +9,8 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
 
+# What may stand between fields, and how an option names it.
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
-"""What may stand between fields, and how an option names it."""
 
 
 def plain_column(name: str) -> str:

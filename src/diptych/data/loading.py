@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 
+# What all threads together may decode at once (512 MiB); a larger image is decoded by itself.
 MAX_DECODED_BYTES = 1 << 29
-"""What all threads together may decode at once (512 MiB); a larger image is decoded by itself."""
 
 _THREADS = "read-ahead"
 
@@ -33,7 +33,7 @@ _reserved = 0
 
 
 class _Task(threading.local):
-    """What the work of this thread has reserved, and whether it is kept until the work is done."""
+    """The bytes that this thread's work has reserved, and whether they are kept until the work is done."""
 
     kept = False
     held = 0
@@ -77,7 +77,7 @@ def default_workers() -> int:
 
 
 class _Results:
-    """How many results were taken, and how many bytes those hold that wait to be taken."""
+    """The number of results that were taken, and the bytes of those that wait to be taken."""
 
     def __init__(self) -> None:
         self.taken = self.waiting_bytes = 0
@@ -141,7 +141,7 @@ def read_ahead(
         for future in pending:
             future.cancel()
         results.skip(count=len(pending) + 1)  # those that wait need wait no longer
-        # Where nobody took all results, the garbage collector may end this in a thread of the pool itself.
+        # Where not all results were taken, the garbage collector may end this in a thread of the pool itself.
         pool.shutdown(wait=not threading.current_thread().name.startswith(_THREADS))
 
 
@@ -161,7 +161,7 @@ NO_PICTURE = "no picture"
 
 
 def each_picture_content(collection: Collection) -> Iterator[str]:
-    """Yield one fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
+    """Yield one fingerprint per image, of its file's bytes, when it is needed; reads every file once, in parallel.
 
     Of an item without a picture it is :data:`NO_PICTURE`.
     """

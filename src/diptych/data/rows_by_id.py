@@ -47,7 +47,7 @@ class RowsById:
 
 @dataclass(frozen=True)
 class Format:
-    """How one format of labels is read."""
+    """One format of labels, and its reader."""
 
     name: str  # of NAME:PATH
     description: str

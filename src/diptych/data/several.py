@@ -21,13 +21,13 @@ _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class DataChoices(Options):
-    """Which data, of one collection or of several."""
+    """The data of one collection or of several."""
 
     data: list[str] = parameter(
         [],
         "A dataset or a shop's log: folder or file. Of several NAME=DATASET, repeated.",
     )
-    images: list[str] = parameter([], "Folder of images, where it is not beside the data; or NAME=FOLDER.")
+    images: list[str] = parameter([], "Folder of images, where it is not next to the data; or NAME=FOLDER.")
     reader: list[str] = parameter(
         [],
         "The data's format, where it is not recognised; or NAME=READER.",
@@ -91,7 +91,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _named(texts: Sequence[str], names: Sequence[str], flag: str, sign: str) -> list[tuple[str, str]]:
-    """Which collection (empty: all) each text is about, and the rest of it; names may have dots."""
+    """Return which collection (empty: all) each text is about, and the rest of it; names may have dots."""
     found = []
     for text in texts:
         name = max((name for name in names if text.startswith(f"{name}{sign}")), key=len, default="")

@@ -26,8 +26,8 @@ from diptych.data.images import MAX_BYTES, check_inside, decode_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+# Patterns that stand for more files are refused.
 MAX_SHARDS = 1_000_000
-"""Patterns that stand for more files are refused."""
 
 IGNORED = "links and other members that are no files passed over"
 
@@ -165,8 +165,8 @@ def read_members(path: Path, handle: BinaryIO, counts: Counter[str]) -> Iterator
         ) from None
 
 
+# Numbers per sample: its shard, then where its image, its JSON and its class begin and their sizes.
 PLACES = 7
-"""Numbers per sample: its shard, then where its image, its JSON and its class begin and their sizes."""
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which data is meant: the dataset, how it is read, its part and its captions."""
+"""Options that choose data: the dataset, how it is read, its part and its captions."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from diptych.data.captions import check_caption_choice
 
 
 class OutOption(Options):
-    """Where results are written."""
+    """The option for where results are written."""
 
     out: Path | None = parameter(None, "Where to write.", "--out", "-o")
 
 
 class TargetOption(Options):
-    """Where results are written, which has to be named."""
+    """The same, required."""
 
     out: Path = parameter(..., "Where to write.", "--out", "-o")
 
 
 class SamplesOption(Options):
-    """How sure a number is."""
+    """The option for the number of bootstrap resamples."""
 
     samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
 
 
 class SeedOption(Options):
-    """What random numbers begin with."""
+    """The option for the seed of random numbers."""
 
     seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
 
 
 class DataSource(Options):
-    """How a dataset is read."""
+    """The options of reading a dataset."""
 
     images: Path | None = parameter(None, "Folder of images, if it lies elsewhere.")
     reader: str | None = parameter(
@@ -52,7 +52,7 @@ class DataSource(Options):
 
 
 class DataSpec(DataSource):
-    """Which data: what every command that reads a dataset takes."""
+    """The data options of every command that reads a dataset."""
 
     data: Path | None = parameter(
         None, "A dataset: a folder of images, Karpathy JSON, CSV, JSONL or Parquet pairs, …"
@@ -82,13 +82,13 @@ class DataSpec(DataSource):
 
 
 class SplitOption(Options):
-    """Which part of the data."""
+    """The option for a split."""
 
     split: str | None = parameter(None, "The part of the data, or all; test where there is one.")
 
 
 class CaptionsOption(Options):
-    """Which captions."""
+    """The option for a choice of captions."""
 
     captions: str = parameter("all", "Of each image: all, first, first:K, random or random:SEED.")
 
@@ -100,4 +100,4 @@ class CaptionsOption(Options):
 
 
 class PartSpec(DataSpec, SplitOption, CaptionsOption):
-    """Which part of which data, and which of its captions."""
+    """The data options with a split and a choice of captions."""

@@ -113,7 +113,7 @@ class Indexer:
         self.first = self.first or where
 
     def captions(self, texts: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the captions of an image, of texts and their names, without bad ones where that was asked for."""
+        """Return the captions of an image, of texts and their names, without bad ones where that was requested."""
         captions = []
         for text, name in texts:
             try:
@@ -183,7 +183,7 @@ class Stored:
 
 
 def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: Sequence[str] = ()) -> Stored:
-    """Return the columns stored under ``key``; written first when they are not there, or are damaged.
+    """Return the columns stored under ``key``; written first when they are not there, or are corrupt.
 
     Processes that ask for the same key at the same time write it once.
     """

@@ -1,7 +1,7 @@
 """Words of captions and their numbers.
 
 The four special words come first, as in VSE++ (Faghri et al., BMVC 2018): 0 padding, 1 start, 2 end,
-3 unknown. Which captions the words are counted on is the caller's choice; the training split alone is
+3 unknown. Which captions the words are counted on is the caller's choice; only the training split is
 the honest one (the published vocabularies also counted validation and test captions).
 """
 

@@ -30,7 +30,7 @@ _FIELDS = {
     "texts_per_image": "positives per image",
     "images_per_text": "positives per text",
     "ties": "tie rule",
-    "asked": "queries asked",
+    "evaluated": "queries evaluated",
     "without_positive": "queries without a positive",
 }
 

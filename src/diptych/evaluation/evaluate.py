@@ -151,12 +151,12 @@ def evaluate(
     }
 
     def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
-        """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
+        """Return values of all folds, in the order of the whole test set; NaN of queries that are not evaluated."""
         values = np.empty(truth.positives(name).n_queries)
         for (fold, _), part in zip(found, parts, strict=True):
             values[fold.images if name == "i2t" else fold.texts] = part
-        if name in truth.asked:
-            values[~truth.asked[name]] = np.nan
+        if name in truth.evaluated:
+            values[~truth.evaluated[name]] = np.nan
         return values
 
     per_query: dict[str, dict[str, np.ndarray]] = {name: {} for name in DIRECTIONS}
@@ -166,7 +166,7 @@ def evaluate(
         name: whole(name, (one.best[name] for _, one in found)) for name in DIRECTIONS
     }
     counts = {name: truth.positives(name).counts[truth.queries(name)].tolist() for name in DIRECTIONS}
-    asked = {name: len(given) for name, given in counts.items()}
+    evaluated = {name: len(given) for name, given in counts.items()}
     published = ["ties"] if ties == "compat" else []
     published += ["unranked"] if second is not None and second.unranked == "published" else []
     metadata = Protocol(
@@ -184,7 +184,7 @@ def evaluate(
         **asdict(how),
         about=dict(about or {}),
         similarity=source.similarity,
-        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
+        evaluated={name: n for name, n in evaluated.items() if n < truth.positives(name).n_queries},
         reranking=second,
         gains=gains,
     )

@@ -136,7 +136,7 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
         len(encoded.images),
         len(encoded.texts),
         text_image=encoded.caption_image,
-        asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
+        evaluated={name: positives.evaluated[name] for name in DIRECTIONS if name in positives.evaluated},
     )
 
 

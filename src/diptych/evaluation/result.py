@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import STORED_AS, Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table, Tabular
@@ -131,7 +131,7 @@ class Reranking:
     gallery: dict[str, int]  # per direction, how many items there were to choose from
     score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
     unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
-    queries: dict[str, int]  # per direction, how many queries are asked
+    queries: dict[str, int]  # per direction, how many queries are evaluated
     without_ranked_positive: dict[str, int]  # how many of them have positives, none of which is a candidate
 
     def line(self) -> str:
@@ -175,7 +175,8 @@ class Protocol:
     seed: int  # of the bootstrap
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, fingerprints, training seed, ...
     similarity: str = "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty of candidates alone
-    asked: dict[str, int] = field(default_factory=dict)  # per direction, how many are queries, unless all
+    # per direction, how many queries are evaluated, unless all; results on disk call it "asked"
+    evaluated: dict[str, int] = field(default_factory=dict, metadata={STORED_AS: "asked"})
     reranking: Reranking | None = None  # the second stage; None where there is one stage alone
     gains: dict[str, str] = field(default_factory=dict)  # per measure, what an item is worth and by what
     items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
@@ -189,7 +190,7 @@ class Protocol:
             f"{self.name}: {self.n_images:,} images, {self.n_texts:,} texts "
             f"({per_image} per image, {per_text} per text)"
         )
-        parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
+        parts += [f"{count:,} {direction} queries evaluated" for direction, count in self.evaluated.items()]
         if self.similarity:
             parts.append(f"similarity {self.similarity}")
         if self.reranking is not None:
@@ -231,7 +232,7 @@ class Score:
 class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
-    # per direction and measure, one float64 per query, NaN for one that was not asked
+    # per direction and measure, one float64 per query, NaN for one that was not evaluated
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     # per direction, the rank of each query's best positive, expected where ties leave it open
     ranks: dict[str, np.ndarray] = field(default_factory=dict)

@@ -33,7 +33,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import resolve
 from diptych.metrics.paired import (
     LEVEL,
-    Shares,
+    ClusterShares,
     check_flips,
     corrected,
     correction_named,
@@ -69,21 +69,21 @@ class _PairedRuns:
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
         first_name, first = next(iter(named.items()))
-        protocol, asked = first.protocol, {}
+        protocol, evaluated = first.protocol, {}
         for way in DIRECTIONS:
             some = next(iter(first.per_query[way].values()))
-            mask = ~np.isnan(some) if way in protocol.asked else np.ones(len(some), dtype=bool)
+            mask = ~np.isnan(some) if way in protocol.evaluated else np.ones(len(some), dtype=bool)
             for (name, result), one in product(named.items(), self.plain):
                 _check(result.per_query[way], one.name, mask, f"{name}, {way}")
             if not mask.all():
-                asked[way] = np.flatnonzero(mask)
+                evaluated[way] = np.flatnonzero(mask)
         truth = GroundTruth.from_directions(
             ([], []),
             ([], []),
             protocol.n_images,
             protocol.n_texts,
             text_image=text_image_of(first, first_name),
-            asked=asked,
+            evaluated=evaluated,
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
@@ -119,7 +119,7 @@ class _PairedRuns:
                 found.setdefault((run, (way, name)), []).append(seeds)
         return {home: np.mean(folds, axis=0) for home, folds in found.items()}
 
-    def _shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
+    def _shares(self, run: str, cell: tuple[str, str]) -> list[ClusterShares] | None:
         """Return per fold what each image adds to the difference from the baseline; None where it is no mean."""
         scale, parts = self.cells[cell]
         if any(self.aggregates[name] is not MEAN for _, name in parts):
@@ -134,7 +134,7 @@ class _PairedRuns:
                     self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
                 each.append(shares_of(mine - theirs, of[way][rows], size))
-            found.append(Shares.added(each, scale))
+            found.append(ClusterShares.added(each, scale))
         return found
 
     def differences(self, flips: int) -> list[Difference]:

@@ -31,7 +31,7 @@ _TILE_ROWS = 500
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where the positives of one direction stand: all of each query, best first, or its best alone."""
+    """The ranks of one direction's positives: all of each query, best first, or its best only."""
 
     gallery: int  # size of the gallery
     positives: np.ndarray  # (n_queries,) how many positives each query has; 0 where it has none
@@ -81,8 +81,8 @@ def ranks_of(
     """Rank every text for every image and every image for every text.
 
     Args:
-        every: rank all positives of a query instead of its best alone.
-        directions: both, or one alone, which is quicker.
+        every: rank all positives of a query instead of its best only.
+        directions: both, or only one, which is quicker.
         block: scores held at once by one of the ``threads`` workers.
     """
     check_sizes(source, truth)
@@ -144,7 +144,7 @@ TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Neighbours in a ranking whose order is open, a positive among them; it alone where a rule decides."""
+    """Neighbours in a ranking whose order is open, a positive among them; only the positive where a rule decides."""
 
     query: np.ndarray  # (g,) the query of each group; ascending, best group first within a query
     before: np.ndarray  # items of the gallery that certainly come before the group

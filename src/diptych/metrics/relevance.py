@@ -1,4 +1,4 @@
-"""What else than labels says how relevant an item is: a named model, or people's grades; and what it adds up to.
+"""Graded relevance beyond labels: by a named model, or by people's grades; and the gains that follow from it.
 
 A relevance model of its own takes one pass over the scores more.
 """

@@ -1,4 +1,4 @@
-"""What every objective is: a pure function of scores and positives, and a small class around it."""
+"""The contract of objectives: a pure function of scores and positives, and a small class around it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Objective(nn.Module):
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) the loss of each row as a query, before any mean or sum over queries.
 
-        Query i's value depends on row i alone, so the gradient of their sum with respect to
+        Query i's value depends only on row i, so the gradient of their sum with respect to
         ``scores`` holds, at (i, j), the weight of candidate j in query i's gradient. With
         ``compat="pairs"`` every positive pair is a query: (pairs,) values, in the order of
         ``positives.nonzero()``.
@@ -59,7 +59,7 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """What is worth a line in the metrics besides the loss (a learned temperature)."""
+        """Return what the metrics record besides the loss (a learned temperature)."""
         return {}
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -136,18 +136,18 @@ class ObjectiveKind:
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
                 raise RecipeError(f"objective {self.name!r} has no option {name!r}", f"its options: {known}")
-            wanted = _wanted(value, self.options[name])
-            if wanted is not None:
+            expected = _expected(value, self.options[name])
+            if expected is not None:
                 raise RecipeError(
                     f"option {name!r} of objective {self.name!r} is {value!r}",
-                    f"give {wanted}, such as {self.options[name]!r}",
+                    f"give {expected}, such as {self.options[name]!r}",
                 )
         if options.get("reduction") == "none":
             raise UsageError("reduction 'none' gives no scalar", "one of 'mean', 'sum'")
         return self.build(**options)
 
 
-def _wanted(value: Any, default: Any) -> str | None:
+def _expected(value: Any, default: Any) -> str | None:
     """Return what ``value`` should have been, judging by the default; None when it is that."""
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
@@ -237,8 +237,8 @@ def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean"
     return each.mean() if combined == "mean" else each.sum()
 
 
-class Choices(TypedDict, total=False):
-    """What every loss of :mod:`diptych.objectives` takes by name."""
+class LossOptions(TypedDict, total=False):
+    """The options that every loss of :mod:`diptych.objectives` takes by name."""
 
     direction: Direction  # images as queries, texts as queries, or "both" (default)
     reduction: Reduction  # over the queries of each direction; "none": a value per query, image queries first
@@ -247,11 +247,11 @@ class Choices(TypedDict, total=False):
 
 def defaults_of(build: Any) -> dict[str, Any]:
     """Return the default of each choice of a class."""
-    return {name: getattr(build, name) for name in Choices.__annotations__}
+    return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
+# From (queries, candidates) scores and positives to one value per query, or per pair.
 OneWay = Callable[[Tensor, Tensor], Tensor]
-"""From (queries, candidates) scores and positives to one value per query, or per pair."""
 
 
 class Directed(Objective):
@@ -264,7 +264,7 @@ class Directed(Objective):
     # how both directions make one loss: "first": each holds every pair, so that i2t is both
     combined: ClassVar[Literal["mean", "sum", "first"]] = "mean"
 
-    def __init__(self, **choices: Unpack[Choices]) -> None:
+    def __init__(self, **choices: Unpack[LossOptions]) -> None:
         super().__init__()
         known = (get_args(Direction), get_args(Reduction), self.compats)
         for (name, default), values in zip(defaults_of(type(self)).items(), known, strict=True):
@@ -321,7 +321,7 @@ class Tempered(Directed):
     ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[Choices]
+        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[LossOptions]
     ) -> None:
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.metrics.paired import Shares, shares_of
+from diptych.metrics.paired import ClusterShares, shares_of
 
 Place = tuple[str, str]
 """Row and column of a number."""
@@ -161,7 +161,7 @@ def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Ev
 def _query_error(parts: Sequence[Queries]) -> Error:
     """Return the variance over images of a sum of means."""
     images = 1 + max(int(cluster.max()) for _, cluster in parts)
-    shares = Shares.added([shares_of(values, cluster, images) for values, cluster in parts])
+    shares = ClusterShares.added([shares_of(values, cluster, images) for values, cluster in parts])
     return Error(shares.variance, max(shares.freedom, 1))
 
 

@@ -143,9 +143,9 @@ def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, f
     assert len(grown.cells("most-general", "clip-t")) == 2
     assert all(file.stat().st_mtime_ns == when for file, when in before.items())
     assert grown.value("most-general", "sentence", "P@1") == first.value("most-general", "sentence", "P@1")
-    with pytest.raises(MismatchError, match="query 'name', asked for 'path'"):
+    with pytest.raises(MismatchError, match="query 'name', requested 'path'"):
         evaluated(*shop, folder, **small, query="path")
-    with pytest.raises(MismatchError, match="options.epochs 2, asked for 3"):
+    with pytest.raises(MismatchError, match="options.epochs 2, requested 3"):
         evaluated(*shop, folder, **{**small, "options": SMALL.model_copy(update={"epochs": 3})})
 
 

@@ -28,11 +28,11 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_bytes
 from diptych.core.reading import file_errors
 
+# The extra that brings the library.
 EXTRA = "language"
-"""The extra that brings the library."""
 
+# What brings the data.
 DOWNLOAD = "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
-"""What brings the data."""
 
 TAGGER = "taggers/averaged_perceptron_tagger_eng"
 

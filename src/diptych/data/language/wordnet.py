@@ -15,8 +15,8 @@ from diptych.core.reading import read_toml
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
 PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 
+# Irregular forms in lower case, each with its lemmas.
 Forms = Mapping[PartOfSpeech, Mapping[str, Sequence[str]]]
-"""Irregular forms in lower case, each with its lemmas."""
 
 
 class Synset(NamedTuple):

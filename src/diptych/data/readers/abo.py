@@ -23,11 +23,11 @@ from diptych.data.products import plain_text
 from diptych.data.readers.contract import choice, reader
 from diptych.data.readers.products import Duplicates, Missing, ProductGathering
 
+# What can be a listing's caption, and the keys of the texts.
 FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
-"""What can be a listing's caption, and the keys of the texts."""
 
+# Fields that become a listing's attributes; ``product_type`` does not: it is the dataset's own category.
 ATTRIBUTES = ("brand", "color", "material", "fabric_type", "finish_type", "style", "pattern", "item_shape")
-"""Fields that become a listing's attributes; ``product_type`` does not: it is the dataset's own category."""
 
 _LISTINGS = "listings_*.json"
 _ABOVE_ALL = "Categories"

@@ -43,8 +43,8 @@ _FILES = ("path", "filepath", "file", "filename", "file_name", "image", "image_p
 _MISSING = "lines without picture left out"
 _UNNUMBERED = "pictures whose names are no numbers not used"
 
+# The number of a line, its caption, and address and file of its image, or empty.
 Row = tuple[int, str, str, str]
-"""The number of a line, its caption, and address and file of its image, or empty."""
 
 
 def _arrow(module: str = "") -> Any:

@@ -25,18 +25,18 @@ from diptych.data.collection import WHOLE, Centric, Collection, ImageSource, Sha
 from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
 
+# Longer texts are documents, not captions, and are refused.
 MAX_CHARACTERS = 20_000
-"""Longer texts are documents, not captions, and are refused."""
 
+# Files that are opened at most to recognise a folder.
 _LOOKS = 100
-"""Files that are opened at most to recognise a folder."""
 
 _TEXTS = "options.toml"  # next to a reader: what its options mean
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one dataset format is recognised and read."""
+    """One dataset format: how it is recognised and read."""
 
     name: str  # what ``--reader`` calls it
     description: str  # one line for help texts

@@ -83,8 +83,8 @@ def _is_missing(value: Any) -> bool:
     return value is None or value != value  # NaN, as pandas has it
 
 
+# Where a row is, as errors call it, and its fields.
 Row = tuple[str, Mapping[str, Any]]
-"""Where a row is, as errors call it, and its fields."""
 
 
 def _rows_of(file: Path) -> Iterator[Row]:
@@ -101,8 +101,8 @@ def _rows_of(file: Path) -> Iterator[Row]:
             yield f"{file.name}, line {table.line_num}", fields
 
 
+# Of images, captions and splits, as they were named.
 Columns = Mapping[str, str | None]
-"""Of images, captions and splits, as they were named."""
 
 
 def _gather(gathered: Gathering, rows: Iterable[Row], name: str, given: Columns) -> None:

@@ -107,6 +107,7 @@ def _sunset(chance: np.random.Generator, size: int) -> Array:
     return sky
 
 
+# One painter per value of the fact ``background``.
 PAINTERS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "sand": _sand,
     "grass": _grass,
@@ -117,7 +118,6 @@ PAINTERS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "wood": _wood,
     "sunset": _sunset,
 }
-"""One painter per value of the fact ``background``."""
 
 
 def paint_background(kind: str, chance: np.random.Generator, size: int) -> Array:

@@ -1,6 +1,6 @@
 """Generate a dataset of scenes, and read it.
 
-A scene depends on (seed, split, index, k, size, objects) alone, so a larger dataset begins with the scenes of the
+A scene depends on (seed, split, index, k, size, objects) only, so a larger dataset begins with the scenes of the
 smaller one.
 """
 
@@ -22,12 +22,12 @@ from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
+# Raised whenever the same seed would give other pictures or captions; part of the cache's key.
 VERSION = 1
-"""Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
 
 
 class SceneOptions(ImageOptions):
-    """What generated scenes are like."""
+    """The options of generated scenes."""
 
     n_train: int = parameter(4000, "Images to train on.", "--train", ge=0)
     n_val: int = parameter(300, "Images to validate on.", "--val", ge=0)
@@ -57,7 +57,7 @@ class Scenes(Generator):
     def __init__(self, given: SceneOptions) -> None:
         counts = (given.n_train, given.n_val, given.n_test)
         if not any(counts):
-            raise UsageError("no scene was asked for", "give counts of 0 or more, not all 0")
+            raise UsageError("no scene was requested", "give counts of 0 or more, not all 0")
         self.given, self.counts = given, dict(zip(SPLITS, counts, strict=True))
         self.objects = least_and_most(given.objects, "objects", len(ROLES))
         parameters = given.model_dump(include={"n_train", "n_val", "n_test", "seed", "k", "size"})
@@ -151,7 +151,7 @@ def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
 
 
 def _centric(least: int, most: int) -> Centric | None:
-    """Several objects make a scene; where some pictures have one and some several, nobody can say."""
+    """Return ``"scene"`` for several objects; None where some images have one object and others several."""
     return "object" if most == 1 else "scene" if least > 1 else None
 
 

@@ -170,7 +170,7 @@ def first_caption_relevant(truth: GroundTruth) -> GroundTruth:
         truth.n_images,
         truth.n_texts,
         text_image=truth.text_image,
-        asked={name: np.flatnonzero(mask) for name, mask in truth.asked.items()},
+        evaluated={name: np.flatnonzero(mask) for name, mask in truth.evaluated.items()},
     )
 
 
