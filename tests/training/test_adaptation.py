@@ -159,7 +159,7 @@ IMAGES, TEXTS = planted(3, width=4)
         (IMAGES, TEXTS, eye(3)[:2], DataError, r"positives of shape \(2, 3\)"),
         (IMAGES, TEXTS, np.eye(3), DataError, "positives are float64"),
         (IMAGES, TEXTS, eye(3)[[0, 0, 2]] & [1, 0, 1] > 0, DataError, "text 1 has no positive"),
-        (IMAGES, TEXTS, eye(3) & [1, 0, 1] > 0, DataError, "picture 1 has no positive"),
+        (IMAGES, TEXTS, eye(3) & [1, 0, 1] > 0, DataError, "image 1 has no positive"),
         (IMAGES * [[1], [np.nan], [1]], TEXTS, eye(3), NumericalError, "image 1"),
         (0 * IMAGES, 0 * TEXTS, eye(3), DataError, "every row is zero"),
     ],

@@ -165,5 +165,5 @@ def test_a_corrupt_folder_is_named(content: str, tmp_path: Path) -> None:
 def test_other_things_stay(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").write_bytes(b"x")
     TrainingFolder(tmp_path).check(REQUEST)
-    TrainingFolder(tmp_path).check(REQUEST, beside=("holiday.jpg",))
-    refused(UsageError, "holds other things", TrainingFolder(tmp_path).check, REQUEST, beside=())
+    TrainingFolder(tmp_path).check(REQUEST, allowed=("holiday.jpg",))
+    refused(UsageError, "holds other things", TrainingFolder(tmp_path).check, REQUEST, allowed=())

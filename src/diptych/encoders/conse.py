@@ -73,9 +73,9 @@ def _preprocessing_of_timm(network: torch.nn.Module, name: str) -> Preprocessing
     interpolation, crop = config["interpolation"], config["crop_mode"]
     if height != width or crop != "center" or interpolation not in ("bilinear", "bicubic"):
         raise UsageError(
-            f"timm prepares pictures for {name} by {interpolation} interpolation and a "
+            f"timm prepares images for {name} by {interpolation} interpolation and a "
             f"{crop} crop of {height} × {width} pixels",
-            "say what it sees: preprocessing with size, resize, interpolation, mean and std",
+            "set preprocessing with size, resize, interpolation, mean and std",
         )
     resize = math.floor(height / config["crop_pct"])
     return Preprocessing(
@@ -106,15 +106,15 @@ def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
 def _of_timm(names: str, file: Path) -> list[str]:
     from timm.data import ImageNetInfo
 
-    wanted = names.removesuffix(DEFINITIONS)
+    chosen = names.removesuffix(DEFINITIONS)
     try:
-        classes = ImageNetInfo(wanted)
+        classes = ImageNetInfo(chosen)
     except (AssertionError, KeyError):
         raise UsageError(
             f"names {names!r} are neither a set of classes that timm knows nor a file ({file})",
             f"imagenet-1k{DEFINITIONS}, imagenet-1k, imagenet-21k, or a file with one name per line",
         ) from None
-    detailed = names != wanted
+    detailed = names != chosen
     return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
 
 
@@ -236,8 +236,8 @@ class ConseEncoder(DualEncoder):
         write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
         self.sentences.save(folder / "sentences")
         files = {"weights": "model.safetensors", "names": "names.txt", "sentences": "sentences"}
-        said = {"template": _PLACE, "preprocessing": self.preprocessing}
-        config = self.config.model_copy(update={**files, **said})
+        effective = {"template": _PLACE, "preprocessing": self.preprocessing}
+        config = self.config.model_copy(update={**files, **effective})
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod

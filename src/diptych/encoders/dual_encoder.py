@@ -119,7 +119,7 @@ class DualEncoder(ABC):
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """How rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
+        """Return the similarity of embeddings: ``"cosine"``, or ``"order"``, a violation of rows without signs."""
         return "cosine"
 
     @property
@@ -207,7 +207,7 @@ class DualEncoder(ABC):
             name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, or a checkpoint of its
                 authors such as ``albef:FILE``; ``diptych info`` lists the forms.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
-            texts_only: leave out what images alone need, where the family can; ``encode_images`` must not be used.
+            texts_only: leave out what only images need, where the family can; ``encode_images`` must not be used.
 
         Raises:
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
@@ -238,7 +238,7 @@ def unit_rows(
     if len(bad):
         raise NumericalError(
             f"the embedding of {kind} {positions[int(bad[0])]} is not finite",
-            "the weights are damaged or diverged: load or train them again",
+            "the weights are corrupt or diverged: load or train them again",
         )
     return products.unit_rows(exact)
 
@@ -267,12 +267,12 @@ class TrainableEncoder(DualEncoder):
     @property
     @abstractmethod
     def scoring(self) -> Literal["cosine", "order", "order-root"]:
-        """What an objective scores rows with in training; see :func:`diptych.objectives.similarity_of`."""
+        """Return the similarity that training scores with; see :func:`diptych.objectives.similarity_of`."""
 
     @property
     @abstractmethod
     def learned_options(self) -> dict[str, float]:
-        """What an objective had learned when this was trained: ``temperature``, ``bias``."""
+        """Return the parameters that the objective learned in training: ``temperature``, ``bias``."""
 
     @abstractmethod
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:

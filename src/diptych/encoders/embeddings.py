@@ -83,7 +83,7 @@ class Embeddings(
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the ids into a list; of very many, each when it is asked for."""
+        """Read the ids into a list; of very many, each on access."""
         table = StringTable(folder / "ids")
         return {"ids": table if len(table) > _HELD_IDS else list(table)}
 
@@ -129,7 +129,7 @@ ORIGIN_FILE = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where embeddings came from, so that a search can show what it found."""
+    """Hold the provenance of embeddings, so that a search can show what it found."""
 
     model: str  # the run or encoder, as it was named
     data: dict[str, Any]  # the recipe's data section
@@ -160,7 +160,7 @@ class Origin:
             return decode(cls, content, {})  # type: ignore[no-any-return]
         except (TypeError, ValueError):
             raise StorageError(
-                f"{where} does not say which encoder and data it was made of", "make it again"
+                f"{where} does not say which encoder and data it was made of", "recreate it"
             ) from None
 
     @classmethod
@@ -195,7 +195,7 @@ def check_still_there(model: str, made: Path | str) -> None:
     if place.is_absolute() and not place.exists():
         raise UsageError(
             f"{made} was made with {model}, which is not there any more",
-            "put it back, or make what was made with it again from where it is now",
+            "put it back, or recreate what was made with it from where it is now",
         )
 
 

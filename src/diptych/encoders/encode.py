@@ -1,7 +1,7 @@
 """From a collection and an encoder to embeddings on disk.
 
 Rows are written block by block (:mod:`diptych.encoders.row_store`): a run that was killed resumes, and several
-processes can share it, for a block's content depends on its number alone. Images are preprocessed ahead in threads.
+processes can share it, for a block's content depends only on its number. Images are preprocessed ahead in threads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lig
 
 
 class DistributedContext:
-    """A launched Fabric's processes, which make the same calls in the same order; without one, this process alone."""
+    """A launched Fabric's processes, which make the same calls in the same order; without one, only this process."""
 
     def __init__(self, fabric: Any = None) -> None:
         self._fabric = fabric
@@ -140,7 +140,7 @@ def encode_collection(
 
     Raises:
         ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
-        Interrupted: a stop was asked for; finished blocks are kept.
+        Interrupted: a stop was requested; finished blocks are kept.
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
@@ -256,7 +256,7 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 def _encode_share(
     context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
 ) -> None:
-    """Encode this process's part of what is missing; return when all have, or have been asked to stop."""
+    """Encode this process's part of what is missing; return when all have, or have been stopped."""
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -281,7 +281,7 @@ def encode_blocks(
     blocks: Sequence[int],
     threads: int | None = None,
 ) -> Iterator[int]:
-    """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
+    """Encode blocks of a collection's images or captions and write them, until a stop is requested."""
     if isinstance(encoder, GivenRows):
         work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
     elif kind == "image":

@@ -30,7 +30,7 @@ class Family:
     load: Callable[[str, str | None], DualEncoder]  # (source without prefix, device); imports the library
     recognises: Callable[[Path], bool] = lambda folder: False  # whether a folder without diptych.json is its
     matches: bool = False  # whether its encoders have a matching head; see diptych.encoders.rerank
-    load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what images alone need
+    load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what only images need
 
 
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")

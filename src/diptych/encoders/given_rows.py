@@ -83,7 +83,7 @@ class GivenRows(DualEncoder):
         widths = {kind: table.rows.shape[1] for kind, table in tables.items()}
         if widths["image"] != widths["text"]:
             raise StorageError(
-                f"{folder}: pictures have rows of width {widths['image']}, captions of {widths['text']}",
+                f"{folder}: images have rows of width {widths['image']}, captions of {widths['text']}",
                 "give rows that one model made",
             )
         return cls(folder.resolve(), tables["image"], tables["text"])

@@ -58,7 +58,7 @@ def encoder_card(encoder: DualEncoder) -> str:
         f"A dual encoder for image–text retrieval, {encoder.width} dimensions, family `{encoder.family}`.",
         "from diptych.encoders.dual_encoder import DualEncoder\n\n"
         'encoder = DualEncoder.load("FOLDER")  # the folder this file is in\n'
-        'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([picture]).T',
+        'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([image]).T',
         description,
     )
 
@@ -163,7 +163,7 @@ def hub_within_reach() -> Iterator[None]:
 
 
 def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
-    """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
+    """Raise StorageError for what a library would make up: weights, or a tokenizer of nothing but special tokens."""
     lost = sorted(missing)
     if lost:
         raise StorageError(
@@ -199,7 +199,7 @@ def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
     if backend is None:
         return content | {"vocabulary": tokenizer.get_vocab()}
     rules = json.loads(backend.to_str())
-    # The two keys left out are what the last call asked for.
+    # The two keys left out are settings of the last call.
     return content | {key: value for key, value in rules.items() if key not in ("truncation", "padding")}
 
 

@@ -115,9 +115,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
             )
         check_complete(source, report["missing_keys"], tokenizer)
         if report["mismatched_keys"]:
-            name, found, wanted = sorted(report["mismatched_keys"])[0]
+            name, found, expected = sorted(report["mismatched_keys"])[0]
             raise StorageError(
-                f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
+                f"{source}: {name} has the shape {tuple(found)}, its config.json requires {tuple(expected)}",
                 "use the config.json and the weights of the same model",
             )
         if report["unexpected_keys"]:
@@ -249,7 +249,7 @@ def first_module(folder: Path, source: str) -> Path:
     if kinds[0] not in _WRAPPERS or others:
         raise UsageError(
             f"{source} is a model of sentence-transformers made of {', '.join(kinds)}",
-            "only CLIP-like ones are dual encoders of pictures and texts, such as clip-ViT-B-32",
+            "only CLIP-like ones are dual encoders of images and texts, such as clip-ViT-B-32",
         )
     inner = folder / path
     if not (inner / "config.json").is_file():

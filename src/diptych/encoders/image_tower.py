@@ -168,7 +168,7 @@ class RegionTowerConfig(Options):
     """
 
     kind: Literal["regions"] = "regions"
-    regions: int = Field(36, ge=1)  # how many each picture has
+    regions: int = Field(36, ge=1)  # how many each image has
     feature_width: int = Field(2048, ge=1)  # length of a region's features
     layers: int = Field(4, ge=0)  # graph convolutions
     fusion: Literal["gru", "mean"] = "gru"  # last state of a GRU over the regions in order, or mean
@@ -276,9 +276,9 @@ _BLOCK_IMAGES = 32
 
 
 class FeatureOptions(Options):
-    """How features are cached."""
+    """Options of cached features."""
 
-    views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
+    views: int = Field(0, ge=0, le=1000)  # random crops stored per image next to the central one
     augmentation: Augmentation = Augmentation()  # what a random view is
     precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone; bfloat16: 2 to 3 digits
     storage: Literal["float32", "float16"] = "float32"  # on disk
@@ -304,7 +304,7 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
         """Open the store of this tower and these images, computing what is not there yet."""
         if isinstance(tower, RegionTower) or collection.holds == "regions":
             raise UsageError(
-                f"features are cached from pictures; the tower takes {tower.takes}, "
+                f"features are cached from images; the tower takes {tower.takes}, "
                 f"{collection.name} holds {collection.holds}",
                 "leave [features] out of the recipe: region features are read as they are",
             )

@@ -50,7 +50,7 @@ class Augmentation(Options):
 
 
 class Preprocessing(Options):
-    """How an image becomes a (3, size, size) float32 array."""
+    """Turn an image into a (3, size, size) float32 array."""
 
     size: int = Field(224, ge=8, le=4096)  # side of the square the tower sees, in pixels
     resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
@@ -207,7 +207,7 @@ class LibraryPixels(ABC):
         return UsageError(
             f"{type(self.library).__name__} does not crop first and normalise last: nothing can be pasted over "
             "what the model sees",
-            "use a model with CLIP's preprocessing for shortcuts on pictures",
+            "use a model with CLIP's preprocessing for shortcuts on images",
         )
 
 
@@ -216,7 +216,7 @@ class ProcessorPixels(LibraryPixels):
 
     @cached_property
     def one_size(self) -> bool:
-        """Whether it gives pixels and nothing else, so that images can be stacked."""
+        """Return whether it gives pixels and nothing else, so that images can be stacked."""
         found = self.library(images=[_picture(np.zeros((48, 64, 3), np.uint8))], return_tensors="np")
         return set(found) == {"pixel_values"}
 
@@ -224,8 +224,8 @@ class ProcessorPixels(LibraryPixels):
         prepared = self.library(images=[picture], return_tensors="np", **options)
         if set(prepared) != {"pixel_values"}:
             raise UsageError(
-                f"{type(self.library).__name__} makes {', '.join(prepared)} of a picture, more than pixels",
-                "use a model that takes pictures of one size",
+                f"{type(self.library).__name__} makes {', '.join(prepared)} of an image, more than pixels",
+                "use a model that takes images of one size",
             )
         return np.asarray(prepared["pixel_values"][0])
 

@@ -1,4 +1,4 @@
-"""What adapters to other libraries' models share: batches, limits, counts, the fingerprint, and towers to fine-tune."""
+"""Adapters to other libraries' models: batches, limits, counts, the fingerprint, and towers to fine-tune."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
         """Return (batch, d) rows of RGB images, for models that need more than pixels of one shape."""
-        raise NotImplementedError(f"{type(self).__name__} prepares pictures one by one")
+        raise NotImplementedError(f"{type(self).__name__} prepares images one by one")
 
     def _text_features(self, texts: list[str]) -> torch.Tensor:
         tokens, lengths = pad_tokens(self._ids(texts), *self.padding)

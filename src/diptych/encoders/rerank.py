@@ -330,7 +330,7 @@ def _reranked(
             except NumericalError as error:
                 names = collection.image_ids
                 raise NumericalError(
-                    f"re-ranking pictures {names[first]!r} to {names[last]!r} with their captions: {error.message}",
+                    f"re-ranking images {names[first]!r} to {names[last]!r} with their captions: {error.message}",
                     error.fix,
                 ) from error
             scores.flush()  # type: ignore[attr-defined]

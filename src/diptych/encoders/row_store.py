@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RowPlan(Artifact, kind="row-plan"):
-    """What is computed; a store of the same plan resumes."""
+    """Describe the rows to compute; a store of the same plan resumes."""
 
     of: Mapping[str, Any]  # what rows depend on: fingerprints of model and data, options
     count: int
@@ -208,8 +208,8 @@ def keyed_rows(
 ) -> tuple[np.ndarray, bool]:
     """Return rows by key, memory-mapped, and whether all of them were there; no item is ever computed twice.
 
-    Every row is a record of ``pool.bin`` with a checksum, computed again where it is corrupt; beside it lie the rows in
-    the order of ``keys``. ``make`` gets (m,) places in ``keys`` and yields places in these and their rows.
+    Every row is a record of ``pool.bin`` with a checksum, computed again where it is corrupt; next to it are
+    the rows in the order of ``keys``. ``make`` gets (m,) places in ``keys`` and yields places in these and their rows.
     """
     record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
     pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"

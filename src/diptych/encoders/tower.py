@@ -1,4 +1,4 @@
-"""What every tower ends with, and how a recipe chooses between kinds of tower.
+"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe.
 
 base output → [projection] → unit length → [absolute values]
 """
@@ -176,7 +176,7 @@ class TokenInputs(CaptionInputs):
     def augmented(
         self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int, endings: Endings = None
     ) -> Batch:
-        """Return captions with some words ``<unk>``, some left out, by (seed, epoch, row) alone.
+        """Return captions with some words ``<unk>``, some left out, as a function of (seed, epoch, row).
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
@@ -209,7 +209,7 @@ class TokenInputs(CaptionInputs):
 
 
 def check_room(most: int, room: int, ending: str) -> None:
-    """Refuse captions of at most ``most`` tokens that have ``room`` below 0 beside an ending."""
+    """Refuse captions of at most ``most`` tokens that have ``room`` below 0 next to an ending."""
     if room < 0:
         raise UsageError(
             f"captions of {most} tokens have no room for the ending {ending!r}",

@@ -140,7 +140,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
         if any(len(values) != count for values in texts.values()):
             raise MismatchError(
                 f"{count} images and {len(texts['mask'])} texts are no pairs",
-                "item i of the images is scored with item i of the texts: repeat the one that is alone",
+                "item i of the images is scored with item i of the texts: repeat the shorter one",
             )
         self.model.eval()
         if not count:
@@ -179,7 +179,7 @@ _ARCHITECTURE = "BlipForImageTextRetrieval"
 
 
 class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
-    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where that said so."""
+    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where known."""
 
     family: ClassVar[str] = "blip"
     rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}
@@ -214,7 +214,7 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         if not config.text_config.is_decoder:
             raise UsageError(
                 "the text_config of this BLIP says is_decoder false: transformers then leaves out the layers "
-                "that read pictures",
+                "that read images",
                 'write "is_decoder": true into the text_config of its config.json',
             )
 

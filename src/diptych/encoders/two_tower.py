@@ -56,7 +56,7 @@ class ModelConfig(Options):
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module; without ``images`` the caption tower alone."""
+    """Both towers as one module; without ``images`` only the caption tower."""
 
     def __init__(
         self, config: ModelConfig, source: CaptionSource, load_weights: bool = True, images: bool = True
@@ -229,7 +229,7 @@ class TwoTowerEncoder(TrainableEncoder):
     @classmethod
     @opening(_AGAIN)
     def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
-        """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
+        """Load what ``save`` wrote; without ``images`` only what :meth:`encode_texts` needs."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
         try:
@@ -245,7 +245,7 @@ class TwoTowerEncoder(TrainableEncoder):
             model.load_state_dict(kept)
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise StorageError(f"{folder} is damaged or of another version: {reason}", _AGAIN) from None
+            raise StorageError(f"{folder} is corrupt or of another version: {reason}", _AGAIN) from None
         encoder = cls(model.eval(), source, **settings)
         encoder.to(pick_device(device))
         if not images:

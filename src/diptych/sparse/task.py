@@ -197,7 +197,7 @@ class HeadFolder(TrainingFolder):
 
     def check_options(self, options: SparsifyOptions) -> None:
         """See that a training with ``options`` can begin or be resumed here."""
-        self.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
+        self.check(options.model_dump(mode="json"), allowed=("embeddings",), whole=False)
 
 
 class HeadTask(TrainingTask):

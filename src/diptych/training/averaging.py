@@ -1,6 +1,6 @@
 """Stochastic weight averaging: the mean of the weights at several steps near an epoch's end.
 
-Training goes on from the mean, and validation sees the mean: what paper 000 does in every epoch with
+Training continues from the mean, and validation sees the mean, as in paper 000 in every epoch with
 its InfoNCE rows. The mean's batch-norm statistics are those of no model that was ever run, so they are
 computed anew unless the recipe says not to.
 

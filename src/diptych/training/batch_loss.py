@@ -26,7 +26,7 @@ from diptych.training.trainee import Reconstructor, Trainee
 # Several processes, one batch: embeddings of all of them, with gradients.
 #
 # Each process encodes its share, gathers everyone's rows and computes the loss of the whole batch. The
-# backward pass sums what all processes want of a row before it goes back to the one that made it; with
+# backward pass sums the gradients of a row in all processes before it returns to the one that made it; with
 # the mean that DDP then takes over processes, parameters get exactly the gradient that one process
 # with the whole batch would compute. (Batch norm and dropout inside the towers still see a share.)
 
@@ -67,7 +67,7 @@ def gather_rows(rows: Tensor) -> Tensor:
 
 
 def world_size() -> int:
-    """How many processes share a batch."""
+    """Return the number of processes that share a batch."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return distributed.get_world_size()
@@ -212,7 +212,7 @@ class BatchLoss:
 
 
 def _largest(batch: Loaded) -> int:
-    """How many images or captions it has, whichever are more."""
+    """Return its number of images or of captions, whichever is larger."""
     return max(len(batch.images), len(batch.tokens))
 
 

@@ -104,7 +104,7 @@ def check_digits(shortcuts: Shortcuts, begun_with: Mapping[str, Any] | None) -> 
     """Refuse images of digits other than those that a run was begun with."""
     if begun_with is None:
         return
-    trained_on, these = (said.get("digits") for said in (begun_with, shortcuts.describe()))
+    trained_on, these = (metadata.get("digits") for metadata in (begun_with, shortcuts.describe()))
     if trained_on != these:
         raise MismatchError(
             f"the run was trained on digits {trained_on}, these are {these}",
@@ -134,7 +134,7 @@ def audit_run(
         run = Run.open(run)
     if not run.best.is_dir():
         raise UsageError(
-            f"{run.folder} has no trained encoder yet", f"go on with: diptych train --resume {run.folder}"
+            f"{run.folder} has no trained encoder yet", f"resume with: diptych train --resume {run.folder}"
         )
     data, recipe = run.recipe.data, run.recipe
     whole = collection_of(data) if collection is None else collection
@@ -180,7 +180,7 @@ def audit_named(sources: Sequence[str], options: AuditOptions) -> Iterator[tuple
 def _audit_folders(sources: Sequence[str], options: AuditOptions) -> dict[str, Path]:
     """Return a name and a folder for every source: in the source itself where it is a folder.
 
-    An audit of a run on other data than its own has a folder of its own beside that on its own.
+    An audit of a run on other data than its own has a folder of its own next to that on its own.
     """
     if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
         raise UsageError(f"{twice[0]} is given twice", "name each once")

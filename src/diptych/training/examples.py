@@ -1,4 +1,4 @@
-"""From a batch's rows to tensors: pictures or cached features, captions, and what they should mean."""
+"""From a batch's rows to tensors: images or cached features, captions, and what they should mean."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Loaded:
     """A batch as tensors.
 
     Attributes:
-        images: (b, 3, size, size) pictures, (b, regions, features) regions, or (b, features) cached
+        images: (b, 3, size, size) images, (b, regions, features) regions, or (b, features) cached
             features.
         tokens, lengths: (c, longest) and (c,), as the caption tower takes them.
         targets: (c, width) latent targets; (c, 0) where there are none.
@@ -49,7 +49,7 @@ class Loaded:
     def to(self, device: torch.device) -> Loaded:
         """The same on ``device``; lengths stay, the GRU wants them on the CPU.
 
-        Pictures become channels-last, in which convolutions are faster.
+        Images become channels-last, in which convolutions are faster.
         """
         layout = torch.channels_last if self.images.ndim == 4 else torch.contiguous_format
         return replace(
@@ -60,7 +60,7 @@ class Loaded:
         )
 
     def ids_to(self, device: torch.device) -> Loaded:
-        """Only who describes whom on ``device``."""
+        """Return a copy with only the ids on ``device``."""
         return replace(
             self, image_ids=self.image_ids.to(device), caption_image_ids=self.caption_image_ids.to(device)
         )
@@ -122,7 +122,7 @@ class Examples:
 
     @property
     def cached(self) -> bool:
-        """Whether ``Loaded.images`` are features."""
+        """Return whether ``Loaded.images`` are features."""
         return self._features is not None
 
     def load(self, batch: Batch, epoch: int) -> Loaded:
@@ -201,5 +201,5 @@ class Examples:
 
 
 def _key(*numbers: int, draw: int) -> list[int]:
-    """Return what a random choice is a function of; ``draw``: which of an epoch's, the first unless said."""
+    """Return what a random choice is a function of; ``draw``: which of an epoch's, by default the first."""
     return [*numbers, draw] if draw else [*numbers]

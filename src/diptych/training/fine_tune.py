@@ -1,4 +1,4 @@
-"""The encoder that a training goes on with, whole: ours or another library's."""
+"""Fine-tuning: the whole encoder, of this package or of another library, that a training begins with."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _check_shortcuts(recipe: Recipe, encoder: TrainableEncoder) -> None:
     if recipe.shortcuts.on_images and encoder.takes == "regions":
         raise RecipeError(
             f"{recipe.fine_tune} takes region features, which cannot carry digits",
-            "set shortcuts.setup = 'captions', or fine-tune an encoder of pictures",
+            "set shortcuts.setup = 'captions', or fine-tune an encoder of images",
         )
     if isinstance(encoder, TwoTowerEncoder):
         check_digits_known(recipe.shortcuts, encoder.source, f"fine_tune {recipe.fine_tune}")

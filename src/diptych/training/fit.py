@@ -73,28 +73,28 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
         and mine.targets != theirs.targets
     ):
         raise MismatchError(
-            f"the warm start's captions are vectors of {_said(theirs)}, the recipe's are of {_said(mine)}",
+            f"the warm start's captions are vectors of {_described(theirs)}, the recipe's are of {_described(mine)}",
             "give both the same model.text.targets",
         )
-    wanted, given = model.state_dict(), source.state_dict()
-    shared = [name for name in wanted if name in given]
+    expected, given = model.state_dict(), source.state_dict()
+    shared = [name for name in expected if name in given]
     for name in shared:
-        if wanted[name].shape != given[name].shape:
+        if expected[name].shape != given[name].shape:
             raise MismatchError(
                 f"{name} has shape {tuple(given[name].shape)} in the warm start and "
-                f"{tuple(wanted[name].shape)} in the recipe's model",
+                f"{tuple(expected[name].shape)} in the recipe's model",
                 "give both the same widths",
             )
     if not shared:
         raise MismatchError("the warm start and the recipe's model have no weight in common", "check both")
     model.load_state_dict({name: given[name] for name in shared}, strict=False)
-    fresh = [name for name in wanted if name not in given]
-    left = [name for name in given if name not in wanted]
+    fresh = [name for name in expected if name not in given]
+    left = [name for name in given if name not in expected]
     logger.info("warm start: %d tensors taken, %d fresh, %d left out", len(shared), len(fresh), len(left))
     return fresh
 
 
-def _said(text: TargetTowerConfig) -> str:
+def _described(text: TargetTowerConfig) -> str:
     """Its target model in the words of a recipe."""
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
@@ -127,7 +127,7 @@ def begin_encoder(run: Run, collection: Collection, encoder: TrainableEncoder | 
 
 
 def _caption_source(run: Run, collection: Collection) -> CaptionSource:
-    """What the caption tower reads captions with: a vocabulary, or a sentence encoder."""
+    """Return what the caption tower reads captions with: a vocabulary, or a sentence encoder."""
     text, data = run.recipe.model.text, run.recipe.data
     if isinstance(text, TargetTowerConfig):
         return _target_model(run, text.targets, collection.split(data.train), "caption_targets")
@@ -175,7 +175,7 @@ def fit(
         Where the training ended.
 
     Raises:
-        Interrupted: a stop was asked for (:func:`diptych.core.context.stop_when`); nothing is lost.
+        Interrupted: a stop was requested (:func:`diptych.core.context.stop_when`); nothing is lost.
         NumericalError: the loss is NaN or infinite.
         MismatchError: the run was begun on other data, from another encoder or with another objective.
         UsageError: another process trains the run, or its backbone cannot be loaded.
@@ -216,10 +216,10 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _precision(asked: str, accelerator: str) -> str:
+def _precision(requested: str, accelerator: str) -> str:
     """Return Fabric's precision; ``auto`` is bfloat16 where the device computes in it."""
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     device = torch.device("cpu") if accelerator == "cpu" else pick_device(None)
     return "bf16-mixed" if multiplies_bfloat16(device) else "32-true"
 

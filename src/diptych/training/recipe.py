@@ -50,24 +50,24 @@ class Recipe(Options):
         name: of the run.
         description: one line.
         seed: of everything random.
-        features: cache the frozen backbone's features; without it pictures are read every epoch.
-        augmentation: of pictures in training when features are not cached; none when not given.
+        features: cache the frozen backbone's features; without it images are read every epoch.
+        augmentation: of images in training when features are not cached; none when not given.
         caption_augmentation: of captions in training; none when not given.
-        shortcuts: meaningless numbers on pictures and captions in training, and how; none when not
+        shortcuts: meaningless numbers on images and captions in training, and how; none when not
             given.
         objective: the loss's ``name`` and its options.
-        reconstruction: a decoder beside the objective; none when not given.
+        reconstruction: a decoder next to the objective; none when not given.
         averaging: stochastic weight averaging; none when not given.
         warm_start: a run or an encoder folder whose weights and vocabulary training begins with;
             what it does not have begins fresh.
-        fine_tune: an encoder that training goes on with, whole, instead of a ``model`` of the recipe: a
+        fine_tune: a whole encoder that is trained further, instead of a ``model`` of the recipe: a
             folder of transformers, of open_clip or of this package, or a name such as ``hf:NAME``. A
             stage that does not say what it trains then trains everything, and a learned temperature
             begins as the encoder's.
         precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``; ``auto`` is ``bf16-mixed`` where the
             device computes in bfloat16, else ``32-true``, and the run's ``environment.json`` says which.
         threads: that compute a step on the CPU; as many as PyTorch takes when not given. A small network
-            needs the fewest processor seconds with one, and its numbers are then those of any machine.
+            needs the fewest CPU seconds with one, and its numbers are then those of any machine.
     """
 
     name: str = "run"
@@ -94,7 +94,7 @@ class Recipe(Options):
     @model_validator(mode="before")
     @classmethod
     def _all_is_trained(cls, values: Any) -> Any:
-        """Where an encoder is fine-tuned, stages that do not say what they train train everything."""
+        """Let stages that do not say what they train train everything where an encoder is fine-tuned."""
         if not isinstance(values, dict) or values.get("fine_tune") is None:
             return values
         stages = values.get("stages")
@@ -127,7 +127,7 @@ class Recipe(Options):
             if self.reconstruction is not None and self.reconstruction.kind == "input":
                 raise ValueError("a caption tower of kind 'targets' reads no words to reconstruct")
         if self.fine_tune is not None:
-            self._fine_tunes_alone()
+            self._check_fine_tune()
         if self.shortcuts is not None:
             self._shortcuts_reach_both(self.shortcuts)
         if self.features is not None:
@@ -140,14 +140,14 @@ class Recipe(Options):
                     raise ValueError(f"stage {number} trains the backbone, whose features are cached")
         return self
 
-    def _fine_tunes_alone(self) -> None:
+    def _check_fine_tune(self) -> None:
         """See that nothing else says what is trained."""
         if self.model != ModelConfig():
             raise ValueError("fine_tune brings its own model: leave the section [model] out")
         if self.warm_start is not None:
             raise ValueError("fine_tune and warm_start are two beginnings: leave one of them out")
         if self.features is not None:
-            raise ValueError("fine_tune trains on pictures, not on cached features: leave [features] out")
+            raise ValueError("fine_tune trains on images, not on cached features: leave [features] out")
 
     def _shortcuts_reach_both(self, shortcuts: ShortcutOptions) -> None:
         """See that towers can see the digits."""
@@ -158,7 +158,7 @@ class Recipe(Options):
             except ImageError as error:
                 raise ValueError(f"{error.message}; {error.fix}") from None
         if shortcuts.on_images and self.features is not None:
-            raise ValueError("cached features cannot see digits on pictures: leave [features] out")
+            raise ValueError("cached features cannot see digits on images: leave [features] out")
         if shortcuts.on_images and self.model.image.kind == "regions":
             raise ValueError(
                 "region features cannot carry digits: only shortcuts.setup = 'captions' can be had"
@@ -287,7 +287,7 @@ def collection_of(data: Data) -> Collection:
     if data.images is None:
         return collection
     splits = np.asarray(collection.splits)
-    train, others = (np.flatnonzero((splits == data.train) == wanted) for wanted in (True, False))
+    train, others = (np.flatnonzero((splits == data.train) == is_train) for is_train in (True, False))
     if data.images > len(train):
         raise UsageError(f"data.images {data.images} of {len(train)} images to train on", "give fewer")
     chosen = np.random.default_rng(0).permutation(train)[: data.images]

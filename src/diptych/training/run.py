@@ -39,7 +39,7 @@ from diptych.training.recipe import Recipe, parse_recipe
 
 
 def environment() -> dict[str, Any]:
-    """Versions and devices that a number can depend on; nothing that names a person or a machine."""
+    """Versions and devices that a number can depend on; nothing that names a user or a machine."""
     from importlib import metadata
 
     import torch
@@ -81,9 +81,9 @@ def trained_objective(run: Run, **options: Any) -> Objective:
         for name, value in known.items()
         if name.startswith("learn_") and value is True
     }
-    wanted = learned - set(options)
-    values = _logged_when_kept(run, wanted) if wanted else {}
-    missing = sorted(wanted - set(values))
+    needed = learned - set(options)
+    values = _logged_when_kept(run, needed) if needed else {}
+    missing = sorted(needed - set(values))
     if missing:
         raise UsageError(
             f"{run.folder} learned a {missing[0]} that its metrics.jsonl does not hold",
@@ -112,7 +112,7 @@ def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TrainingState(Artifact, kind="training", version=2, recreate="train again in a new folder"):
-    """What a training was begun with and what came of it.
+    """Record what a training was begun with and what came of it.
 
     Attributes:
         state: ``running`` or ``finished``.
@@ -128,7 +128,7 @@ class TrainingState(Artifact, kind="training", version=2, recreate="train again 
 
 
 class TrainingFolder:
-    """Where a training is kept; nothing is written before :meth:`begin`."""
+    """Hold the folder of a training; nothing is written before :meth:`begin`."""
 
     MARKER: ClassVar[str] = "training.json"
 
@@ -137,12 +137,12 @@ class TrainingFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether a training was begun here."""
+        """Return whether a training was begun here."""
         return (self.folder / self.MARKER).is_file()
 
     @property
     def finished(self) -> bool:
-        """Whether the training came to its end."""
+        """Return whether the training came to its end."""
         return self.begun and self._state.state == "finished"
 
     @property
@@ -151,12 +151,12 @@ class TrainingFolder:
 
     @property
     def begun_with(self) -> dict[str, Any]:
-        """What the training was begun with."""
+        """Return what the training was begun with."""
         return self._state.begun_with
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """What the training ended with; empty before."""
+        """Return what the training ended with; empty before."""
         return self._state.numbers
 
     @property
@@ -165,15 +165,15 @@ class TrainingFolder:
         return self.folder / "checkpoint"
 
     def check(
-        self, request: Mapping[str, Any], beside: Collection[str] | None = None, *, whole: bool = True
+        self, request: Mapping[str, Any], allowed: Collection[str] | None = None, *, whole: bool = True
     ) -> None:
         """See that a training with ``request`` can begin or be resumed here."""
         if self.begun:
             before = self.begun_with
             self.compare(before if whole else {name: before.get(name) for name in request}, request)
-        elif beside is not None and self.folder.is_dir():
+        elif allowed is not None and self.folder.is_dir():
             there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
-            if not there <= set(beside):
+            if not there <= set(allowed):
                 raise UsageError(
                     f"{self.folder} holds other things (no {self.MARKER})", "give a new or empty folder"
                 )

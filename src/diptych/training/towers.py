@@ -1,4 +1,4 @@
-"""Training of a dual encoder's two towers, with an objective and a decoder beside it, in stages."""
+"""Training of a dual encoder's two towers, with an objective and perhaps a decoder, in stages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def learning_rate(stage: Stage, step: int, steps_per_epoch: int) -> float:
 
 
 class Validation:
-    """The validation split, read or cached once, encoded as often as asked."""
+    """The validation split, read or cached once, encoded at every validation."""
 
     def __init__(
         self,

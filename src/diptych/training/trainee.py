@@ -1,4 +1,4 @@
-"""What is trained: towers, objective and decoder, under the names that stages refer to."""
+"""The trained module: towers, objective and decoder, under the names that stages refer to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Reconstructor(nn.Module):
-    """Decoder, its loss, and its weight beside the objective.
+    """Decoder, its loss, and its weight next to the objective.
 
     Args:
         target_width: length of a latent target; None where there are none.
@@ -42,7 +42,7 @@ class Reconstructor(nn.Module):
         self.options = options
         if options.kind == "latent":
             if target_width is None:
-                raise RecipeError("latent targets are wanted, but there are none", "pass the target width")
+                raise RecipeError("latent targets are required, but there are none", "pass the target width")
             self.decoder: LatentTargetDecoder | InputTargetDecoder = LatentTargetDecoder(
                 width, target_width, options.hidden
             )
@@ -66,7 +66,7 @@ class Reconstructor(nn.Module):
 
     @property
     def weight(self) -> float:
-        """How much a unit of reconstruction loss adds to the whole: β, or λ / η."""
+        """Return the weight of the reconstruction loss in the whole: β, or λ / η."""
         if self.multiplier is None:
             return self.options.beta
         return self.multiplier.value / self.multiplier.bound
@@ -78,7 +78,7 @@ class Reconstructor(nn.Module):
         return contrastive + self.multiplier.value * (reconstruction / self.multiplier.bound - 1.0)
 
     def logged(self, reconstruction: float) -> dict[str, float]:
-        """What a step's line in the metrics says, of the weights that the step was made with."""
+        """Return the values of a step's line in the metrics, of the weights that the step was made with."""
         logged = {"reconstruction": reconstruction}
         return logged if self.multiplier is None else {**logged, **self.multiplier.logged()}
 
@@ -131,7 +131,7 @@ class Trainee(nn.Module):
         """Freeze and unfreeze as the stage says."""
         names = [name for name, _ in self.named_parameters()]
         for pattern in stage.train:
-            # The default names parts that a model need not have; what a person wrote must mean something.
+            # The default names parts that a model need not have; what a user wrote must fit something.
             if pattern not in DEFAULT_TRAINED and not fnmatch.filter(names, pattern):
                 raise RecipeError(
                     f"stage trains {pattern!r}, which fits no parameter",
@@ -143,7 +143,7 @@ class Trainee(nn.Module):
             raise RecipeError(f"stage trains {', '.join(stage.train)}: no parameter at all", "add a pattern")
 
     def trains_backbone(self, stage: Stage) -> bool:
-        """Whether the stage trains any of the backbone; freezes and unfreezes on the way."""
+        """Return whether the stage trains any of the backbone; freezes and unfreezes on the way."""
         self.begin(stage)
         return any(parameter.requires_grad for parameter in self.image.backbone.parameters())
 

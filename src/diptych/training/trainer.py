@@ -48,7 +48,7 @@ class MicroBatch(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """What a step gave.
+    """Result of a step.
 
     Attributes:
         losses: of each batch, as the task gave them; the first is minimised.
@@ -66,7 +66,7 @@ class StepResult(NamedTuple):
 
 
 class TrainingTask:
-    """What one training trains; the base class of them all.
+    """Define one training; the base class of them all.
 
     Attributes:
         title: of the progress bar.
@@ -131,7 +131,7 @@ class TrainingTask:
         return values[0]
 
     def explain(self, data: Any) -> None:
-        """Raise an error that says why the loss of this batch is not finite, if that can be said."""
+        """Raise an error that says why the loss of this batch is not finite, if it is known."""
 
     def before_first_step(self, place: Place) -> None:
         """Do what comes before the first step of a new training."""
@@ -263,7 +263,7 @@ class Trainer:
                 task.after_epoch(place)
             if self._due():
                 self._save()
-            self._stop_if_asked()
+            self._stop_if_requested()
 
     def _step(self, loaded: Iterator[Any], parts: int) -> StepResult:
         """Make one optimizer step over ``parts`` batches."""
@@ -312,7 +312,7 @@ class Trainer:
         return f"epoch {self.place.epoch + 1}/{self.task.epochs}  loss {mean:.3f}{self.task.note(self.place)}"
 
     def _due(self) -> bool:
-        """Whether a checkpoint is due after the step that was just done."""
+        """Return whether a checkpoint is due after the step that was just done."""
         saving, place = self._saving, self.place
         if place.position == 0 and saving.epochs:
             return True
@@ -338,7 +338,7 @@ class Trainer:
         self.fabric.barrier()
         self._saved_at, self._saved_step = time.monotonic(), place.step
 
-    def _stop_if_asked(self) -> None:
+    def _stop_if_requested(self) -> None:
         if not self.fabric.broadcast(stopping()) or self._finished():
             return
         done = f"stopped after step {self.place.step:,} of {self.total:,}"

@@ -301,7 +301,7 @@ SAYS = "the configuration says"
         ({"text": TEXT | {"model_type": "roberta"}}, UsageError, "a text encoder of type 'roberta'"),
         ({"vision": VIT | {"vision_width": 12}}, UsageError, "embed_dim=24 and vision_width=12"),
         ({"vision": [VIT]}, UsageError, "the image encoder's configuration is a list"),
-        ({"image_size": "48"}, UsageError, "pictures of 48 × 48"),
+        ({"image_size": "48"}, UsageError, "images of 48 × 48"),
         ({"image_size": 50}, UsageError, "50 × 50 pixels do not divide into patches of 16"),
         ({"image_size": 0}, UsageError, "0 × 0 pixels"),
         ({"text_limit": 0}, UsageError, "texts of 0 tokens for a text encoder of 40 positions"),

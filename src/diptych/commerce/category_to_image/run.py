@@ -281,7 +281,7 @@ def train_catalogue(products: ProductData, encoders: EncoderSpec, options: Train
     from diptych.training.run import TrainingFolder
 
     chosen, out = options.chosen(), options.out
-    TrainingFolder(out).check({}, beside=(), whole=False)
+    TrainingFolder(out).check({}, allowed=(), whole=False)
     catalogue = products.catalogue()
     maker = encoders.maker(catalogue, chosen.modalities)
     [learned], validated = training_part(catalogue), validation_part(catalogue)

@@ -315,7 +315,7 @@ def train(
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:
         folder = TrainingFolder(place)
-        folder.check(request, beside=())
+        folder.check(request, allowed=())
         with folder.held():
             if folder.finished:
                 from diptych.commerce.category_to_image.run import CategoryRun

@@ -82,7 +82,7 @@ def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
 
 def _unpickled(file: Path) -> Mapping[str, Any]:
     try:
-        # Mapped, so that an optimizer's moments or momentum weights that are not wanted stay on disk.
+        # Mapped, so that an optimizer's moments or unused momentum weights stay on disk.
         mapped = _is_archive(file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old pickles: what cannot be read is an error below
@@ -97,7 +97,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         raise StorageError(
             f"{file} holds more than tensors and plain values, and is refused: it asks for {wants[1]}, and "
             "such files can run code",
-            f"if you trust its source, write its weights alone once, in an environment apart: "
+            f"if you trust its source, write only its weights once, in an isolated environment: "
             f'torch.save(torch.load("{file.name}", map_location="cpu", weights_only=False)["model"], '
             f'"weights.pth")',
         ) from error
@@ -190,7 +190,7 @@ LAYOUTS = {
 
 _SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
 _BLIP_TEXT = r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\."
-_ALONE = "give the checkpoint of the whole model"
+_WHOLE = "give the checkpoint of the whole model"
 # key, what some names of the weights begin with, what it is, how to load it; the first that fits
 _KINDS = (
     (
@@ -213,9 +213,9 @@ _KINDS = (
         "a CLIP-like model",
         "load its folder, or with open_clip:ARCHITECTURE/FILE",
     ),
-    ("swin", (_SWIN,), "an image encoder (Swin) alone", _ALONE),
-    ("vit", (r"blocks\.\d+\.attn\.qkv",), "an image encoder (ViT) alone", _ALONE),
-    ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "a text encoder (BERT) alone", _ALONE),
+    ("swin", (_SWIN,), "only an image encoder (Swin)", _WHOLE),
+    ("vit", (r"blocks\.\d+\.attn\.qkv",), "only an image encoder (ViT)", _WHOLE),
+    ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "only a text encoder (BERT)", _WHOLE),
 )
 
 
@@ -257,10 +257,10 @@ def listed(names: list[str], most: int = 3) -> str:
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 
-def check_names(state: Mapping[str, Tensor], wanted: set[str], layout: Layout, source: str) -> None:
-    """Raise StorageError unless a checkpoint holds the weights that are wanted, and no others."""
-    missing = sorted(wanted - state.keys())
-    strange = sorted(name for name in state.keys() - wanted - {"temp"} if not FOLLOWING.match(name))
+def check_names(state: Mapping[str, Tensor], expected: set[str], layout: Layout, source: str) -> None:
+    """Raise StorageError unless a checkpoint holds exactly the ``expected`` weights."""
+    missing = sorted(expected - state.keys())
+    strange = sorted(name for name in state.keys() - expected - {"temp"} if not FOLLOWING.match(name))
     if missing or strange:
         raise StorageError(
             f"{source} does not hold the weights of {layout.model}: "

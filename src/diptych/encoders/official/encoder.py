@@ -76,13 +76,13 @@ class OfficialEncoder(TwoStageEncoder):
         name: str,
         *,
         tokenizer: Any = None,
-        beside: Path | None = None,
+        folder: Path | None = None,
         **options: Any,
     ) -> None:
         super().__init__(model, name, config.text_limit, **options)
         self.config = config
         self._pixels = Squashed(config.vision.image_size)
-        self._tokenizer, self._beside = tokenizer, beside
+        self._tokenizer, self._folder = tokenizer, folder
 
     @classmethod
     def from_checkpoint(
@@ -105,21 +105,21 @@ class OfficialEncoder(TwoStageEncoder):
             raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
         if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
             raise UsageError(
-                f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
+                f"images of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
-        said = configured(found, config, vision, text)
+        declared = configured(found, config, vision, text)
         state = retrieval_weights(found.state, layout, stage, found.name)
         fields = model_config_of(
             state,
             layout,
             found.name,
-            vision=said.vision,
-            text=said.text,
+            vision=declared.vision,
+            text=declared.text,
             image_size=image_size,
             default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
         )
         positions = fields["text"].positions
-        limit = text_limit if text_limit is not None else said.text_limit
+        limit = text_limit if text_limit is not None else declared.text_limit
         if limit is None:
             limit = min(cls.published_limit, positions)
         elif not isinstance(limit, int) or not 2 < limit <= positions:
@@ -128,9 +128,9 @@ class OfficialEncoder(TwoStageEncoder):
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
-        agreed({} if said.width is None else {"width": said.width}, sizes, "rows' (embed_dim)")
+        agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
-        return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
+        return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -160,13 +160,13 @@ class OfficialEncoder(TwoStageEncoder):
             reason = str(error).strip().splitlines()[-1].strip()
             raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
         settings = {"name": folder.resolve().name} | saved_settings(folder)
-        return cls(model, config, beside=folder, device=device, **settings)
+        return cls(model, config, folder=folder, device=device, **settings)
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The tokenizer, found when first asked for."""
+        """Return the tokenizer, found on first access."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            return find_tokenizer(self._tokenizer, self._beside)
+            return find_tokenizer(self._tokenizer, self._folder)
         return self._tokenizer
 
     @property
@@ -182,7 +182,7 @@ class OfficialEncoder(TwoStageEncoder):
         size = self.config.vision.image_size
         if pixels.ndim != 4 or pixels.shape[1:] != (3, size, size):
             raise MismatchError(
-                f"prepared pictures of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
+                f"prepared images of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
                 f"prepare them at {size} pixels, or load the checkpoint with image_size={pixels.shape[-1]}",
             )
         states: Tensor = self.model.image(pixels)
@@ -364,32 +364,34 @@ def blip_state_from_official(
         },
     }
     with torch.device("meta"):
-        wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
-    names = {name: _published_name(name) for name in wanted}
+        expected = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
+    names = {name: _published_name(name) for name in expected}
     side = seen.image_size // seen.patch_size
 
     def fitted(name: str, value: Tensor) -> Tensor:
         return position_table(value, side) if name == "pos_embed" else value
 
-    return config, filled(wanted, names, kept, LAYOUTS["blip"], source, fitted)
+    return config, filled(expected, names, kept, LAYOUTS["blip"], source, fitted)
 
 
 def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
-    said = dict(given or {})
+    declared = dict(given or {})
     depth = weights.count("encoder.layer.")
     if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(said, "num_hidden_layers", depth, 12, "text encoder", weights.source)
+        not_cut_off(declared, "num_hidden_layers", depth, 12, "text encoder", weights.source)
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
         "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
         "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
         "num_hidden_layers": depth,
-        "num_attention_heads": given_heads({"heads": said.get("num_attention_heads")}, width, "text encoder"),
+        "num_attention_heads": given_heads(
+            {"heads": declared.get("num_attention_heads")}, width, "text encoder"
+        ),
         "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
-        "layer_norm_eps": said.get("layer_norm_eps", 1e-12),
-        "hidden_act": said.get("hidden_act", "gelu"),
+        "layer_norm_eps": declared.get("layer_norm_eps", 1e-12),
+        "hidden_act": declared.get("hidden_act", "gelu"),
         "is_decoder": True,
     }
 
@@ -400,9 +402,9 @@ def open_official_blip(
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage, path = split_stage(source)
     found = read_checkpoint(path)
-    said = configured(found)
+    declared = configured(found)
     sizes, weights = blip_state_from_official(
-        found.state, vision=said.vision, text=said.text, stage=stage, source=found.name
+        found.state, vision=declared.vision, text=declared.text, stage=stage, source=found.name
     )
     words = tokenizer or find_tokenizer(None, found.folder)
     with torch.random.fork_rng(devices=[]):

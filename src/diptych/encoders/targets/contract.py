@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):
-    """Which model makes the vectors."""
+    """Options of the model that makes the vectors."""
 
     kind: str = "sentence"  # or lsa (of the training captions), or dual (text side of a dual encoder)
     # Of sentence: a folder, or a name on the hub; of dual: what DualEncoder.load takes.
@@ -37,7 +37,7 @@ class TargetOptions(Options):
 
 
 @dataclass(frozen=True)
-class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targets again"):
+class TargetHeader(Artifact, kind="targets", version=2, recreate="recreate the targets"):
     """The header of a saved target model."""
 
     kind: str
@@ -45,7 +45,7 @@ class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targe
     settings: dict[str, Any]  # what its other files do not hold
 
 
-BATCH_SIZE = 64  # on a processor core larger batches were slower
+BATCH_SIZE = 64  # on a CPU core larger batches were slower
 
 
 class TargetModel(ABC):

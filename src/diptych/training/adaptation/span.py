@@ -35,7 +35,7 @@ class Span:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it is the whole space."""
+        """Return whether it is the whole space."""
         width, dimensions = self.basis.shape
         return bool(width == dimensions)
 
