@@ -21,7 +21,7 @@ from diptych.analysis.information.probing import (
 from diptych.analysis.information.questions import (
     FUNCTION_WORDS,
     LEAST_IMAGES,
-    NOT_ASKED,
+    UNLABELLED,
     UNSTATED,
     Answers,
     caption_facts,
@@ -164,10 +164,10 @@ def test_labels_are_numbers_of_the_training_answers():
         answers({"colour": ["red", "green", "blue"]}),
     )
     assert found.n_classes == (2,)
-    assert found.parts["train"].labels[:, 0].tolist() == [1, 0, NOT_ASKED, 1]
-    assert found.parts["validation"].labels[:, 0].tolist() == [0, NOT_ASKED]
+    assert found.parts["train"].labels[:, 0].tolist() == [1, 0, UNLABELLED, 1]
+    assert found.parts["validation"].labels[:, 0].tolist() == [0, UNLABELLED]
     # nobody trained on green
-    assert found.parts["test"].labels[:, 0].tolist() == [1, NOT_ASKED, 0]
+    assert found.parts["test"].labels[:, 0].tolist() == [1, UNLABELLED, 0]
     assert found.groups["all"][:, 0].tolist() == [1, 0, 1]
     assert any("1 test answers that no training row has" in note for note in found.notes)
 

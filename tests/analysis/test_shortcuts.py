@@ -57,7 +57,7 @@ DRAWN = load_digits("drawn")
 @pytest.mark.parametrize(
     ("pictures", "labels", "message"),
     [
-        (np.zeros((10, 2, 2), np.uint8), np.arange(10) % 9, "a file holds no picture of the digit 9"),
+        (np.zeros((10, 2, 2), np.uint8), np.arange(10) % 9, "a file holds no image of the digit 9"),
         (np.zeros((10, 2, 2), np.float32), np.arange(10), r"as float32 of shape \(10, 2, 2\)"),
         (np.zeros((10, 4), np.uint8), np.arange(10), r"as uint8 of shape \(10, 4\)"),
         (np.zeros((10, 2, 3), np.uint8), np.arange(10), r"as uint8 of shape \(10, 2, 3\)"),
@@ -182,7 +182,7 @@ DAMAGED = [
     (lambda path: archive(path, a=PICTURES, b=LABELS), "holds the arrays a, b .*x_train or images"),
     (lambda path: archive(path, x_train=OBJECTS, y_train=LABELS), "holds Python objects, not numbers"),
     (promise, "takes 784,000,000 bytes, it has 0"),
-    (alone, r"the labels of .* are not beside it: train-labels-idx1-ubyte or"),
+    (alone, r"the labels of .* are missing: train-labels-idx1-ubyte or"),
     (lambda path: changed(path, lambda content: content[:-5]), "holds 18,027 bytes, its header says 18,032"),
     (lambda path: changed(path, lambda content: content + b"0"), "holds more than 18,032 bytes"),
     (lambda path: changed(path, lambda content: b"\0\0\x0d\3" + content[4:]), "it begins with 00 00 0d 03"),
@@ -247,10 +247,10 @@ def test_the_key_is_what_is_shown():
 @pytest.mark.parametrize(
     ("width", "height", "rows", "size", "message"),
     [
-        (167, 224, 1, 28, "1 row of 6 digits of 28 pixels take 168 × 28 pixels, the picture has 167 × 224"),
-        (224, 27, 1, 28, r"the picture has 224 × 27 \(set shortcuts.digit_size to at most 27"),
+        (167, 224, 1, 28, "1 row of 6 digits of 28 pixels take 168 × 28 pixels, the image has 167 × 224"),
+        (224, 27, 1, 28, r"the image has 224 × 27 \(set shortcuts.digit_size to at most 27"),
         (224, 224, 9, 28, "9 rows of 6 digits of 28 pixels take 168 × 252 .* at most 24, or prepare larger"),
-        (20, 20, 1, 5, r"the picture has 20 × 20 \(prepare larger pictures"),
+        (20, 20, 1, 5, r"the image has 20 × 20 \(prepare larger images"),
     ],
 )
 def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
@@ -473,7 +473,7 @@ def test_evaluation_is_a_function_of_seed_and_image():
 
 def test_regions_can_have_shortcuts_on_captions_alone():
     whole = collection(source=RegionSource([np.zeros((12, 2, 3), np.float32)], "r.npy"))
-    with pytest.raises(UsageError, match="lays digits over pictures, greys holds region features"):
+    with pytest.raises(UsageError, match="lays digits over images, greys holds region features"):
         shortcuts(whole, setup="images")
     found = shortcuts(whole, setup="captions").injected(whole.split("test"))
     assert found.holds == "regions"
@@ -499,7 +499,7 @@ def test_what_the_whole_collection_does_not_have_has_no_number():
 
 def test_fit_is_checked_before_anything_is_prepared():
     shortcuts().check_fit(60, 10)
-    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
+    refused(ImageError, "the image has 59 × 60", shortcuts().check_fit, 59, 60)
     with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
         shortcuts(setup="per-caption").check_fit(60, 29)
     shortcuts(setup="per-caption", carries="one").check_fit(60, 10)

@@ -184,7 +184,7 @@ def test_bad_input(runs: dict[str, Result]) -> None:
         ({"plain": plain, "other": other}, {}, UsageError, "no measure in common"),
         ({"plain": plain, "other": folds}, {}, MismatchError, r"protocol full and folds\(2\)"),
         ({"plain": plain, "other": ties}, {}, MismatchError, "tie rule expected and optimistic"),
-        ({"plain": plain, "other": named}, {}, MismatchError, "dataset not said and coco"),
+        ({"plain": plain, "other": named}, {}, MismatchError, "dataset missing and coco"),
         ({"plain": plain, "more": larger}, {}, MismatchError, r"per image \(5, 5\) and \(5, 6\)"),
         ({"plain": plain, "moved": moved}, {}, MismatchError, "text 0 belongs to image 0 and 79"),
         ({"plain": plain}, {}, UsageError, "1 runs: at least two"),
@@ -351,6 +351,6 @@ def test_bad_input_of_drops() -> None:
     refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
     refused(UsageError, "flips are 0", drops, [], flips=0)
     refused(UsageError, "samples are -1", drops, [], samples=-1)
-    refused(DataError, "none of 2 queries is asked", drops, [paired([NAN] * 2, [0] * 2, cluster=[0, 1])])
+    refused(DataError, "none of 2 queries is evaluated", drops, [paired([NAN] * 2, [0] * 2, cluster=[0, 1])])
     refused(UnknownNameError, "unknown correction 'sidak'", drop_differences, [], correction="sidak")
     refused(UsageError, "flips are 0", drop_differences, [(zero, zero)], flips=0)

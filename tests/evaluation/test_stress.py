@@ -148,7 +148,7 @@ def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tm
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"perturbations": []}, UsageError, "no perturbation was asked for"),
+        ({"perturbations": []}, UsageError, "no perturbation was requested"),
         ({"seeds": ()}, UsageError, r"seeds are \[\]"),
         ({"seeds": (1, 1)}, UsageError, r"seeds are \[1, 1\]"),
         ({"seeds": (-1,)}, UsageError, r"seeds are \[-1\]"),

@@ -58,11 +58,11 @@ class Ranker(typing.Protocol):
     """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
     similarity: str  # what the ranks are by
-    usual_ties: str  # the tie rule unless another is asked for
-    protocol: Reranking | None  # the second stage; None where there is one stage alone
+    usual_ties: str  # the tie rule unless another is requested
+    protocol: Reranking | None  # the second stage; None where there is only one stage
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
-        """Return the ranks of both directions, of every positive or of each query's best alone."""
+        """Return the ranks of both directions, of every positive or only of each query's best."""
 
 
 def evaluate(
@@ -77,7 +77,7 @@ def evaluate(
     protocol: str = "full",  # how the test set is cut into galleries; see :mod:`diptych.evaluation.result`
     ties: str | None = None,  # the tie rule, see :mod:`diptych.metrics.ranks`; ``"expected"`` by default
     relevance: Relevance | None = None,  # whose cosines are gains of DCG_CM; the evaluated model's by default
-    grades: Grades | None = None,  # of pairs for nDCG; labels alone by default
+    grades: Grades | None = None,  # of pairs for nDCG; only labels by default
     bootstrap: Bootstrap | None = None,  # how confidence intervals are made; none by default
     block: int = BLOCK,  # scores held at once by one worker
     threads: int | None = None,
@@ -144,7 +144,7 @@ def evaluate(
     }
 
     def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
-        """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
+        """Return values of all folds, in the order of the whole test set; NaN of queries that are not evaluated."""
         values = np.empty(truth.positives(name).n_queries)
         for (fold, _), part in zip(found, parts, strict=True):
             values[fold.images if name == "i2t" else fold.texts] = part
@@ -159,7 +159,7 @@ def evaluate(
         name: whole(name, (one.best[name] for _, one in found)) for name in DIRECTIONS
     }
     counts = {name: truth.positives(name).counts[truth.queries(name)].tolist() for name in DIRECTIONS}
-    asked = {name: len(given) for name, given in counts.items()}
+    evaluated = {name: len(given) for name, given in counts.items()}
     published = ["ties"] if ties == "compat" else []
     published += ["unranked"] if second is not None and second.unranked == "published" else []
     metadata = Protocol(
@@ -177,7 +177,7 @@ def evaluate(
         **asdict(how),
         about=dict(about or {}),
         similarity=source.similarity,
-        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
+        asked={name: n for name, n in evaluated.items() if n < truth.positives(name).n_queries},
         reranking=second,
         gains=gains,
     )
@@ -205,7 +205,7 @@ class _Measured:
     """One gallery; by direction and measure."""
 
     values: dict[_Key, np.ndarray]  # (n_queries,) float64
-    chances: dict[_Key, float]  # empty unless wanted
+    chances: dict[_Key, float]  # empty unless requested
     best: dict[Direction, np.ndarray]  # (n_queries,) the rank of each query's best positive, where ranked
     samples: dict[_Key, np.ndarray] = field(default_factory=dict)  # (resamples,)
 
@@ -240,11 +240,11 @@ def _measure_gallery(
         similar = relevance.source(truth.n_images, truth.n_texts)
     found = _Measured({}, {}, {})
     for name in directions:
-        asked = truth.queries(name)
+        queries = truth.queries(name)
         if name in ranks:
             groups = tie_groups(ranks[name], ties)
             found.best[name] = best_ranks(groups)
-            relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
+            relevant, gallery = ranks[name].positives[queries], ranks[name].gallery
             for one in ranked:
                 found.values[name, one.name] = one.values(groups)
                 if chance:
@@ -270,7 +270,7 @@ def _measure_gallery(
                 key, gained = (name, member.name), worth[member.gain]
                 found.values[key] = member.values(gained)
                 if chance:
-                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[asked])
+                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[queries])
     return found
 
 
@@ -334,8 +334,8 @@ def _gain_text(
         positives = truth.positives(name)
         evaluated = np.isin(positives.queries, truth.queries(name))
         counts.add(int(np.sum(grades.ungraded(positives, name)[evaluated])))
-    alone = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
-    return f"{says} of {grades.what}{alone}"
+    unmatched = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
+    return f"{says} of {grades.what}{unmatched}"
 
 
 def _scores(

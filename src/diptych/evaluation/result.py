@@ -37,7 +37,7 @@ class Partition:
 
     name: str
     count: int = 1
-    of_coco: bool = False  # whether it is for the COCO test split alone
+    of_coco: bool = False  # whether it is only for the COCO test split
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
         """Yield the galleries, each with its ground truth."""
@@ -128,7 +128,7 @@ class Reranking:
     gallery: dict[str, int]  # per direction, how many items there were to choose from
     score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
     unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
-    queries: dict[str, int]  # per direction, how many queries are asked
+    queries: dict[str, int]  # per direction, how many queries are evaluated
     without_ranked_positive: dict[str, int]  # how many of them have positives, none of which is a candidate
 
     def line(self) -> str:
@@ -136,13 +136,13 @@ class Reranking:
         sizes = [f"{k:,} {name}" for name, k in self.k_test.items()]
         if len(set(self.k_test.values())) == 1:
             sizes = [f"{next(iter(self.k_test.values())):,}"]
-        said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
+        whole_text = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
         counts = " and ".join(
             f"{count:,} of {self.queries[name]:,} {name}"
             for name, count in self.without_ranked_positive.items()
         )
         return (
-            f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
+            f"re-ranked k_test {', '.join(sizes)}{whole_text} by {self.score} score, unranked {self.unranked}: "
             f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
         )
 
@@ -171,9 +171,11 @@ class Protocol:
     confidence: float  # coverage of the intervals
     seed: int  # of the bootstrap
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, fingerprints, training seed, ...
-    similarity: str = "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty of candidates alone
+    similarity: str = (
+        "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty where only candidates are ranked
+    )
     asked: dict[str, int] = field(default_factory=dict)  # per direction, how many are queries, unless all
-    reranking: Reranking | None = None  # the second stage; None where there is one stage alone
+    reranking: Reranking | None = None  # the second stage; None where there is only one stage
     gains: dict[str, str] = field(default_factory=dict)  # per measure, what an item is worth and by what
     items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
     data_kind: str = ""  # what ``about["data"]`` is of: ``"pictures"``, ``"regions"``, or given ``"rows"``
@@ -198,7 +200,7 @@ class Protocol:
         if self.all_positives:
             parts.append(f"all positives for {', '.join(self.all_positives)}")
         for worth in dict.fromkeys(self.gains.values()):
-            names = ", ".join(name for name, said in self.gains.items() if said == worth)
+            names = ", ".join(name for name, gain in self.gains.items() if gain == worth)
             parts.append(f"gains of {names}: {worth}")
         parts.append(f"ties {self.ties}")
         parts += [f"compat {what}" for what in self.compat]
@@ -228,7 +230,7 @@ class Score:
 class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
-    # per direction and measure, one float64 per query, NaN for one that was not asked
+    # per direction and measure, one float64 per query, NaN for one that was not evaluated
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     # per direction, the rank of each query's best positive, expected where ties leave it open
     ranks: dict[str, np.ndarray] = field(default_factory=dict)

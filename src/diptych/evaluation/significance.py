@@ -59,7 +59,7 @@ class _PairedRuns:
         self.groups, self.baseline, self.how = groups, baseline, how
         self.plain, sums = resolve(measures)
         self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
-        # What is printed, in the order asked for: its scale, and what it adds up.
+        # What is printed, in the requested order: its scale, and what it adds up.
         self.cells: dict[tuple[str, str], tuple[float, list[Part]]] = {}
         of_sums = {one.name: one for one in sums}
         for name in measures:
@@ -69,21 +69,21 @@ class _PairedRuns:
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
         first_name, first = next(iter(named.items()))
-        protocol, asked = first.protocol, {}
+        protocol, evaluated = first.protocol, {}
         for way in DIRECTIONS:
             some = next(iter(first.per_query[way].values()))
             mask = ~np.isnan(some) if way in protocol.asked else np.ones(len(some), dtype=bool)
             for (name, result), one in product(named.items(), self.plain):
                 _check(result.per_query[way], one.name, mask, f"{name}, {way}")
             if not mask.all():
-                asked[way] = np.flatnonzero(mask)
+                evaluated[way] = np.flatnonzero(mask)
         truth = GroundTruth.from_directions(
             ([], []),
             ([], []),
             protocol.n_images,
             protocol.n_texts,
             text_image=text_image_of(first, first_name),
-            asked=asked,
+            asked=evaluated,
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
@@ -176,11 +176,11 @@ class _PairedRuns:
         return differences
 
 
-def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where: str) -> None:
-    """Refuse values that are not finite for all queries that are evaluated, and for these alone."""
+def _check(given: Mapping[str, np.ndarray], name: str, evaluated: np.ndarray, where: str) -> None:
+    """Refuse values that are not finite for all queries that are evaluated, and only for these."""
     if name not in given:
         raise UsageError(f"{where}: no values per query of {name}", f"evaluate again with --measure {name}")
-    wrong = np.flatnonzero(np.isfinite(given[name]) != asked)
+    wrong = np.flatnonzero(np.isfinite(given[name]) != evaluated)
     if len(wrong):
         row = int(wrong[0])
         text = f"{where}: {name} of query {row} is {given[name][row]}, {len(wrong):,} queries are not as expected"
@@ -259,7 +259,7 @@ def compare(
 
 
 def _common_line(results: list[Result], measures: set[str]) -> str:
-    """Return the protocol without what differs from run to run, and of the compared measures alone."""
+    """Return the protocol without what differs from run to run, and only of the compared measures."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
     shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]

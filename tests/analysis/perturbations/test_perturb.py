@@ -236,7 +236,7 @@ def test_perturbations_are_chosen_by_name_group_and_set():
         one.name for one in PERTURBATIONS if one.group == "typos"
     ]
     refused(UnknownNameError, "unknown perturbation 'typo'", choose_perturbations, ["typo"])
-    refused(UsageError, "no perturbation was asked for", choose_perturbations, [])
+    refused(UsageError, "no perturbation was requested", choose_perturbations, [])
 
 
 def test_one_caption_by_a_name():
@@ -249,7 +249,7 @@ def test_one_caption_by_a_name():
         assert perturb_caption(text, "character-swap", id=id, seed=seed, options=options) == expected
     assert perturb_caption("🎉", "character-swap") == "🎉"
     refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
-    refused(UsageError, "blur changes pictures", perturb_caption, text, "blur")
+    refused(UsageError, "blur changes images", perturb_caption, text, "blur")
 
 
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
