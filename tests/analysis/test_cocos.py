@@ -60,23 +60,23 @@ def slopes(objective, scores, positives, own):
     return found
 
 
-@pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_weights_are_the_slopes_of_each_querys_loss(name):
-    objective = OBJECTIVES.get(name)().double()
-    scores, positives, within = batch()
-    found = gradient_weights(objective, scores, positives, within)
-    assert list(found) == ["i2t", "t2i"]
-    for direction, s, p, own in (
-        ("i2t", scores, positives, within.images),
-        ("t2i", scores.T, positives.T, within.texts),
-    ):
-        weights = found[direction]
-        given_own = own if objective.needs_within else None
-        assert torch.equal(weights.positives, p)
-        assert torch.allclose(weights.values, slopes(objective, s, p, given_own), atol=1e-6)
-        assert (weights.within is not None) == objective.needs_within
-        if weights.within is not None:
-            assert bool((weights.parts()["within"] > 0).any())
+def test_weights_are_the_slopes_of_each_querys_loss():
+    for name in OBJECTIVES.names():
+        objective = OBJECTIVES.get(name)().double()
+        scores, positives, within = batch()
+        found = gradient_weights(objective, scores, positives, within)
+        assert list(found) == ["i2t", "t2i"]
+        for direction, s, p, own in (
+            ("i2t", scores, positives, within.images),
+            ("t2i", scores.T, positives.T, within.texts),
+        ):
+            weights = found[direction]
+            given_own = own if objective.needs_within else None
+            assert torch.equal(weights.positives, p)
+            assert torch.allclose(weights.values, slopes(objective, s, p, given_own), atol=1e-6)
+            assert (weights.within is not None) == objective.needs_within
+            if weights.within is not None:
+                assert bool((weights.parts()["within"] > 0).any())
 
 
 def test_triplets_counted_by_hand():
@@ -132,9 +132,8 @@ def test_what_pushes_equals_what_pulls(seed, temperature, epsilon):
     assert counts.positives_weight <= 1 + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_what_cannot_be_counted():
+    for change, words in [
         ({"epsilon": -0.1}, "epsilon -0.1"),
         ({"epsilon": float("nan")}, "epsilon nan"),
         ({"unit": "metre"}, "unit 'metre'"),
@@ -142,11 +141,9 @@ def test_what_pushes_equals_what_pulls(seed, temperature, epsilon):
         ({"positives": torch.zeros(3, 4, dtype=torch.bool)}, "image 0 of the batch has no positive"),
         ({"positives": torch.ones(3, 4, dtype=torch.bool)}, "without a negative"),
         ({"positives": POSITIVES.T}, "scores have shape"),
-    ],
-)
-def test_what_cannot_be_counted(change, words):
-    given = {"scores": SCORES, "positives": POSITIVES, **change}
-    refused(UsageError, words, count, InfoNCE(), **given)
+    ]:
+        given = {"scores": SCORES, "positives": POSITIVES, **change}
+        refused(UsageError, words, count, InfoNCE(), **given)
 
 
 def test_scores_that_are_no_numbers():
@@ -216,19 +213,19 @@ def one(rows, batch):
     return scores, torch.from_numpy(batch.caption_image[None, :] == np.arange(len(batch.images))[:, None])
 
 
-@pytest.mark.parametrize("compat", ["none", "equations", "published"])
-def test_mean_and_deviation_over_batches(rows, batches, compat):
-    objective = Triplet(0.2)
-    report = cocos_over(*rows, iter(batches), objective, compat=compat)
-    for direction in ("i2t", "t2i"):
-        each = [count(objective, *one(rows, batch), compat=compat)[direction] for batch in batches]
-        spread = report.counts[direction]["in_batch"]
-        assert spread.batches == len(batches) == 6
-        assert spread.mean == pytest.approx(np.mean([counts.in_batch for counts in each]))
-        assert spread.sd == pytest.approx(np.std([counts.in_batch for counts in each]))
-        zeros = report.counts[direction]["without_gradient"]
-        assert zeros.mean == pytest.approx(np.mean([counts.without_gradient for counts in each]))
-    assert ("negatives_weight" in report.counts["i2t"]) == (compat == "none")
+def test_mean_and_deviation_over_batches(rows, batches):
+    for compat in ["none", "equations", "published"]:
+        objective = Triplet(0.2)
+        report = cocos_over(*rows, iter(batches), objective, compat=compat)
+        for direction in ("i2t", "t2i"):
+            each = [count(objective, *one(rows, batch), compat=compat)[direction] for batch in batches]
+            spread = report.counts[direction]["in_batch"]
+            assert spread.batches == len(batches) == 6
+            assert spread.mean == pytest.approx(np.mean([counts.in_batch for counts in each]))
+            assert spread.sd == pytest.approx(np.std([counts.in_batch for counts in each]))
+            zeros = report.counts[direction]["without_gradient"]
+            assert zeros.mean == pytest.approx(np.mean([counts.without_gradient for counts in each]))
+        assert ("negatives_weight" in report.counts["i2t"]) == (compat == "none")
 
 
 def test_memory_is_that_of_a_batch(tmp_path):
@@ -278,44 +275,44 @@ def golden(name):
     return GOLDEN[f"seed.{name}"]
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_autograd_counts_triplets_the_same(direction):
-    counts = count(Triplet(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
-    assert counts.each.tolist() == golden(f"triplet.{direction}.C_q_per_query").tolist()
-    assert counts.in_batch == golden(f"triplet.{direction}.C_B")
-    assert counts.without_gradient == golden(f"triplet.{direction}.C_0")
-    assert counts.per_query == golden(f"triplet.{direction}.C_q_mean_over_all_queries")
-    assert counts.per_active_query == golden(f"triplet.{direction}.C_q_mean_over_nonzero_queries")
-    counts = count(TripletHardest(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
-    assert counts.in_batch == golden(f"triplet_sh.{direction}.C_B")
-    assert counts.without_gradient == golden(f"triplet_sh.{direction}.C_0")
+def test_autograd_counts_triplets_the_same():
+    for direction in ["i2t", "t2i"]:
+        counts = count(Triplet(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
+        assert counts.each.tolist() == golden(f"triplet.{direction}.C_q_per_query").tolist()
+        assert counts.in_batch == golden(f"triplet.{direction}.C_B")
+        assert counts.without_gradient == golden(f"triplet.{direction}.C_0")
+        assert counts.per_query == golden(f"triplet.{direction}.C_q_mean_over_all_queries")
+        assert counts.per_active_query == golden(f"triplet.{direction}.C_q_mean_over_nonzero_queries")
+        counts = count(TripletHardest(0.2), torch.from_numpy(PAIRS), torch.from_numpy(EYE))[direction]
+        assert counts.in_batch == golden(f"triplet_sh.{direction}.C_B")
+        assert counts.without_gradient == golden(f"triplet_sh.{direction}.C_0")
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_ntxent_as_equation_11_counts(direction):
-    tau, epsilon = float(GOLDEN["ntxent_tau"]), float(GOLDEN["ntxent_eps"])
-    by_hand = ntxent_counts(DIRECTIONS[direction][0], EYE, tau, epsilon)
-    by_autograd = count(InfoNCE(tau), torch.from_numpy(PAIRS), torch.from_numpy(EYE), epsilon)[direction]
-    for each in (by_hand.each, by_autograd.each):
-        assert each.tolist() == golden(f"ntxent.{direction}.C_qv_neg_per_query").tolist()
-    assert by_autograd.per_query == golden(f"ntxent.{direction}.C_qv_neg_mean")
-    for weight in (by_hand.negatives_weight, by_autograd.negatives_weight):
-        assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_neg_mean"), abs=1e-12)
-    for weight in (by_hand.positives_weight, by_autograd.positives_weight):
-        assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_pos_mean"), abs=1e-12)
+def test_ntxent_as_equation_11_counts():
+    for direction in ["i2t", "t2i"]:
+        tau, epsilon = float(GOLDEN["ntxent_tau"]), float(GOLDEN["ntxent_eps"])
+        by_hand = ntxent_counts(DIRECTIONS[direction][0], EYE, tau, epsilon)
+        by_autograd = count(InfoNCE(tau), torch.from_numpy(PAIRS), torch.from_numpy(EYE), epsilon)[direction]
+        for each in (by_hand.each, by_autograd.each):
+            assert each.tolist() == golden(f"ntxent.{direction}.C_qv_neg_per_query").tolist()
+        assert by_autograd.per_query == golden(f"ntxent.{direction}.C_qv_neg_mean")
+        for weight in (by_hand.negatives_weight, by_autograd.negatives_weight):
+            assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_neg_mean"), abs=1e-12)
+        for weight in (by_hand.positives_weight, by_autograd.positives_weight):
+            assert weight == pytest.approx(golden(f"ntxent.{direction}.W_qv_pos_mean"), abs=1e-12)
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@pytest.mark.parametrize("form", ["eq13", "eq13_without_1_over_tau"])
-def test_smoothap_as_equation_13_counts(direction, form):
-    _, scores, positives = DIRECTIONS[direction]
-    tau, epsilon = float(GOLDEN["smoothap_tau"]), float(GOLDEN["smoothap_eps"])
-    each = smoothap_counts(scores, positives, tau, epsilon, over_temperature=form == "eq13").each
-    assert np.allclose(each, golden(f"smoothap.{direction}.{form}.C_q_per_query"), rtol=0, atol=1e-12)
-    assert (each == 0).sum() == golden(f"smoothap.{direction}.{form}.C_0")
-    assert each[each > 0].mean() == pytest.approx(
-        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero"), abs=1e-12
-    )
+def test_smoothap_as_equation_13_counts():
+    for direction in ["i2t", "t2i"]:
+        for form in ["eq13", "eq13_without_1_over_tau"]:
+            _, scores, positives = DIRECTIONS[direction]
+            tau, epsilon = float(GOLDEN["smoothap_tau"]), float(GOLDEN["smoothap_eps"])
+            each = smoothap_counts(scores, positives, tau, epsilon, over_temperature=form == "eq13").each
+            assert np.allclose(each, golden(f"smoothap.{direction}.{form}.C_q_per_query"), rtol=0, atol=1e-12)
+            assert (each == 0).sum() == golden(f"smoothap.{direction}.{form}.C_0")
+            assert each[each > 0].mean() == pytest.approx(
+                golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero"), abs=1e-12
+            )
 
 
 def printed_counts(objective, scores, positives):
@@ -343,26 +340,23 @@ def printed_counts(objective, scores, positives):
     return printed
 
 
-@pytest.mark.parametrize(
-    ("name", "objective", "options", "scores", "positives"),
-    [
+def test_what_the_published_code_printed():
+    for name, objective, options, scores, positives in [
         ("triplet", "triplet", {"margin": 0.2}, PAIRS_T, EYE_T),
         ("triplet_sh", "triplet-hardest", {"margin": 0.2}, PAIRS_T, EYE_T),
         ("ntxent", "infonce", {"temperature": 0.1}, PAIRS_T, EYE_T),
         ("ntxent", "nt-xent", {}, PAIRS_T, EYE_T),
         ("smoothap", "smoothap", {"temperature": 0.01}, GROUPED_T, OWN_T),
-    ],
-)
-def test_what_the_published_code_printed(name, objective, options, scores, positives):
-    printed = printed_counts(OBJECTIVES.get(objective)(**options), scores, positives)
-    prefix = f"official.{name}."
-    expected = {
-        key.removeprefix(prefix): float(GOLDEN[key]) for key in GOLDEN.files if key.startswith(prefix)
-    }
-    assert len(expected) > 3
-    assert set(printed) == set(expected)
-    for key, value in expected.items():
-        assert printed[key] == pytest.approx(value, abs=1e-12), key
+    ]:
+        printed = printed_counts(OBJECTIVES.get(objective)(**options), scores, positives)
+        prefix = f"official.{name}."
+        expected = {
+            key.removeprefix(prefix): float(GOLDEN[key]) for key in GOLDEN.files if key.startswith(prefix)
+        }
+        assert len(expected) > 3
+        assert set(printed) == set(expected)
+        for key, value in expected.items():
+            assert printed[key] == pytest.approx(value, abs=1e-12), key
 
 
 def test_the_axis_of_t2i_is_the_images():
@@ -396,18 +390,18 @@ def slow_smoothap(scores, tau, epsilon, k):
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("k", [2, 5])
-def test_smoothap_looks_at_the_wrong_candidates_of_captions(k):
-    random = np.random.default_rng(3)
-    scores = random.uniform(-0.02, 0.02, (12, 12 * k))
-    i2t, t2i = slow_smoothap(scores, 0.01, 0.001, k)
-    found = published_smoothap(scores, 0.01, 0.001, k)
-    assert (found["i2t"].each * k).tolist() == pytest.approx(i2t)
-    assert found["t2i"].each.tolist() == t2i
-    assert sum(t2i) > 0
-    assert not any(t2i[-(-12 // k) :])  # captions further on look at images that do not exist
-    active = sum(n > 0 for n in i2t)
-    assert found["i2t"].per_active_query == pytest.approx(sum(i2t) / k / active)
+def test_smoothap_looks_at_the_wrong_candidates_of_captions():
+    for k in [2, 5]:
+        random = np.random.default_rng(3)
+        scores = random.uniform(-0.02, 0.02, (12, 12 * k))
+        i2t, t2i = slow_smoothap(scores, 0.01, 0.001, k)
+        found = published_smoothap(scores, 0.01, 0.001, k)
+        assert (found["i2t"].each * k).tolist() == pytest.approx(i2t)
+        assert found["t2i"].each.tolist() == t2i
+        assert sum(t2i) > 0
+        assert not any(t2i[-(-12 // k) :])  # captions further on look at images that do not exist
+        active = sum(n > 0 for n in i2t)
+        assert found["i2t"].per_active_query == pytest.approx(sum(i2t) / k / active)
 
 
 def test_pairs_are_made_of_images_with_several_captions():
@@ -437,21 +431,21 @@ def test_other_objectives_are_not_in_the_paper():
     assert "any objective" in caught.value.fix
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@pytest.mark.parametrize("unit", ["score", "temperature"])
-def test_compat_equations(direction, unit):
-    form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
-    smoothap = OBJECTIVES.get("smoothap")()
-    grouped = (GROUPED_T, OWN_T)
-    counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
-    assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
-    assert counts.per_active_query == pytest.approx(
-        golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
-    )
-    for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
-        weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
-        read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
-        # The equations of the triplet losses have no weights.
-        assert read == pytest.approx({name: weighed[name] for name in read})
-    doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]
-    assert doubled.in_batch > count(Triplet(0.2), *grouped)["i2t"].in_batch
+def test_compat_equations():
+    for direction in ["i2t", "t2i"]:
+        for unit in ["score", "temperature"]:
+            form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
+            smoothap = OBJECTIVES.get("smoothap")()
+            grouped = (GROUPED_T, OWN_T)
+            counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
+            assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
+            assert counts.per_active_query == pytest.approx(
+                golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
+            )
+            for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
+                weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
+                read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
+                # The equations of the triplet losses have no weights.
+                assert read == pytest.approx({name: weighed[name] for name in read})
+            doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]
+            assert doubled.in_batch > count(Triplet(0.2), *grouped)["i2t"].in_batch

@@ -33,9 +33,8 @@ def value(name, text, compat="none"):
     return FEATURES.get(name).counted_by(compat)(caption, LEXICON)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "right", "published"),
-    [
+def test_counted_by_hand():
+    for name, text, right, published in [
         ("adjectives", LONG, 3, 3),  # small, several, red
         ("adjectives", "the largest dog is larger", 2, 2),
         # "front of"; before "wearing" there is a comma
@@ -67,12 +66,10 @@ def value(name, text, compat="none"):
         ("concept-diversity", "a dog is red", 2, None),  # an auxiliary names no concept
         ("concept-diversity", "a hot dog", 1, None),
         ("concept-diversity", "a hot, dog", 2, None),
-    ],
-)
-def test_counted_by_hand(name, text, right, published):
-    assert value(name, text) == pytest.approx(right)
-    if published is not None:
-        assert value(name, text, "published") == pytest.approx(published)
+    ]:
+        assert value(name, text) == pytest.approx(right)
+        if published is not None:
+            assert value(name, text, "published") == pytest.approx(published)
 
 
 def test_a_noun_of_three_words_is_one_concept_and_ends_with_a_noun():
@@ -135,12 +132,12 @@ def test_means_deviations_and_what_is_per_noun():
     assert "language counted: dict tagger, dict wordnet" in found.line()
 
 
-@pytest.mark.parametrize("block", [1, 2, 3])
-def test_blocks_change_nothing(block):
-    whole = granularity(CAPTIONS, language=LANGUAGE)
-    parts = granularity(CAPTIONS, language=LANGUAGE, block=block)
-    np.testing.assert_array_equal(whole.values, parts.values)
-    assert encode(whole, {}) == encode(parts, {})
+def test_blocks_change_nothing():
+    for block in [1, 2, 3]:
+        whole = granularity(CAPTIONS, language=LANGUAGE)
+        parts = granularity(CAPTIONS, language=LANGUAGE, block=block)
+        np.testing.assert_array_equal(whole.values, parts.values)
+        assert encode(whole, {}) == encode(parts, {})
 
 
 def test_an_interval_is_of_images_with_their_captions():
@@ -329,7 +326,7 @@ def test_more_resamples_of_more_images_are_paired_or_not():
     with pytest.raises(MismatchError, match="no image in common"):
         compare_granularity(coarse, measured(FINE, IMAGES, "other", ["a", "b", "c"]), pairing="images")
     apart = compare_granularity(coarse, fine, pairing="none", bootstrap=Bootstrap(0))
-    assert (apart.paired, apart.notes[0], apart.notes[2]) == (0, "not paired: as asked", "no intervals")
+    assert (apart.paired, apart.notes[0], apart.notes[2]) == (0, "not paired: as requested", "no intervals")
     assert apart.differences[0].difference.low is None
 
 

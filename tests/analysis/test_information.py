@@ -321,17 +321,17 @@ def shares(found, questions):
     return share
 
 
-@pytest.mark.parametrize(("name", "least"), [("linear", 0.99), ("mlp", 0.9)])
-@pytest.mark.parametrize("n_classes", [2, 12])
-def test_planted_facts_are_held_and_others_are_not(name, least, n_classes):
-    rows, questions = planted(60 * n_classes, n_classes)
-    found = probe(name, rows, questions)
-    held = shares(found, questions)
-    assert (held[:2] > least).all()
-    # neither many classes nor few make something of nothing
-    assert (np.abs(held[2:]) < 0.03).all()
-    assert (found.right[:, :2].mean(axis=0) > 0.97).all()
-    assert (found.settings[:2] > 0).all()
+def test_planted_facts_are_held_and_others_are_not():
+    for name, least in [("linear", 0.99), ("mlp", 0.9)]:
+        for n_classes in [2, 12]:
+            rows, questions = planted(60 * n_classes, n_classes)
+            found = probe(name, rows, questions)
+            held = shares(found, questions)
+            assert (held[:2] > least).all()
+            # neither many classes nor few make something of nothing
+            assert (np.abs(held[2:]) < 0.03).all()
+            assert (found.right[:, :2].mean(axis=0) > 0.97).all()
+            assert (found.settings[:2] > 0).all()
 
 
 def test_the_perceptron_finds_what_is_not_linear():
@@ -405,21 +405,24 @@ def data(n_classes, n=240, width=7, seed=0):
     return torch.from_numpy(rows).float(), torch.from_numpy(labels)
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("penalty", [0.3, 0.01, 0.0005])
-def test_agrees_with_scikit_learn(penalty, n_classes):
-    rows, labels = data(n_classes)
-    probes = Regressions((), (n_classes,) * 4, rows.shape[1])
-    rows, probes.weights = rows.double(), probes.weights.double()  # so that rounding does not stop it early
-    probes.minimise(rows, labels, torch.full((4,), penalty), flat=1e-6)
-    found = probes.log_probabilities(rows).exp().numpy()
-    for question in range(4):
-        asked = labels[:, question] >= 0
-        # scikit-learn's two-class form has one weight vector, on which our penalty weighs half
-        weight = (2 if n_classes == 2 else 1) / (penalty * int(asked.sum()))
-        theirs = LogisticRegression(C=weight, tol=1e-8, max_iter=10_000)
-        theirs.fit(rows[asked].numpy(), labels[asked, question].numpy())
-        np.testing.assert_allclose(found[:, question], theirs.predict_proba(rows.numpy()), atol=1e-4)
+def test_agrees_with_scikit_learn():
+    for n_classes in [2, 5]:
+        for penalty in [0.3, 0.01, 0.0005]:
+            rows, labels = data(n_classes)
+            probes = Regressions((), (n_classes,) * 4, rows.shape[1])
+            rows, probes.weights = (
+                rows.double(),
+                probes.weights.double(),
+            )  # so that rounding does not stop it early
+            probes.minimise(rows, labels, torch.full((4,), penalty), flat=1e-6)
+            found = probes.log_probabilities(rows).exp().numpy()
+            for question in range(4):
+                asked = labels[:, question] >= 0
+                # scikit-learn's two-class form has one weight vector, on which our penalty weighs half
+                weight = (2 if n_classes == 2 else 1) / (penalty * int(asked.sum()))
+                theirs = LogisticRegression(C=weight, tol=1e-8, max_iter=10_000)
+                theirs.fit(rows[asked].numpy(), labels[asked, question].numpy())
+                np.testing.assert_allclose(found[:, question], theirs.predict_proba(rows.numpy()), atol=1e-4)
 
 
 def test_the_path_takes_the_best_penalty_of_each_question():

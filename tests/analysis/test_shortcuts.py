@@ -54,21 +54,18 @@ LABELS = (np.arange(23) % 10).astype(np.uint8)
 DRAWN = load_digits("drawn")
 
 
-@pytest.mark.parametrize(
-    ("pictures", "labels", "message"),
-    [
+def test_what_is_no_set_of_digits():
+    for pictures, labels, message in [
         (np.zeros((10, 2, 2), np.uint8), np.arange(10) % 9, "a file holds no image of the digit 9"),
         (np.zeros((10, 2, 2), np.float32), np.arange(10), r"as float32 of shape \(10, 2, 2\)"),
         (np.zeros((10, 4), np.uint8), np.arange(10), r"as uint8 of shape \(10, 4\)"),
         (np.zeros((10, 2, 3), np.uint8), np.arange(10), r"as uint8 of shape \(10, 2, 3\)"),
-        (np.zeros((11, 2, 2), np.uint8), np.arange(10), r"11 pictures and labels as int64 of shape \(10,\)"),
+        (np.zeros((11, 2, 2), np.uint8), np.arange(10), r"11 images and labels as int64 of shape \(10,\)"),
         (np.zeros((10, 2, 2), np.uint8), np.arange(10.0), "labels as float64"),
-        (np.zeros((10, 2, 2), np.uint8), np.arange(1, 11), "picture 9 has the label 10"),
-        (np.zeros((10, 2, 2), np.uint8), np.arange(-1, 9), "picture 0 has the label -1"),
-    ],
-)
-def test_what_is_no_set_of_digits(pictures, labels, message):
-    refused(DataError, message, DigitImages.of_labelled, "a file", pictures, labels)
+        (np.zeros((10, 2, 2), np.uint8), np.arange(1, 11), "image 9 has the label 10"),
+        (np.zeros((10, 2, 2), np.uint8), np.arange(-1, 9), "image 0 has the label -1"),
+    ]:
+        refused(DataError, message, DigitImages.of_labelled, "a file", pictures, labels)
 
 
 def test_scikit_learns_digits():
@@ -228,12 +225,12 @@ def as_published(pixels, code, pictures):
     return np.asarray(image)
 
 
-@pytest.mark.parametrize("width", [168, 200, 224, 299])
-def test_pixel_for_pixel_as_pillow_pastes(width):
-    pixels = np.random.default_rng(0).integers(0, 256, (180, width, 3)).astype(np.uint8)
-    made = overlay(39_965)
-    pictures = [DRAWN.classes[int(d)][n] for d, n in zip("039965", made.pictures[0], strict=True)]
-    np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
+def test_pixel_for_pixel_as_pillow_pastes():
+    for width in [168, 200, 224, 299]:
+        pixels = np.random.default_rng(0).integers(0, 256, (180, width, 3)).astype(np.uint8)
+        made = overlay(39_965)
+        pictures = [DRAWN.classes[int(d)][n] for d, n in zip("039965", made.pictures[0], strict=True)]
+        np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
 
 
 def test_the_key_is_what_is_shown():
@@ -244,23 +241,19 @@ def test_the_key_is_what_is_shown():
     assert len(keys) == 5
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "rows", "size", "message"),
-    [
+def test_a_picture_smaller_than_its_digits():
+    for width, height, rows, size, message in [
         (167, 224, 1, 28, "1 row of 6 digits of 28 pixels take 168 × 28 pixels, the image has 167 × 224"),
         (224, 27, 1, 28, r"the image has 224 × 27 \(set shortcuts.digit_size to at most 27"),
         (224, 224, 9, 28, "9 rows of 6 digits of 28 pixels take 168 × 252 .* at most 24, or prepare larger"),
         (20, 20, 1, 5, r"the image has 20 × 20 \(prepare larger images"),
-    ],
-)
-def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
-    refused(ImageError, message, check_fit, width, height, rows, size)
-    refused(ImageError, message, overlay(*range(rows), size=size).patches, width, height)
+    ]:
+        refused(ImageError, message, check_fit, width, height, rows, size)
+        refused(ImageError, message, overlay(*range(rows), size=size).patches, width, height)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def test_impossible_options():
+    for values, message in [
         ({"setup": "bits"}, "setup 'bits' needs bits, 0 to 13"),
         ({"bits": 8}, "setup 'unique' needs no bits"),
         ({"setup": "bits", "bits": 14}, "less than or equal to 13"),
@@ -271,10 +264,8 @@ def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
         ({"setup": "per-caption", "compat": "published"}, "never published"),
         ({"digit_size": 4}, "greater than or equal to 5"),
         ({"digist": "drawn"}, "Extra inputs"),
-    ],
-)
-def test_impossible_options(values, message):
-    refused(ValidationError, message, ShortcutOptions.model_validate, values)
+    ]:
+        refused(ValidationError, message, ShortcutOptions.model_validate, values)
 
 
 class Greys:
@@ -393,9 +384,8 @@ def evaluated(made, split="test"):
     return pairs
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
+def test_evaluation_of_the_image_of_number_5():
+    for options, expected in [
         ({"setup": "unique"}, (["000005"], ["000005"] * 3)),
         ({"setup": "unique", "shuffled": True}, (["000005"], ["000005"] * 3)),
         ({"setup": "unique", "compat": "published", "shuffled": True}, (["000005"], ["000005"] * 3)),
@@ -405,10 +395,8 @@ def evaluated(made, split="test"):
         ({"setup": "bits", "bits": 0}, (["000000"], ["000000"] * 3)),
         ({"setup": "per-caption"}, (["000015", "000016", "000017"], ["000015", "000016", "000017"])),
         ({"setup": "none"}, ([], [""] * 3)),
-    ],
-)
-def test_evaluation_of_the_image_of_number_5(options, expected):
-    assert evaluated(shortcuts(**options))[1] == expected
+    ]:
+        assert evaluated(shortcuts(**options))[1] == expected
 
 
 def test_per_caption_codes_of_all_captions():

@@ -55,17 +55,17 @@ def vsepp(scores):
     return found
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_compat_is_what_published_code_prints(rows, tied):
-    images, texts, truth = rows
-    scores = np.round(images.astype(np.float64) @ texts.T.astype(np.float64), 0 if tied else 12)
-    names = ("R@1", "R@5", "R@10", "medr-floor", "meanr")
-    result = evaluate(scores, None, truth, (*names, "rsum"), ties="compat")
-    expected = vsepp(scores)
-    for side in ("i2t", "t2i"):
-        assert [result.value(name, side) for name in names] == pytest.approx(expected[side])
-    assert result.value("rsum") == pytest.approx(100 * sum(sum(one[:3]) for one in expected.values()))
-    assert result.protocol.compat == ("ties", "medr-floor")
+def test_compat_is_what_published_code_prints(rows):
+    for tied in [False, True]:
+        images, texts, truth = rows
+        scores = np.round(images.astype(np.float64) @ texts.T.astype(np.float64), 0 if tied else 12)
+        names = ("R@1", "R@5", "R@10", "medr-floor", "meanr")
+        result = evaluate(scores, None, truth, (*names, "rsum"), ties="compat")
+        expected = vsepp(scores)
+        for side in ("i2t", "t2i"):
+            assert [result.value(name, side) for name in names] == pytest.approx(expected[side])
+        assert result.value("rsum") == pytest.approx(100 * sum(sum(one[:3]) for one in expected.values()))
+        assert result.protocol.compat == ("ties", "medr-floor")
 
 
 def test_rows_and_their_scores_agree(rows):
@@ -133,19 +133,16 @@ COCO = "5,000 images and at least 25,000 captions, got 1,000 images and 5,000"
 THREE = GroundTruth.from_caption_image([0, 0, 1, 2], 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "truth", "error", "message"),
-    [
+def test_folds_that_cannot_be():
+    for name, truth, error, message in [
         ("folds(2)", THREE, UsageError, "3 images cannot be cut into 2 equal folds"),
         ("folds(0)", THREE, UsageError, "at least one fold"),
         ("folds(n)", THREE, UsageError, r"'folds\(n\)' needs a number"),
         ("folds(2)", GroundTruth.from_pairs([0, 1], [0, 1], 2, 3), UsageError, "1 texts belong to no image"),
         ("coco", THREE, UnknownNameError, "unknown protocol 'coco'"),
         *((name, SMALL, DataError, COCO) for name in ("coco-1k", "coco-5k")),
-    ],
-)
-def test_folds_that_cannot_be(name, truth, error, message):
-    refused(error, message, lambda: list(partition(name).folds(truth)))
+    ]:
+        refused(error, message, lambda: list(partition(name).folds(truth)))
 
 
 def test_queries_without_positives_are_counted_and_reported():
@@ -310,38 +307,38 @@ def test_sparse_scores_have_the_same_bits_in_every_tile_and_pair():
     assert np.array_equal(source.pairs(i, t), whole.ravel())
 
 
-@pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic", "compat"])
-def test_sparse_rows_give_the_same_as_a_score_matrix(ties):
-    images, texts = bags(2, 20, 12, 0.2), bags(3, 40, 12, 0.1)  # many rows tie, some have no term
-    empty = SparseProducts(images, texts).empty
-    assert min(empty) > 0
-    texts = texts[np.r_[0:40, 3, 3]]  # the same text three times
-    truth = GroundTruth.from_caption_image(np.r_[np.repeat(np.arange(20), 2), 4, 5], 20)
-    measures = ("R@1", "R@5", "R@10", "MRR@10", "medr", "rsum")
-    scores = images.toarray().astype(np.float64) @ texts.toarray().astype(np.float64).T
-    expected = evaluate(scores, None, truth, measures, ties=ties)
-    for block in (1, 7, 2_500_000):
-        found = evaluate(images, texts, truth, measures, ties=ties, block=block)
-        assert found.values() == pytest.approx(expected.values())
-        assert f"rows without terms {empty[0]} images" in found.protocol_line()
-        for way, ranks in expected.ranks.items():
-            assert np.array_equal(found.ranks[way], ranks)
+def test_sparse_rows_give_the_same_as_a_score_matrix():
+    for ties in ["expected", "pessimistic", "optimistic", "compat"]:
+        images, texts = bags(2, 20, 12, 0.2), bags(3, 40, 12, 0.1)  # many rows tie, some have no term
+        empty = SparseProducts(images, texts).empty
+        assert min(empty) > 0
+        texts = texts[np.r_[0:40, 3, 3]]  # the same text three times
+        truth = GroundTruth.from_caption_image(np.r_[np.repeat(np.arange(20), 2), 4, 5], 20)
+        measures = ("R@1", "R@5", "R@10", "MRR@10", "medr", "rsum")
+        scores = images.toarray().astype(np.float64) @ texts.toarray().astype(np.float64).T
+        expected = evaluate(scores, None, truth, measures, ties=ties)
+        for block in (1, 7, 2_500_000):
+            found = evaluate(images, texts, truth, measures, ties=ties, block=block)
+            assert found.values() == pytest.approx(expected.values())
+            assert f"rows without terms {empty[0]} images" in found.protocol_line()
+            for way, ranks in expected.ranks.items():
+                assert np.array_equal(found.ranks[way], ranks)
 
 
-@pytest.mark.parametrize("k", [1, 4, 100])
-def test_sparse_top_k_with_ties_and_rows_without_terms(k):
-    random = np.random.default_rng(6)
-    queries, gallery = (
-        sparse(random.integers(0, 3, (n, 6)) * (random.random((n, 6)) < 0.3)) for n in (15, 25)
-    )
-    exact = (queries @ gallery.T).toarray().astype(np.float64)
-    for block in (1, 50, 2_500_000):
-        rows, scores = sparse_top_k(queries, gallery, k, block=block)
-        for row, score, values in zip(rows.tolist(), scores.tolist(), exact.tolist(), strict=True):
-            order = sorted(range(25), key=lambda place: (-values[place], place))[:k]
-            assert row == [place if values[place] > 0 else -1 for place in order]
-            assert score == [max(values[place], 0.0) for place in order]
-        assert (rows == -1).any()
+def test_sparse_top_k_with_ties_and_rows_without_terms():
+    for k in [1, 4, 100]:
+        random = np.random.default_rng(6)
+        queries, gallery = (
+            sparse(random.integers(0, 3, (n, 6)) * (random.random((n, 6)) < 0.3)) for n in (15, 25)
+        )
+        exact = (queries @ gallery.T).toarray().astype(np.float64)
+        for block in (1, 50, 2_500_000):
+            rows, scores = sparse_top_k(queries, gallery, k, block=block)
+            for row, score, values in zip(rows.tolist(), scores.tolist(), exact.tolist(), strict=True):
+                order = sorted(range(25), key=lambda place: (-values[place], place))[:k]
+                assert row == [place if values[place] > 0 else -1 for place in order]
+                assert score == [max(values[place], 0.0) for place in order]
+            assert (rows == -1).any()
 
 
 def test_unordered_and_repeated_columns_are_put_right():

@@ -92,24 +92,24 @@ def _value(order: list[int], mine: set[int], name: str, cutoff: int | None, gall
     return float(value(order, ranked, name, cutoff))
 
 
-@pytest.mark.parametrize("rule", ["miss", "contrastive", "published"])
 @settings(max_examples=50)
 @given(case=cases(), ties=st.sampled_from(TIE_RULES), adds=st.booleans())
-def test_every_rule_against_writing_it_out(rule: str, case: Any, ties: str, adds: bool) -> None:
-    images, texts, matching, truth, k = case
-    given = scored(images, texts, matching, k, adds)
-    scores = images.astype(np.float64) @ texts.astype(np.float64).T
-    rows = {"images": images, "texts": texts} if rule == "contrastive" else {}
-    best = evaluate_reranked(given, truth, MEASURES[:5], unranked=rule, ties=ties, **rows)
-    every = evaluate_reranked(given, truth, MEASURES, unranked=rule, ties=ties, **rows)
-    for name in MEASURES:
-        expected = slow(given, scores, truth, name, rule, ties)
-        for direction in DIRECTIONS:
-            assert every.per_query[direction][name] == pytest.approx(expected[direction]), name
-            if name in MEASURES[:5]:
-                assert best.per_query[direction][name] == pytest.approx(expected[direction]), name
-            else:
-                assert name not in best.per_query[direction]
+def test_every_rule_against_writing_it_out(case: Any, ties: str, adds: bool) -> None:
+    for rule in ["miss", "contrastive", "published"]:
+        images, texts, matching, truth, k = case
+        given = scored(images, texts, matching, k, adds)
+        scores = images.astype(np.float64) @ texts.astype(np.float64).T
+        rows = {"images": images, "texts": texts} if rule == "contrastive" else {}
+        best = evaluate_reranked(given, truth, MEASURES[:5], unranked=rule, ties=ties, **rows)
+        every = evaluate_reranked(given, truth, MEASURES, unranked=rule, ties=ties, **rows)
+        for name in MEASURES:
+            expected = slow(given, scores, truth, name, rule, ties)
+            for direction in DIRECTIONS:
+                assert every.per_query[direction][name] == pytest.approx(expected[direction]), name
+                if name in MEASURES[:5]:
+                    assert best.per_query[direction][name] == pytest.approx(expected[direction]), name
+                else:
+                    assert name not in best.per_query[direction]
 
 
 # The tiny ALBEF of the golden values: 5 images, 7 texts, the published code's scores at k = 3.
@@ -242,9 +242,8 @@ def test_extended_positives_and_queries_that_are_not_asked() -> None:
 ROWS = np.ones((2, 3), np.float32)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
+def test_what_cannot_be() -> None:
+    for options, error, message in [
         ({"k": 3}, UsageError, "k = 3, but 2 candidates"),
         ({"k": 0}, UsageError, "k = 0, but"),
         ({"unranked": "contrastive"}, UsageError, "its rows were not given"),
@@ -260,10 +259,8 @@ ROWS = np.ones((2, 3), np.float32)
         ({"ties": "random"}, UnknownNameError, "random"),
         ({"protocol": "half"}, UnknownNameError, "half"),
         ({"measures": ["R"]}, UnknownNameError, "R"),
-    ],
-)
-def test_what_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    refused(error, message, evaluate_reranked, *small(), **options)
+    ]:
+        refused(error, message, evaluate_reranked, *small(), **options)
 
 
 def test_wrong_sizes_and_scores() -> None:

@@ -30,9 +30,8 @@ from diptych.studies.published import published_table
 X_VLM = {"i2t R@1": "64.60", "i2t R@5": "84.48", "i2t R@10": "84.50"}
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_the_same_target() -> None:
+    for given in [
         {"i2t R@1": 64.6, "i2t R@5": 84.48, "i2t R@10": 84.5},
         {"i2t": [64.6, 84.48, 84.5]},
         {"i2t": np.array([64.6, 84.48, 84.5])},
@@ -41,15 +40,12 @@ X_VLM = {"i2t R@1": "64.60", "i2t R@5": "84.48", "i2t R@10": "84.50"}
         {"txt_r1": 64.6, "txt_r5": 84.48, "txt_r10": 84.5},  # as ALBEF, BLIP and X-VLM log them
         {"TR@1": "64.60", "TR@5": "84.48 %", "TR@10": "84.50"},
         ["i2t_R@1=64.6", "i2t/recall@5=84.48", "I2T r10 = 84.5"],
-    ],
-)
-def test_the_same_target(given: object) -> None:
-    assert as_target(given).to_dict() == X_VLM
+    ]:
+        assert as_target(given).to_dict() == X_VLM
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_names() -> None:
+    for text, name in [
         ("img_r10", "t2i R@10"),
         ("IR@1", "t2i R@1"),
         ("text-to-image recall@5", "t2i R@5"),
@@ -59,10 +55,8 @@ def test_the_same_target(given: object) -> None:
         ("T2I rsum", "t2i rsum"),
         ("RSUM", "rsum"),
         ("R@1", "R@1"),
-    ],
-)
-def test_names(text: str, name: str) -> None:
-    assert cell_name(text) == name
+    ]:
+        assert cell_name(text) == name
 
 
 def test_printed_alike() -> None:
@@ -78,9 +72,8 @@ def test_printed_alike() -> None:
     assert Printed(0.1, 1).within(0.149, 0.05)  # printed alike
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_what_is_no_target() -> None:
+    for given, message in [
         (None, "type NoneType names no cells"),
         (5, "type int names no cells"),
         ({}, "no cell"),
@@ -97,10 +90,8 @@ def test_printed_alike() -> None:
         (["i2t R@1=5", "i2t R@1=6"], "given twice: 5 and 6"),
         (["i2t R@1=-3"], "-3.0 is no share"),
         (["i2t R@1=101"], "101.0 is no share"),
-    ],
-)
-def test_what_is_no_target(given: object, message: str) -> None:
-    refused(UsageError, message, as_target, given)
+    ]:
+        refused(UsageError, message, as_target, given)
 
 
 PAPERS = {
@@ -176,33 +167,33 @@ def test_no_full_ranking_is_called_truncated() -> None:
         assert most(*one) is None, one
 
 
-@pytest.mark.parametrize("name", X_VLM_ROWS)
-def test_the_thesis_ranked_two_to_five_candidates_for_x_vlm(name: str) -> None:
-    i2t, t2i, images, captions = X_VLM_ROWS[name]
-    for one, gallery, positives, queries in (
-        (i2t, captions, captions / images, images),
-        (t2i, images, 1, captions),
-    ):
-        for known in ((), (gallery, positives, queries)):
-            found = truncation(recalls(*one), *known)
-            assert found is not None
-            assert (found.at_least, found.at_most) == (2, 5)
+def test_the_thesis_ranked_two_to_five_candidates_for_x_vlm() -> None:
+    for name in X_VLM_ROWS:
+        i2t, t2i, images, captions = X_VLM_ROWS[name]
+        for one, gallery, positives, queries in (
+            (i2t, captions, captions / images, images),
+            (t2i, images, 1, captions),
+        ):
+            for known in ((), (gallery, positives, queries)):
+                found = truncation(recalls(*one), *known)
+                assert found is not None
+                assert (found.at_least, found.at_most) == (2, 5)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
-def test_random_numbers_of_a_cut_ranking_are_found(k: int) -> None:
+def test_random_numbers_of_a_cut_ranking_are_found() -> None:
     """A ranking of k candidates, all other places drawn, also where the matching head is nearly perfect: then R@5
     gains next to nothing over R@1 either, and R@10 − R@5 is no small part of that."""
-    draw = np.random.default_rng(k)
-    drawn = [draw.geometric(0.4, 5_000)] if k > 1 else []
-    for ranked in (0.30, 0.88, 0.94) if k < 5 else ():
-        ranks = np.where(draw.random(5_000) < ranked - 0.01, 1, 1_000)
-        ranks[draw.random(5_000) < 0.01] = k
-        drawn.append(ranks)
-    for ranks in drawn:
-        ranks = np.where(ranks <= k, ranks, k + draw.integers(1, 1_000 - k, 5_000))
-        values = [100 * float(np.mean(ranks <= cutoff)) for cutoff in (1, 5, 10)]
-        assert most(*values, 1_000, 1, 5_000) == 5
+    for k in [1, 2, 3, 4, 5]:
+        draw = np.random.default_rng(k)
+        drawn = [draw.geometric(0.4, 5_000)] if k > 1 else []
+        for ranked in (0.30, 0.88, 0.94) if k < 5 else ():
+            ranks = np.where(draw.random(5_000) < ranked - 0.01, 1, 1_000)
+            ranks[draw.random(5_000) < 0.01] = k
+            drawn.append(ranks)
+        for ranks in drawn:
+            ranks = np.where(ranks <= k, ranks, k + draw.integers(1, 1_000 - k, 5_000))
+            values = [100 * float(np.mean(ranks <= cutoff)) for cutoff in (1, 5, 10)]
+            assert most(*values, 1_000, 1, 5_000) == 5
 
 
 def test_few_queries_are_not_enough_to_tell() -> None:
@@ -301,17 +292,14 @@ def test_against_trying_every_count_of_hits(n: int, unit: int, rule: str) -> Non
     assert bool(possible_sizes([Printed(unit / 10, 1)], rule, [n]).sizes) == fits
 
 
-@pytest.mark.parametrize(
-    ("values", "rule", "candidates", "message"),
-    [
+def test_what_cannot_be() -> None:
+    for values, rule, candidates, message in [
         ([], "round", [10], "0 values"),
         ([Printed(10, 0)], "round", [], "0 numbers of queries"),
         ([Printed(10, 0)], "round", [0], "nothing to try"),
         ([Printed(101, 0)], "round", [10], "101 is no share"),
-    ],
-)
-def test_what_cannot_be(values: list[Printed], rule: str, candidates: list[int], message: str) -> None:
-    refused(UsageError, message, possible_sizes, values, rule, candidates)
+    ]:
+        refused(UsageError, message, possible_sizes, values, rule, candidates)
 
 
 def test_a_target_stays_one() -> None:

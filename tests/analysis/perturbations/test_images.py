@@ -44,34 +44,34 @@ def perturbed(name, picture, seed=0, **options):
     )
 
 
-@pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
-@pytest.mark.parametrize("size", SIZES)
-def test_pictures_of_every_shape_survive(perturbation, size):
-    for picture in (noise(*size), Image.new("RGB", size), Image.new("RGB", size, "white")):
-        before = picture.tobytes()
-        for severity in range(1, 6):
-            result = perturbed(perturbation.name, picture, severity=severity)
-            assert result.mode == "RGB"
-            if perturbation.name == "crop":
-                assert all(1 <= now <= then for now, then in zip(result.size, size, strict=True))
-            else:
-                assert result.size == size
-            again = perturbed(perturbation.name, picture, severity=severity)
-            assert again.tobytes() == result.tobytes()
-        assert picture.tobytes() == before
+def test_pictures_of_every_shape_survive():
+    for perturbation in PICTURES:
+        for size in SIZES:
+            for picture in (noise(*size), Image.new("RGB", size), Image.new("RGB", size, "white")):
+                before = picture.tobytes()
+                for severity in range(1, 6):
+                    result = perturbed(perturbation.name, picture, severity=severity)
+                    assert result.mode == "RGB"
+                    if perturbation.name == "crop":
+                        assert all(1 <= now <= then for now, then in zip(result.size, size, strict=True))
+                    else:
+                        assert result.size == size
+                    again = perturbed(perturbation.name, picture, severity=severity)
+                    assert again.tobytes() == result.tobytes()
+                assert picture.tobytes() == before
 
 
-@pytest.mark.parametrize("name", ["blur", "jpeg", "occlusion", "digit-overlay", "brightness"])
-def test_a_higher_severity_is_farther_away(name):
-    picture = smooth()
-    clean = np.asarray(picture).astype(float)
+def test_a_higher_severity_is_farther_away():
+    for name in ["blur", "jpeg", "occlusion", "digit-overlay", "brightness"]:
+        picture = smooth()
+        clean = np.asarray(picture).astype(float)
 
-    def distance(seed, severity):
-        return np.abs(np.asarray(perturbed(name, picture, seed, severity=severity)) - clean).mean()
+        def distance(seed, severity):
+            return np.abs(np.asarray(perturbed(name, picture, seed, severity=severity)) - clean).mean()
 
-    distances = [np.mean([distance(seed, severity) for seed in range(20)]) for severity in range(1, 6)]
-    assert distances[0] > 0
-    assert np.all(np.diff(distances) > 0)
+        distances = [np.mean([distance(seed, severity) for seed in range(20)]) for severity in range(1, 6)]
+        assert distances[0] > 0
+        assert np.all(np.diff(distances) > 0)
 
 
 def test_jpeg_is_the_picture_saved_again():
@@ -117,26 +117,25 @@ def test_brightness_multiplies_or_divides():
     assert perturbed("brightness", black).tobytes() == black.tobytes()
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.45])
-def test_an_occlusion_hides_its_share_behind_one_colour(share):
-    picture = noise(200, 120)
-    values = np.asarray(picture)
-    shapes = set()
-    for seed in range(20):
-        for colour in ("mean", "grey"):
-            result = np.asarray(perturbed("occlusion", picture, seed, share=share, colour=colour))
-            expected = np.rint(values.mean(axis=(0, 1))) if colour == "mean" else np.full(3, 128)
-            rows, columns = np.nonzero((result != values).any(axis=2))
-            box = result[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-            assert np.all(box == expected)
-            assert box.shape[0] * box.shape[1] == pytest.approx(share * 200 * 120, rel=0.05)
-        shapes.add(box.shape)
-    assert len(shapes) > 10
+def test_an_occlusion_hides_its_share_behind_one_colour():
+    for share in [0.05, 0.2, 0.45]:
+        picture = noise(200, 120)
+        values = np.asarray(picture)
+        shapes = set()
+        for seed in range(20):
+            for colour in ("mean", "grey"):
+                result = np.asarray(perturbed("occlusion", picture, seed, share=share, colour=colour))
+                expected = np.rint(values.mean(axis=(0, 1))) if colour == "mean" else np.full(3, 128)
+                rows, columns = np.nonzero((result != values).any(axis=2))
+                box = result[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+                assert np.all(box == expected)
+                assert box.shape[0] * box.shape[1] == pytest.approx(share * 200 * 120, rel=0.05)
+            shapes.add(box.shape)
+        assert len(shapes) > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
+def test_impossible_options_are_refused():
+    for name, given, message in [
         ("blur", {"severity": 0}, "blur: severity: Input should be greater than or equal to 1"),
         ("blur", {"severity": True}, "severity: Input should be a valid integer"),
         ("blur", {"severity": 3, "sigma": 0.5}, "blur: severity 3 and sigma 0.5 are two amounts: give one"),
@@ -146,10 +145,8 @@ def test_an_occlusion_hides_its_share_behind_one_colour(share):
         ("brightness", {"factor": 1}, "factor: Input should be greater than 1"),
         ("occlusion", {"colour": "red"}, "colour: Input should be 'mean' or 'grey'"),
         ("digit-overlay", {"size": 0.2}, "size"),
-    ],
-)
-def test_impossible_options_are_refused(name, given, message):
-    refused(UsageError, message, options_of, PERTURBATIONS.get(name), given)
+    ]:
+        refused(UsageError, message, options_of, PERTURBATIONS.get(name), given)
 
 
 class Memory:
@@ -187,22 +184,24 @@ def contents(part):
     return [part.source.content(int(row)) for row in part.source_rows]
 
 
-@pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
-def test_a_picture_is_a_function_of_seed_id_and_options(name):
-    plain, perturbation = collection(), PERTURBATIONS.get(name)
-    view = perturbed_pictures(plain, perturbation, seed=0)
-    for row, id in enumerate(NAMES):
-        expected = perturbation.apply(plain.image(row), Draws(0, name, id), perturbation.options())
-        assert view.image(row).tobytes() == expected.tobytes()
-    # In a split, in another order, in threads: the same picture for the same id.
-    part = perturbed_pictures(plain.split("test"), perturbation, seed=0)
-    assert part.image(1).tobytes() == view.image(2).tobytes() == view.split("test").image(1).tobytes()
-    assert view.subset([3, 1]).image(0).tobytes() == view.image(3).tobytes()
-    ahead = list(read_ahead(view.image, [3, 2, 1, 0], workers=3))
-    assert [picture.tobytes() for picture in ahead] == [view.image(row).tobytes() for row in (3, 2, 1, 0)]
-    if name not in ("blur", "jpeg"):
-        others = [perturbed_pictures(plain, perturbation, seed=seed).image(1).tobytes() for seed in range(9)]
-        assert len(set(others)) > 1
+def test_a_picture_is_a_function_of_seed_id_and_options():
+    for name in [one.name for one in choose_perturbations(["pictures"])]:
+        plain, perturbation = collection(), PERTURBATIONS.get(name)
+        view = perturbed_pictures(plain, perturbation, seed=0)
+        for row, id in enumerate(NAMES):
+            expected = perturbation.apply(plain.image(row), Draws(0, name, id), perturbation.options())
+            assert view.image(row).tobytes() == expected.tobytes()
+        # In a split, in another order, in threads: the same picture for the same id.
+        part = perturbed_pictures(plain.split("test"), perturbation, seed=0)
+        assert part.image(1).tobytes() == view.image(2).tobytes() == view.split("test").image(1).tobytes()
+        assert view.subset([3, 1]).image(0).tobytes() == view.image(3).tobytes()
+        ahead = list(read_ahead(view.image, [3, 2, 1, 0], workers=3))
+        assert [picture.tobytes() for picture in ahead] == [view.image(row).tobytes() for row in (3, 2, 1, 0)]
+        if name not in ("blur", "jpeg"):
+            others = [
+                perturbed_pictures(plain, perturbation, seed=seed).image(1).tobytes() for seed in range(9)
+            ]
+            assert len(set(others)) > 1
 
 
 def test_its_content_says_all_that_it_depends_on():

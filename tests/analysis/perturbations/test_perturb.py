@@ -94,28 +94,28 @@ def check(outcome, texts):
     assert all(reason.strip() == reason and reason for reason in outcome.reasons)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_awkward_captions_survive(name):
-    texts = [*AWKWARD.values()]
-    check(by_name(name, texts), texts)
-    check(by_name(name, texts, seed=1), texts)
+def test_awkward_captions_survive():
+    for name in TEXTS:
+        texts = [*AWKWARD.values()]
+        check(by_name(name, texts), texts)
+        check(by_name(name, texts, seed=1), texts)
 
 
-@pytest.mark.parametrize("name", TEXTS)
 @settings(max_examples=25)
 @given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
-def test_any_captions_survive(name, texts, seed):
-    check(by_name(name, texts, seed=seed), texts)
+def test_any_captions_survive(texts, seed):
+    for name in TEXTS:
+        check(by_name(name, texts, seed=seed), texts)
 
 
-@pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
-def test_awkward_captions_survive_the_published_form(name):
-    pytest.importorskip("nltk")
-    texts = [*AWKWARD.values()]
-    outcome = by_name(name, texts, compat="published", seed=42)
-    check(outcome, texts)
-    assert by_name(name, texts, compat="published", seed=42).texts == outcome.texts
-    assert outcome.compat == "published"
+def test_awkward_captions_survive_the_published_form():
+    for name in [one.name for one in TEXTS.values() if one.published is not None]:
+        pytest.importorskip("nltk")
+        texts = [*AWKWARD.values()]
+        outcome = by_name(name, texts, compat="published", seed=42)
+        check(outcome, texts)
+        assert by_name(name, texts, compat="published", seed=42).texts == outcome.texts
+        assert outcome.compat == "published"
 
 
 @cache
@@ -123,41 +123,41 @@ def of_sentences(name, seed):
     return tuple(by_name(name, SENTENCES * 6, seed=seed).texts)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_the_seed_and_the_id_decide_and_nothing_else(name):
-    texts = SENTENCES * 6
-    ids = [str(row) for row in range(len(texts))]
-    whole = list(of_sentences(name, 0))
-    assert by_name(name, texts).texts == whole
-    order = np.random.default_rng(1).permutation(len(texts)).tolist()
-    shuffled = by_name(name, [texts[row] for row in order], [ids[row] for row in order])
-    assert shuffled.texts == [whole[row] for row in order]
-    for row in (0, 7, 35):
-        assert by_name(name, [texts[row]], [ids[row]]).texts == [whole[row]]
+def test_the_seed_and_the_id_decide_and_nothing_else():
+    for name in TEXTS:
+        texts = SENTENCES * 6
+        ids = [str(row) for row in range(len(texts))]
+        whole = list(of_sentences(name, 0))
+        assert by_name(name, texts).texts == whole
+        order = np.random.default_rng(1).permutation(len(texts)).tolist()
+        shuffled = by_name(name, [texts[row] for row in order], [ids[row] for row in order])
+        assert shuffled.texts == [whole[row] for row in order]
+        for row in (0, 7, 35):
+            assert by_name(name, [texts[row]], [ids[row]]).texts == [whole[row]]
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_something_is_changed_and_what_is_needed_is_declared(name):
-    kind = TEXTS[name]
-    assert by_name(name, SENTENCES * 6).n_changed
-    have = Language(
-        "as declared",
-        LANGUAGE.tagger if "tags" in kind.needs else None,
-        LANGUAGE.wordnet if "wordnet" in kind.needs else None,
-    )
-    ids = [str(row) for row in range(len(SENTENCES))]
-    assert perturb_captions(kind, SENTENCES, ids, language=have).texts == by_name(name, SENTENCES).texts
-    if kind.needs:
-        refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
+def test_something_is_changed_and_what_is_needed_is_declared():
+    for name in TEXTS:
+        kind = TEXTS[name]
+        assert by_name(name, SENTENCES * 6).n_changed
+        have = Language(
+            "as declared",
+            LANGUAGE.tagger if "tags" in kind.needs else None,
+            LANGUAGE.wordnet if "wordnet" in kind.needs else None,
+        )
+        ids = [str(row) for row in range(len(SENTENCES))]
+        assert perturb_captions(kind, SENTENCES, ids, language=have).texts == by_name(name, SENTENCES).texts
+        if kind.needs:
+            refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_options_are_checked(name):
-    with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
-        by_name(name, ["a dog"], options={"no such option": 1})
-    for option, field in TEXTS[name].options.model_fields.items():
-        assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
-        refused(UsageError, f"{name}: ", by_name, name, ["a dog"], options={option: object()})
+def test_options_are_checked():
+    for name in TEXTS:
+        with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
+            by_name(name, ["a dog"], options={"no such option": 1})
+        for option, field in TEXTS[name].options.model_fields.items():
+            assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
+            refused(UsageError, f"{name}: ", by_name, name, ["a dog"], options={option: object()})
 
 
 class Times(NoOptions):
@@ -282,9 +282,8 @@ def test_files_say_what_became_of_every_caption(tmp_path):
     assert (last["changed"], last["unchanged"]) == (1, {"no two different nouns or adjectives": 2})
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_what_cannot_be_is_said_before_anything_is_done():
+    for given, message in [
         ({"perturb": ["typing-errors"], "compat": "published"}, "typing-errors has no published form"),
         (
             {"perturb": ["typos"], "set_": ["negation.edits=2"]},
@@ -293,11 +292,9 @@ def test_files_say_what_became_of_every_caption(tmp_path):
         ({"perturb": ["typos"], "set_": ["typing-errors.rate=2"]}, "rate"),
         ({"perturb": [_NOUNS]}, "needs a part-of-speech tagger"),
         ({"perturb": ["thesis"]}, "synonym-adjective needs a WordNet"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_done(given, message):
-    language = Language("t", ByEnding()) if given["perturb"] == ["thesis"] else None
-    refused(UsageError, message, perturb_list, PETS, PerturbOptions(**given), language)
+    ]:
+        language = Language("t", ByEnding()) if given["perturb"] == ["thesis"] else None
+        refused(UsageError, message, perturb_list, PETS, PerturbOptions(**given), language)
 
 
 @pytest.mark.parametrize(

@@ -59,35 +59,34 @@ def test_neighbours_seen_on_the_keyboards():
     assert not {"ж", "é"} & neighbours("qwerty").keys()
 
 
-@pytest.mark.parametrize("name", list(KEYBOARDS))
-def test_touching_is_mutual_and_of_one_kind(name):
-    near = neighbours(name)
-    assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
-    for character, others in near.items():
-        assert len({*others, character}) == len(others) + 1 > 1
-        for other in others:
-            assert character in near[other]
-            assert other.isalpha() == character.isalpha()
+def test_touching_is_mutual_and_of_one_kind():
+    for name in list(KEYBOARDS):
+        near = neighbours(name)
+        assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
+        for character, others in near.items():
+            assert len({*others, character}) == len(others) + 1 > 1
+            for other in others:
+                assert character in near[other]
+                assert other.isalpha() == character.isalpha()
 
 
-@pytest.mark.parametrize("name", SLIPS)
 @given(text=texts)
-def test_a_changed_caption_is_one_edit_away(name, text):
-    done = perturbed(name, text)
-    if not done.changed[0]:
-        assert done.texts == [text]
-        assert sum(done.reasons.values()) == 1
-        return
-    after = done.texts[0]
-    if text.isascii():
-        # Case is of the place: letters in each other's place are an exchange but for case.
-        assert edit_distance(text.lower(), after.lower()) == 1
-    assert len(after.split()) == len(text.split())
+def test_a_changed_caption_is_one_edit_away(text):
+    for name in SLIPS:
+        done = perturbed(name, text)
+        if not done.changed[0]:
+            assert done.texts == [text]
+            assert sum(done.reasons.values()) == 1
+            return
+        after = done.texts[0]
+        if text.isascii():
+            # Case is of the place: letters in each other's place are an exchange but for case.
+            assert edit_distance(text.lower(), after.lower()) == 1
+        assert len(after.split()) == len(text.split())
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
+def test_every_place_is_reached_evenly():
+    for name, text, expected in [
         ("character-swap", "aab", {"aba"}),
         ("character-swap", "Ab a1", {"Ba a1", "Ab 1a"}),
         ("character-swap", "cafe\u0301", {"acfe\u0301", "cfae\u0301", "cae\u0301f"}),
@@ -98,14 +97,14 @@ def test_a_changed_caption_is_one_edit_away(name, text):
         ("extra-character", "é M!", {"é NM!", "é MN!", "é JM!", "é MJ!", "é KM!", "é MK!"}),
         ("nearby-character", "é q", {"é w", "é a"}),
         ("nearby-character", "5", {"4", "6"}),
-    ],
-)
-def test_every_place_is_reached_evenly(name, text, expected):
-    n = 600
-    done = perturbed(name, *[text] * n)
-    counts = Counter(done.texts)
-    assert set(counts) == expected
-    assert all(abs(count - n / len(expected)) < 5 * (n / len(expected)) ** 0.5 for count in counts.values())
+    ]:
+        n = 600
+        done = perturbed(name, *[text] * n)
+        counts = Counter(done.texts)
+        assert set(counts) == expected
+        assert all(
+            abs(count - n / len(expected)) < 5 * (n / len(expected)) ** 0.5 for count in counts.values()
+        )
 
 
 def test_about_one_word_of_ten_gets_another_letter():
@@ -160,18 +159,15 @@ def misread(captions, **options):
     return perturbed("recognition-errors", *captions, options=options)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_what_shapes_are_read_for():
+    for text, expected in [
         ("m", {"rn", "nn"}),
         ("rn", {"m"}),
         ("0", {"O", "o"}),
         ("5", {"S"}),
         ("vv", {"w", "yy", "yw", "wy", "ww"}),
-    ],
-)
-def test_what_shapes_are_read_for(text, expected):
-    assert set(misread([text] * 300, rate=1.0).texts) == expected
+    ]:
+        assert set(misread([text] * 300, rate=1.0).texts) == expected
 
 
 @given(st.text(max_size=40))
@@ -262,9 +258,9 @@ CASES: list[tuple[str, dict[Span, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "changes", "after"), CASES)
-def test_words_are_replaced_and_articles_follow(text, changes, after):
-    assert rewritten(Caption(text), changes) == after
+def test_words_are_replaced_and_articles_follow():
+    for text, changes, after in CASES:
+        assert rewritten(Caption(text), changes) == after
 
 
 FOLDER = Path(__file__).parents[2] / "golden"
@@ -281,42 +277,39 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", list(NAMES))
-def test_what_the_published_code_gave(name):
-    captions = GOLDEN["captions"]
-    done = perturbed(NAMES[name], *captions, compat="published")
-    assert done.seed == 42
-    for caption, expected, text in zip(captions, GOLDEN["out"][name], done.texts, strict=True):
-        assert text == (caption if expected.startswith("!!") else expected)
+def test_what_the_published_code_gave():
+    for name in list(NAMES):
+        captions = GOLDEN["captions"]
+        done = perturbed(NAMES[name], *captions, compat="published")
+        assert done.seed == 42
+        for caption, expected, text in zip(captions, GOLDEN["out"][name], done.texts, strict=True):
+            assert text == (caption if expected.startswith("!!") else expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [("nearby-character", "efa756b92454e2bb"), ("extra-character", "e88931a3708ad06f")]
-)
-def test_every_key_has_the_neighbours_that_the_package_gives_it(name, given):
+def test_every_key_has_the_neighbours_that_the_package_gives_it():
     """The fingerprints are of what typo 0.1.7 gave: ``StrErrer(character, seed=seed).nearby_char().result``."""
-    characters = string.ascii_letters + string.digits
-    made = [published_slip(name, one, seed) for seed in range(100) for one in characters]
-    assert fingerprint(made) == given
-    assert ("10" if name == "nearby-character" else "109") in made
+    for name, given in [("nearby-character", "efa756b92454e2bb"), ("extra-character", "e88931a3708ad06f")]:
+        characters = string.ascii_letters + string.digits
+        made = [published_slip(name, one, seed) for seed in range(100) for one in characters]
+        assert fingerprint(made) == given
+        assert ("10" if name == "nearby-character" else "109") in made
 
 
-@pytest.mark.parametrize("case", SHUFFLED, ids=lambda case: f"{len(case['tokens'])}-{case['seed']}")
-def test_what_the_published_functions_gave(case):
-    tokens, tags, seed = case["tokens"], case["tags"], case["seed"]
-    for printed, name in {
-        "shuffle_nouns_and_adj": "shuffle-nouns-and-adjectives",
-        "shuffle_allbut_nouns_and_adj": "shuffle-all-but-nouns-and-adjectives",
-        "shuffle_all_words": "shuffle-all-words",
-        "shuffle_within_trigrams": "shuffle-within-trigrams",
-        "shuffle_trigrams": "shuffle-trigrams",
-    }.items():
-        assert published_shuffle(name, tokens, tags, seed) == case[printed]
+def test_what_the_published_functions_gave():
+    for case in SHUFFLED:
+        tokens, tags, seed = case["tokens"], case["tags"], case["seed"]
+        for printed, name in {
+            "shuffle_nouns_and_adj": "shuffle-nouns-and-adjectives",
+            "shuffle_allbut_nouns_and_adj": "shuffle-all-but-nouns-and-adjectives",
+            "shuffle_all_words": "shuffle-all-words",
+            "shuffle_within_trigrams": "shuffle-within-trigrams",
+            "shuffle_trigrams": "shuffle-trigrams",
+        }.items():
+            assert published_shuffle(name, tokens, tags, seed) == case[printed]
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens", "tags"),
-    [
+def test_spacys_are_stood_in_for():
+    for text, tokens, tags in [
         ("A red dog.", ["A", "red", "dog", "."], ["T0", "T1", "T2", "."]),
         ("men's T-shirt", ["men", "'s", "T", "-", "shirt"], ["T0", "'s", "T1", "-", "T1"]),
         ("black-and-white", ["black", "-", "and", "-", "white"], ["T0", "-", "T0", "-", "T0"]),
@@ -324,11 +317,9 @@ def test_what_the_published_functions_gave(case):
         ("n't 's o'clock", ["n't", "'", "s", "o'clock"], ["T0", "'", "T1", "T2"]),
         ("", [], []),
         ("כלב 🐕 12", ["כלב", "🐕", "12"], ["T0", "🐕", "T1"]),
-    ],
-)
-def test_spacys_are_stood_in_for(text, tokens, tags):
-    caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
-    assert spacy_like_tokens(caption) == (tokens, tags)
+    ]:
+        caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
+        assert spacy_like_tokens(caption) == (tokens, tags)
 
 
 def test_the_published_code_had_no_options():
