@@ -20,15 +20,7 @@ from diptych.encoders.encode import encode_collection
 from diptych.encoders.rerank import rerank
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
-from diptych.metrics import (
-    DIRECTIONS,
-    TIE_RULES,
-    Candidates,
-    GroundTruth,
-    Reranked,
-    read_qrels,
-    read_run,
-)
+from diptych.metrics import DIRECTIONS, TIE_RULES, Candidates, GroundTruth, Reranked, read_qrels, read_run
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}

@@ -55,7 +55,11 @@ def world(scenes_folder: Path, run_folder: Path, tmp_path: Path) -> World:
 def test_only_what_is_on_both_sides_is_evaluated_with(world: World) -> None:
     for setup in ("none", "captions", "images"):
         assert world.shortcuts(setup=setup) is None
-    for options in ({"setup": "unique"}, {"setup": "bits", "bits": 0}, {"setup": "per-caption", "carries": "one"}):
+    for options in (
+        {"setup": "unique"},
+        {"setup": "bits", "bits": 0},
+        {"setup": "per-caption", "carries": "one"},
+    ):
         assert world.shortcuts(**options) is not None
     with pytest.raises(UsageError, match="embedded without shortcuts"):
         world.both(None, ground_truth=object())
@@ -96,11 +100,18 @@ def test_an_audit_gets_both_conditions_of_at_most_so_many_images(
 ) -> None:
     """What is probed; the probes themselves are tested on rows in which the answers are planted."""
     seen: dict[str, Any] = {}
-    monkeypatch.setattr("diptych.evaluation.auditing.audit", lambda *given, **how: seen.update(how, given=given))
+    monkeypatch.setattr(
+        "diptych.evaluation.auditing.audit", lambda *given, **how: seen.update(how, given=given)
+    )
     shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), world.scenes, "train", 0)
     audit_encoder(world.encoder, world.scenes, world.folder, shortcuts=shortcuts, most=30, seed=1, samples=20)
     conditions, probes = seen["given"]
-    assert (list(conditions), probes, seen["seed"], seen["most"]) == (["without", "with"], ("linear", "mlp"), 1, 30)
+    assert (list(conditions), probes, seen["seed"], seen["most"]) == (
+        ["without", "with"],
+        ("linear", "mlp"),
+        1,
+        30,
+    )
     for name, parts in conditions.items():
         assert [(len(one.images), len(one.texts)) for one in parts] == [(30, 150), (16, 80), (16, 80)]
         assert (parts[2].collection.records[0].get("shortcuts") == ("000064",)) == (name == "with")

@@ -88,11 +88,7 @@ def test_states_are_colours_and_words_and_what_is_unreadable_is_labelled(page: P
 
 
 A = ATTACK
-EVIL_BLOCKS = [
-    Text(A, A),
-    Table(A, (A,), [[Cell(A, A)]], after=A),
-    Chart(A, [Series(A, [1.0])], A, A, [A]),
-]
+EVIL_BLOCKS = [Text(A, A), Table(A, (A,), [[Cell(A, A)]], after=A), Chart(A, [Series(A, [1.0])], A, A, [A])]
 
 
 def test_words_of_others_cannot_become_markup() -> None:
