@@ -15,7 +15,7 @@ from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import ground_truth_of, relevance_of
-from diptych.evaluation.sources import gains_beside
+from diptych.evaluation.sources import gains_for_judgements
 from diptych.metrics import SIMILARITIES
 
 QUICK = "--samples 0 --measure R@1 --measure rsum"
@@ -197,10 +197,10 @@ def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:
     cosines = EncodedCollection.open(embedded)
     sides = [replace(side, similarity="order") for side in (cosines.images, cosines.texts)]
     penalties = replace(cosines, images=sides[0], texts=sides[1])
-    assert gains_beside(cosines, None) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
-    assert gains_beside(penalties, None) == ("nDCG@10",)
+    assert gains_for_judgements(cosines, None) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+    assert gains_for_judgements(penalties, None) == ("nDCG@10",)
     judge = relevance_of(penalties, cosines)
-    assert gains_beside(penalties, judge) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+    assert gains_for_judgements(penalties, judge) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
 
 
 def test_agreement_with_judgements(diptych: Command, embedded: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_both_stages_are_shown_stored_and_used_again(
     out = tmp_path / "out"
     done = diptych(f"evaluate {blip} --data {scenes_folder} --rerank 4 --samples 10 --out {out}")
     first, second = done.out.split("re-ranked: the best 4 of each query, scored again by the matching head")
-    assert "contrastive: the first stage alone" in first
+    assert "contrastive: the first stage only" in first
     assert "re-ranked k_test" not in first
     assert "re-ranked k_test 4 by matching + contrastive score, unranked miss: " in second
     assert "t2i queries have no ranked positive, which rank after the gallery" in second

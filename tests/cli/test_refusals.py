@@ -92,7 +92,7 @@ data shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13
 data shortcuts {scenes} --setup bits --bits 14 => '--bits': Input should be less than or equal to 13 & --help
 data shortcuts {scenes} --setup twice => 'twice' is not one of 'none', 'unique' & --help
 data shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
-data shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
+data shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the image has 100 × 100 & digit_size to at most 16
 data shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
 data shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'train' & batches of that split
 data shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
@@ -105,7 +105,7 @@ analyse granularity {scenes} {scenes} => two collections are called 'scenes'
 analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
 data perturb => no captions given
 data perturb {captions} --perturb character-swop => did you mean 'character-swap'?
-data perturb {captions} --perturb blur => blur: of pictures, not of captions
+data perturb {captions} --perturb blur => blur: of images, not of captions
 data perturb {captions} --perturb typing-errors --compat published => has no published form
 data perturb {captions} --perturb typos,typing-errors --compat published => has no published form
 data perturb {captions} --perturb meaning --compat published => has no published form
@@ -116,7 +116,7 @@ data perturb {captions} --perturb typos --split test => has captions alone
 data perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
 data perturb {captions} --perturb typos --out {here} => holds other things
 analyse stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
-analyse stress {run} --out {out} --perturb , => no perturbation was asked for
+analyse stress {run} --out {out} --perturb , => no perturbation was requested
 analyse stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
 analyse stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
 analyse stress {run} --out {out} --gallery none => 'none' is not one of 'split', 'all'

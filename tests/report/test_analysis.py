@@ -25,14 +25,7 @@ from diptych.analysis.granularity.result import (
     granularity_tables,
 )
 from diptych.analysis.information import Audit
-from diptych.analysis.information.audit import (
-    AuditProtocol,
-    GroupFigure,
-    Held,
-    Probing,
-    QuestionFigure,
-    Side,
-)
+from diptych.analysis.information.audit import AuditProtocol, GroupFigure, Held, Probing, QuestionFigure, Side
 from diptych.analysis.information.tables import (
     MOST_BARS,
     gap_charts,

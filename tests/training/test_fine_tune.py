@@ -140,7 +140,7 @@ def test_what_a_stage_does_not_train_stays_bit_for_bit(
         ({"caption_augmentation": {}}, "caption_augmentation with .*/clip"),
         ({"augmentation": {"erasing": 0.2}}, r"augmentation.erasing 0\.2 with another library's"),
         ({"reconstruction": {"kind": "input"}}, "reconstruction.kind 'input' with .*/clip"),
-        ({"shortcuts": {**DIGITS, "digit_size": 28}}, "take 168 × 28 pixels, the picture has 32 × 32"),
+        ({"shortcuts": {**DIGITS, "digit_size": 28}}, "take 168 × 28 pixels, the image has 32 × 32"),
         (
             {"stages": [{"epochs": 1, "learning_rate": 1e-3, "train": ["vision_model.*"]}]},
             "'vision_model.*', which fits no parameter",

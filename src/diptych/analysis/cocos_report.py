@@ -1,4 +1,4 @@
-"""What COCOS counts in one batch, and what it found over a training set: mean ± sd, weight distributions, protocol."""
+"""COCOS counts of one batch, and over a training set: mean ± sd, weight distributions, protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-moda
 
 
 class CocosOptions(DataSpec, SeedOption, OutOption):
-    """Which loss on which batches, and what counts."""
+    """Options of COCOS: loss, batches, and what counts."""
 
     split: str | None = parameter(None, "What the run was trained on by default, or train.")
     objective: str | None = parameter(None, "The run's by default.", names="diptych.objectives:OBJECTIVES")
@@ -172,7 +172,7 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """What :func:`~diptych.analysis.cocos_over` returns: counts and weights over batches, per direction."""
+    """Result of :func:`~diptych.analysis.cocos_over`: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]

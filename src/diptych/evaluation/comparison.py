@@ -219,7 +219,7 @@ def check_alike(names: tuple[str, str], metadata: Sequence[Mapping[str, Any]], f
     first, second = metadata
     for what in dict.fromkeys([*first, *second]):
         if first.get(what) != second.get(what):
-            values = f"{first.get(what, 'not said')} and {second.get(what, 'not said')}"
+            values = f"{first.get(what, 'missing')} and {second.get(what, 'missing')}"
             raise MismatchError(f"{names[0]} and {names[1]} cannot be compared: {what} {values}", fix)
 
 
@@ -261,18 +261,18 @@ def text_image_of(result: Result, name: str) -> np.ndarray:
 
 
 def common_measures(
-    held: Mapping[str, Sequence[str]], asked: Sequence[str] | None, verb: str = "evaluate"
+    held: Mapping[str, Sequence[str]], requested: Sequence[str] | None, verb: str = "evaluate"
 ) -> list[str]:
-    """Return the measures that all runs hold, or those asked for; ``held`` has those of every run."""
+    """Return the measures that all runs hold, or those requested; ``held`` has those of every run."""
     names = list(held)
-    for measure in asked or ():
+    for measure in requested or ():
         for name, known in held.items():
             if measure not in known:
                 done = "evaluated" if verb == "evaluate" else "stressed"
                 fix = f"it has {', '.join(known)}; {verb} it again with --measure {measure}"
                 raise UsageError(f"{name} was not {done} by {measure}", fix)
     common = [name for name in held[names[0]] if all(name in known for known in held.values())]
-    found = list(dict.fromkeys(common if asked is None else asked))
+    found = list(dict.fromkeys(common if requested is None else requested))
     if not found:
         text = f"{' and '.join(names)} have no measure in common"
         raise UsageError(text, f"{verb} them with the same measures")

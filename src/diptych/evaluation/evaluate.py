@@ -60,11 +60,11 @@ class Ranker(typing.Protocol):
     """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
     similarity: str  # what the ranks are by
-    usual_ties: str  # the tie rule unless another is asked for
-    protocol: Reranking | None  # the second stage; None where there is one stage alone
+    usual_ties: str  # the tie rule unless another is requested
+    protocol: Reranking | None  # the second stage; None where there is only one stage
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
-        """Return the ranks of both directions, of every positive or of each query's best alone."""
+        """Return the ranks of both directions, of every positive or only of each query's best."""
 
 
 def evaluate(
@@ -82,7 +82,7 @@ def evaluate(
     protocol: str = "full",  # how the test set is cut into galleries; see :mod:`diptych.evaluation.result`
     ties: str | None = None,  # the tie rule, see :mod:`diptych.metrics.ranks`; ``"expected"`` by default
     relevance: Relevance | None = None,  # whose cosines are gains of DCG_CM; the evaluated model's by default
-    grades: Grades | None = None,  # of pairs for nDCG; labels alone by default
+    grades: Grades | None = None,  # of pairs for nDCG; only labels by default
     bootstrap: Bootstrap | None = None,  # how confidence intervals are made; none by default
     block: int = BLOCK,  # scores held at once by one worker
     threads: int | None = None,
@@ -244,7 +244,7 @@ class _Measured:
     """One gallery; by direction and measure."""
 
     values: dict[_Key, np.ndarray]  # (n_queries,) float64
-    chances: dict[_Key, float]  # empty unless wanted
+    chances: dict[_Key, float]  # empty unless requested
     best: dict[Direction, np.ndarray]  # (n_queries,) the rank of each query's best positive, where ranked
     samples: dict[_Key, np.ndarray] = field(default_factory=dict)  # (resamples,)
 
@@ -279,11 +279,11 @@ def _measure_gallery(
         similar = relevance.source(truth.n_images, truth.n_texts)
     found = _Measured({}, {}, {})
     for name in directions:
-        asked = truth.queries(name)
+        queries = truth.queries(name)
         if name in ranks:
             groups = tie_groups(ranks[name], ties)
             found.best[name] = best_ranks(groups)
-            relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
+            relevant, gallery = ranks[name].positives[queries], ranks[name].gallery
             for one in ranked:
                 found.values[name, one.name] = one.values(groups)
                 if chance:
@@ -309,7 +309,7 @@ def _measure_gallery(
                 key, gained = (name, member.name), worth[member.gain]
                 found.values[key] = member.values(gained)
                 if chance:
-                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[asked])
+                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[queries])
     return found
 
 
@@ -373,8 +373,8 @@ def _gain_text(
         positives = truth.positives(name)
         evaluated = np.isin(positives.queries, truth.queries(name))
         counts.add(int(np.sum(grades.ungraded(positives, name)[evaluated])))
-    alone = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
-    return f"{says} of {grades.what}{alone}"
+    unmatched = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
+    return f"{says} of {grades.what}{unmatched}"
 
 
 def _scores(

@@ -150,15 +150,15 @@ def _write_candidates(
     folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
 ) -> None:
     for name in DIRECTIONS:
-        asked, positives = truth.queries(name), truth.positives(name)
+        queries, positives = truth.queries(name), truth.positives(name)
         query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)
-        final = reranked.final(name)[asked].astype(np.float64)
+        final = reranked.final(name)[queries].astype(np.float64)
         order = np.argsort(-final, axis=1, kind="stable")[:, :_TREC_DEPTH]
-        rows = np.take_along_axis(reranked.candidates(name).items[asked], order, axis=1)
-        names = [query_ids[row] for row in asked.tolist()]
+        rows = np.take_along_axis(reranked.candidates(name).items[queries], order, axis=1)
+        names = [query_ids[row] for row in queries.tolist()]
         scores = np.take_along_axis(final, order, axis=1)
         write_run(folder / f"{name}.run", names, gallery_ids, rows, scores)
-        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(asked))
+        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(queries))
 
 
 def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:

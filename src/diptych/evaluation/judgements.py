@@ -1,4 +1,4 @@
-"""How well relevance and measures agree with people who judged pairs of images and texts.
+"""Agreement of relevance and measures with human judgements of pairs of images and texts.
 
 Of pairs: does what an item counts as (the label, DCG_CM's label or similarity, the similarity, a grade) order
 judged pairs as people do? Of queries: does a measure agree with nDCG of the condensed list, the judged items of a
@@ -43,7 +43,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class HumanAgreement(Tabular):
-    line: str  # what was judged, by whom, and how intervals are made
+    line: str  # the judged pairs, their raters, and how intervals are made
     pairs: tuple[Agreement, ...]  # per kind of gain
     queries: tuple[Agreement, ...]  # per direction and measure
     left_out: dict[str, dict[str, int]]  # per direction and reason, queries without a condensed list
@@ -143,7 +143,7 @@ def agreement_with_people(
     parts = [
         judged.line(),
         f"{len(ratings):,} judged pairs of {len(np.unique(images)):,} images, {labelled.sum():,} labelled",
-        "queries by nDCG of their judged items alone",
+        "queries by nDCG of their judged items only",
     ]
     parts += [interval_line(how)] if how.samples else []
     return HumanAgreement("; ".join(parts), tuple(pairs), tuple(queries), left_out)
@@ -162,7 +162,7 @@ def judge_encoded(
     relevance: Relevance | None = None,
     samples: int = 1000,
 ) -> HumanAgreement:
-    """Correlate an evaluation with what people said of pairs."""
+    """Correlate an evaluation with human ratings of pairs."""
     in_order = not str(result.protocol.about.get("captions", "all")).startswith("random")
     images, texts = encoded.images, encoded.texts
     found = match_judgements(judged, images.ids, texts.ids, encoded.caption_image, in_order=in_order)

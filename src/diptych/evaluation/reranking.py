@@ -6,7 +6,7 @@ rule, and the rule is part of the number:
 =========== ===================================================================================
 miss        they are unranked: found by no cut-off, of no reciprocal rank. A query whose positives
             are all unranked ranks after the gallery's last, as one without a positive does.
-            The default: nothing is said about what was not scored.
+            The default: nothing is assumed about what was not scored.
 contrastive they follow all candidates, in the order of the first stage: what a cascade does.
 published   every cell that was not scored holds -100, and whatever ties there is ordered by the tie
             rule: what the published evaluations of ALBEF, BLIP and X-VLM do with
@@ -50,7 +50,7 @@ def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
 def check_no_gains(measures: Sequence[object]) -> None:
     for member in measures:
         if isinstance(member, GainMeasure):
-            text = f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked"
+            text = f"{member.name} looks at the first places of the whole gallery, and only candidates are ranked"
             raise UsageError(text, "measure it without re-ranking")
 
 
@@ -86,17 +86,17 @@ class RerankedScores:
         }
         self.similarity = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
-        asked = {name: truth.queries(name) for name in DIRECTIONS}
+        queries_of = {name: truth.queries(name) for name in DIRECTIONS}
         missed = {
             name: (truth.positives(name).counts > 0)[queries] & ~self._held[name].has_ranked[queries]
-            for name, queries in asked.items()
+            for name, queries in queries_of.items()
         }
         self.protocol: Reranking | None = Reranking(
             k_test={name: cut.candidates(name).k for name in DIRECTIONS},
             gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
             score="matching + contrastive" if cut.adds_contrastive else "matching",
             unranked=unranked,
-            queries={name: len(queries) for name, queries in asked.items()},
+            queries={name: len(queries) for name, queries in queries_of.items()},
             without_ranked_positive={name: int(np.sum(lost)) for name, lost in missed.items()},
         )
 

@@ -40,7 +40,7 @@ class Partition:
 
     name: str
     count: int = 1
-    of_coco: bool = False  # whether it is for the COCO test split alone
+    of_coco: bool = False  # whether it is only for the COCO test split
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
         """Yield the galleries, each with its ground truth."""
@@ -139,13 +139,13 @@ class Reranking:
         sizes = [f"{k:,} {name}" for name, k in self.k_test.items()]
         if len(set(self.k_test.values())) == 1:
             sizes = [f"{next(iter(self.k_test.values())):,}"]
-        said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
+        whole_text = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
         counts = " and ".join(
             f"{count:,} of {self.queries[name]:,} {name}"
             for name, count in self.without_ranked_positive.items()
         )
         return (
-            f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
+            f"re-ranked k_test {', '.join(sizes)}{whole_text} by {self.score} score, unranked {self.unranked}: "
             f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
         )
 
@@ -174,10 +174,11 @@ class Protocol:
     confidence: float  # coverage of the intervals
     seed: int  # of the bootstrap
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, fingerprints, training seed, ...
-    similarity: str = "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty of candidates alone
+    # or ``"dot"``, ``"order"``, ``"given scores"``; empty where only candidates are ranked
+    similarity: str = "cosine"
     # per direction, how many queries are evaluated, unless all; results on disk call it "asked"
     evaluated: dict[str, int] = field(default_factory=dict, metadata={STORED_AS: "asked"})
-    reranking: Reranking | None = None  # the second stage; None where there is one stage alone
+    reranking: Reranking | None = None  # the second stage; None where there is only one stage
     gains: dict[str, str] = field(default_factory=dict)  # per measure, what an item is worth and by what
     items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
     data_kind: str = ""  # what ``about["data"]`` is of: ``"pictures"``, ``"regions"``, or given ``"rows"``
@@ -202,7 +203,7 @@ class Protocol:
         if self.all_positives:
             parts.append(f"all positives for {', '.join(self.all_positives)}")
         for worth in dict.fromkeys(self.gains.values()):
-            names = ", ".join(name for name, said in self.gains.items() if said == worth)
+            names = ", ".join(name for name, gain in self.gains.items() if gain == worth)
             parts.append(f"gains of {names}: {worth}")
         parts.append(f"ties {self.ties}")
         parts += [f"compat {what}" for what in self.compat]

@@ -1,6 +1,6 @@
 """Measure an encoder without and with the shortcuts that it was trained with, on the same split.
 
-Only shortcuts on both sides have a second condition: what is on one side alone links nothing, and is
+Only shortcuts on both sides have a second condition: what is on only one side links nothing, and is
 evaluated without, as published.
 
 Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), section 4.3, evaluation method.
@@ -72,7 +72,7 @@ def evaluate_both(
     for option in ("positives", "ground_truth"):
         if options.get(option) is not None:
             text = f"{option} are of what was embedded without shortcuts"
-            raise UsageError(text, "evaluate each condition alone with evaluate_encoded")
+            raise UsageError(text, "evaluate each condition separately with evaluate_encoded")
     part, name = collection.split(split), name or safe_name(f"{collection.name}-{split}")
     if without is None:
         if encoded is None:

@@ -59,7 +59,7 @@ class _PairedRuns:
         self.groups, self.baseline, self.how = groups, baseline, how
         self.plain, sums = resolve(measures)
         self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
-        # What is printed, in the order asked for: its scale, and what it adds up.
+        # What is printed, in the requested order: its scale, and what it adds up.
         self.cells: dict[tuple[str, str], tuple[float, list[Part]]] = {}
         of_sums = {one.name: one for one in sums}
         for name in measures:
@@ -176,11 +176,11 @@ class _PairedRuns:
         return differences
 
 
-def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where: str) -> None:
-    """Refuse values that are not finite for all queries that are evaluated, and for these alone."""
+def _check(given: Mapping[str, np.ndarray], name: str, evaluated: np.ndarray, where: str) -> None:
+    """Refuse values that are not finite for all queries that are evaluated, and only for these."""
     if name not in given:
         raise UsageError(f"{where}: no values per query of {name}", f"evaluate again with --measure {name}")
-    wrong = np.flatnonzero(np.isfinite(given[name]) != asked)
+    wrong = np.flatnonzero(np.isfinite(given[name]) != evaluated)
     if len(wrong):
         row = int(wrong[0])
         text = f"{where}: {name} of query {row} is {given[name][row]}, {len(wrong):,} queries are not as expected"
@@ -259,7 +259,7 @@ def compare(
 
 
 def _common_line(results: list[Result], measures: set[str]) -> str:
-    """Return the protocol without what differs from run to run, and of the compared measures alone."""
+    """Return the protocol without what differs from run to run, and only of the compared measures."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
     shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]

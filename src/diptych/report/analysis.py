@@ -91,7 +91,7 @@ def cocos_page(found: CocosReport) -> Page:
 
 
 def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
-    """Write gradient counts as JSON, as a picture and as a page, and return where they are."""
+    """Write gradient counts as JSON, as an image and as a page, and return where they are."""
     table = found.tables()[0]
     words = ["  ".join(row) for row in (table.columns, *table.texts)]
     words += [found.protocol.line(), *found.notes()]
@@ -153,7 +153,7 @@ def protocol_page(found: Exploration, name: str = "") -> Page:
     )
     if not found.variants:
         sections = [Section("Printed numbers", found.tables()), about_digits]
-        summary = signs[0] if signs else "The digits alone say nothing."
+        summary = signs[0] if signs else "The digits by themselves say nothing."
         return Page(f"What the digits of {label} say", summary, sections=sections, notes=found.of)
     says = explain(found)[len(found.warnings) :]
     first = says.pop(1 if len(says) > 1 and not found.warnings else 0)

@@ -38,7 +38,7 @@ MARKS = {"right": "✓", "wrong": "✗", "unknown": "·", "": ""}
 
 
 def state_of(is_right: bool | None) -> str:
-    """Return the state of a card: ``right``, ``wrong``, or ``unknown`` where nobody has judged."""
+    """Return the state of a card: ``right``, ``wrong``, or ``unknown`` without a judgement."""
     return "unknown" if is_right is None else "right" if is_right else "wrong"
 
 
@@ -135,7 +135,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says; what is empty is left out.
+    """Content of a page; empty parts are left out.
 
     Attributes:
         title: names the object and its data.
@@ -239,7 +239,7 @@ def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
 
 
 class Thumbnails:
-    """Makes a page's thumbnails, each picture once, and counts those that cannot be read."""
+    """Makes a page's thumbnails, each image once, and counts those that cannot be read."""
 
     def __init__(self) -> None:
         self.unreadable: dict[str, str] = {}
@@ -264,10 +264,10 @@ class Thumbnails:
         return made
 
     def note(self) -> str:
-        """One sentence about the pictures that could not be read; empty when all could."""
+        """One sentence about the images that could not be read; empty when all could."""
         if not self.unreadable:
             return ""
         names = list(self.unreadable)
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-        many = "1 picture" if len(names) == 1 else f"{len(names):,} pictures"
+        many = "1 image" if len(names) == 1 else f"{len(names):,} images"
         return f"{many} could not be read; a labelled placeholder stands in: {shown}."

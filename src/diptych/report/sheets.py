@@ -45,7 +45,7 @@ def write_sheet(
 ) -> tuple[str, ...]:
     """Draw galleries below each other and write the sheet; return names of unreadable images.
 
-    ``columns`` cards stand beside each other (half as many with bars), images at most ``side`` pixels long.
+    ``columns`` cards stand next to each other (half as many with bars), images at most ``side`` pixels long.
     ``exact`` keeps every pixel: small images are enlarged by whole factors, only to .png.
     """
     path = Path(path)
@@ -101,7 +101,7 @@ def _framed(block: Image, width: int, colour: str) -> Image:
 
 
 def _stack(blocks: Sequence[Image], gap: int, across: bool = False) -> Image:
-    """Blocks below each other, or beside each other, their left sides or tops aligned."""
+    """Blocks below each other, or next to each other, their left sides or tops aligned."""
     sizes = [one.size if across else one.size[::-1] for one in blocks]
     length, depth = sum(size[0] for size in sizes) + gap * (len(sizes) - 1), max(size[1] for size in sizes)
     whole, at = _paper(*((length, depth) if across else (depth, length))), 0
@@ -178,7 +178,7 @@ class _Pen:
         return block
 
     def picture(self, card: Card) -> Image:
-        """The picture in its frame, or a placeholder."""
+        """The image in its frame, or a placeholder."""
         from PIL import Image as pillow
         from PIL import ImageOps
 
@@ -186,7 +186,7 @@ class _Pen:
         inner = self.side if self.exact else self.side - 2 * frame
         try:
             if card.picture is None:
-                raise ImageError(f"{card.name} has no picture")
+                raise ImageError(f"{card.name} has no image")
             shown = read_picture(card.picture, card.name)
             if self.exact:
                 shown = ImageOps.scale(shown, max(1, inner // shown.width), pillow.Resampling.NEAREST)
@@ -195,7 +195,7 @@ class _Pen:
         except ImageError:
             if card.picture is not None:
                 self.unreadable.append(card.name)
-            why = "has no picture" if card.picture is None else "could not be read"
+            why = "has no image" if card.picture is None else "could not be read"
             words = self.text(f"{card.name}\n{why}", inner - 20, 14, "muted")
             shown = _paper(inner, inner * 3 // 4, "soft")
             shown.paste(words, (10, (shown.height - words.height) // 2))
@@ -250,18 +250,18 @@ class _Pen:
         starts = range(0, len(shown), columns)
         rows = [_stack(shown[start : start + columns], GAP, across=True) for start in starts]
         body = _stack(rows, 8 if listed else GAP) if rows else self.text("Nothing.", self.side)
-        asked, head = gallery.query, []
+        card, head = gallery.query, []
         for words, size, colour in ((gallery.caption, 18, "ink"), (gallery.text, 14, "muted")):
             head += [self.text(words, max(4 * self.side, body.width), size, colour)] if words else []
-        if asked is not None and asked.picture is not None:
-            query = _stack([self.picture(asked), self.words(asked, self.side)], 8)
+        if card is not None and card.picture is not None:
+            query = _stack([self.picture(card), self.words(card, self.side)], 8)
             body = _stack([query, body], GAP, across=listed)
-        elif asked is not None:  # a sentence needs room even above one narrow column
-            body = _stack([self.words(asked, max(3 * self.side, body.width), 24, 4), body], GAP)
+        elif card is not None:  # a sentence needs room even above one narrow column
+            body = _stack([self.words(card, max(3 * self.side, body.width), 24, 4), body], GAP)
         return _stack([*head, body], 8)
 
     def pictured(self, cards: Sequence[Card]) -> list[Image]:
-        """Pictures that stand on one line, so that the words below them do too."""
+        """Images that stand on one line, so that the words below them do too."""
         pictures = [self.picture(card) for card in cards]
         width, height = (max(sizes) for sizes in zip(*(one.size for one in pictures), strict=True))
         shown = []
@@ -272,14 +272,14 @@ class _Pen:
         return shown
 
     def barred(self, card: Card) -> Image:
-        """The picture or the text, its bars beside it."""
+        """The image or the text, its bars next to it."""
         left = self.words(card, self.side, 14 if card.picture else 16, 3 if card.picture else 8)
         left = _stack([self.picture(card), left], 8) if card.picture else left
         right = self.bars(card) if card.bars else self.text("no term", self.side)
         return _stack([left, right], GAP, across=True)
 
     def boxed(self, card: Card) -> Image:
-        """A caption in a box as wide as four pictures, with the colour of its state."""
+        """A caption in a box as wide as four images, with the colour of its state."""
         words, colour = self.words(card, 4 * self.side - 36, 16), card.state or "line"
         box = _paper(4 * self.side - FRAME - 4, words.height + 16)
         box.paste(words, (12, 10))

@@ -85,7 +85,7 @@ def wrap(text: str, width: float, measure: Callable[[str], float], max_lines: in
 
 
 def _head(word: str, width: float, measure: Callable[[str], float]) -> int:
-    """How many leading characters of ``word`` fit into ``width``; at least 1."""
+    """Return how many leading characters of ``word`` fit into ``width``; at least 1."""
     low, high = 1, len(word)
     while low < high:
         middle = (low + high + 1) // 2

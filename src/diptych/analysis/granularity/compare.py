@@ -38,7 +38,7 @@ Pairing = Literal["auto", "images", "none"]
 
 
 class GranularityOptions(SamplesOption, SeedOption):
-    """What is counted, and how two collections are compared."""
+    """Options of granularity: what is counted, and how two collections are compared."""
 
     feature: list[str] = parameter([], "A feature. Repeatable.", default="all")
     compat: Literal["none", "published"] = parameter("none", "published: as for thesis Table 5.1.")
@@ -99,7 +99,11 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
     for one in both:
         _, image = np.unique(one.caption_image, return_inverse=True)
         sides.append(Side(np.asarray(one.values), image, int(image.max()) + 1))
-    why = "as asked" if pairing == "none" else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
+    why = (
+        "as requested"
+        if pairing == "none"
+        else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
+    )
     return sides, 0, [f"not paired: {why}"]
 
 

@@ -29,7 +29,7 @@ _REMEMBERED = 1 << 16
 
 
 class Lexicon:
-    """A WordNet, asked once for every word."""
+    """A WordNet that looks up every word once."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -59,7 +59,7 @@ class Lexicon:
         return found
 
     def _longest(self, caption: Caption, start: int) -> tuple[int, str | None]:
-        """How many words from ``start`` on are one noun of the WordNet, the longest first, and its sense."""
+        """Return how many words from ``start`` on are one noun of the WordNet, the longest first, and its sense."""
         words = caption.words
         for length in range(min(_LONGEST, len(words) - start), 1, -1):
             last = start + length - 1
@@ -117,7 +117,7 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Feature:
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # its definition in one line
     unit: str  # of one caption's value, e.g. "per caption"
     source: str
@@ -145,10 +145,10 @@ def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
     """Return the features of these names, each once, in the order of :data:`ORDER`; all by default."""
     order = {name: place for place, name in enumerate(ORDER)}
     every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
-    wanted = None if names is None else [FEATURES.get(name).name for name in names]
-    if wanted == []:
-        raise UsageError("no feature was asked for", f"for example {', '.join(ORDER[:2])}")
-    return [one for one in every if wanted is None or one.name in wanted]
+    requested = None if names is None else [FEATURES.get(name).name for name in names]
+    if requested == []:
+        raise UsageError("no feature was requested", f"for example {', '.join(ORDER[:2])}")
+    return [one for one in every if requested is None or one.name in requested]
 
 
 _NOUNS: frozenset[PartOfSpeech] = frozenset({"noun"})
@@ -246,7 +246,7 @@ def _words(caption: Caption, lexicon: Lexicon) -> float:
     return len(caption.words)
 
 
-# What is said about nouns: adjectives before or after them, and phrases that follow them.
+# Descriptions of nouns: adjectives before or after them, and phrases that follow them.
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
 # phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.

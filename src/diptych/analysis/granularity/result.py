@@ -1,4 +1,4 @@
-"""What the granularity of captions is, a number per feature and per caption; and the tables and charts that show it.
+"""Granularity of captions, a number per feature and per caption; and the tables and charts that show it.
 
 A folder holds ``granularity.json`` with the summaries, ``values.npy``, ``nouns.npy``, ``caption_image.npy`` and
 the ids.
@@ -67,7 +67,7 @@ class Granularity(
     about: Mapping[str, Any]  # everything the numbers depend on; JSON-able
     features: tuple[FeatureSummary, ...]
     values: np.ndarray  # (captions, features) float64, NaN where there is none
-    nouns: np.ndarray  # (captions,) float64, nouns of each caption; NaN where nobody tagged
+    nouns: np.ndarray  # (captions,) float64, nouns of each caption; NaN without tags
     caption_image: np.ndarray  # (captions,) int64
     image_ids: Sequence[str]
     caption_ids: Sequence[str]

@@ -17,7 +17,7 @@ class Unchanged(Exception):
 
 
 class Caption:
-    """A caption; ``tags`` are the Penn treebank tags of its words, None where none were asked for."""
+    """A caption; ``tags`` are the Penn treebank tags of its words, None where no perturbation needs them."""
 
     def __init__(
         self, text: str, id: str = "", tags: Sequence[str] | None = None, language: Language | None = None

@@ -1,4 +1,4 @@
-"""What a perturbation declares: its name, what it does to whom, what it needs, and whether meaning stays.
+"""Declarations of perturbations: name, what is changed, what it needs, and whether meaning stays.
 
 Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kinds`, decorated with :func:`registering`.
 """
@@ -37,7 +37,7 @@ class NoOptions(Options):
 class Perturbation:
     side: ClassVar[Literal["text", "image"]]
 
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # one line of what it changes
     group: str  # one of GROUPS
     source: str  # where its definition comes from
@@ -45,7 +45,7 @@ class Perturbation:
     # does not, a good model prefers the original.
     keeps_meaning: bool
     options: type[Options] = NoOptions  # the model of its options; their defaults are what is run
-    version: int = 1  # raised by whoever changes what it makes, so that finished stress runs are made again
+    version: int = 1  # raised when its output changes, so that finished stress runs are recomputed
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -71,7 +71,7 @@ class TextPerturbation(Perturbation):
 
 @dataclass(frozen=True)
 class PicturePerturbation(Perturbation):
-    """A change of a picture: from an upright RGB picture, its draws and the options to the changed one, RGB."""
+    """A change of an image: from an upright RGB image, its draws and the options to the changed one, RGB."""
 
     side: ClassVar[Literal["text", "image"]] = "image"
 
@@ -112,7 +112,7 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
             raise UnknownNameError("perturbation", name, known)
         chosen |= {one.name for one in known[name]}
     if not chosen:
-        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+        raise UsageError("no perturbation was requested", "for example all, thesis, typos")
     return [one for one in every if one.name in chosen]
 
 

@@ -1,4 +1,4 @@
-"""How the words of a caption hang together, as far as tags of single words tell reliably.
+"""Phrases of a caption, as far as tags of single words determine them reliably.
 
 A tagger trained on newspapers reads many verbs of captions as nouns: ``a boy jumps into water``. Right behind a noun
 for one, a plural is read as a verb here where ``a`` or ``an`` opened the phrase, where a particle follows (``the girl
@@ -106,7 +106,7 @@ def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -
 
 
 def close(caption: Caption, place: int, other: int) -> bool:
-    """Whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
+    """Return whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
     return caption.text[caption.words[place].end : caption.words[other].start].strip() in ("", ",")
 
 

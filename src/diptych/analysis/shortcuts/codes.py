@@ -21,7 +21,7 @@ MOST_BITS = 13
 
 
 class ShortcutOptions(Options):
-    """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
+    """Synthetic shortcuts: numbers laid over images as digits and appended to captions.
 
     What the setups and ``compat="published"`` are stands in docs/shortcuts.md. Source: Hendriksen's thesis, chapter 4
     (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
@@ -127,17 +127,17 @@ def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
         raise ImageError(
             f"{rows} {'row' if rows == 1 else 'rows'} of {N_DIGITS} digits of {digit_size} pixels take "
-            f"{N_DIGITS * digit_size} × {rows * digit_size} pixels, the picture has {width} × {height}",
-            f"{smaller}prepare larger pictures (model.image.preprocessing.size)",
+            f"{N_DIGITS * digit_size} × {rows * digit_size} pixels, the image has {width} × {height}",
+            f"{smaller}prepare larger images (model.image.preprocessing.size)",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class DigitOverlay:
-    """Codes as digits along the top of a picture, one row for each code."""
+    """Codes as digits along the top of an image, one row for each code."""
 
     digits: np.ndarray  # (rows, 6) int64, what to show
-    pictures: np.ndarray  # (rows, 6) int64, which picture of each digit shows it
+    pictures: np.ndarray  # (rows, 6) int64, which image of each digit shows it
     drawn: SizedDigits
 
     def _greys(self) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Shortcuts of a collection: what its pictures and captions carry in training and in evaluation."""
+"""Shortcuts of a collection: what its images and captions carry in training and in evaluation."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ _TRAINING, _EVALUATION, _DEAL, _CARRIED = map(int.from_bytes, (b"train", b"eval"
 
 @dataclass(frozen=True)
 class BatchShortcuts:
-    overlays: list[Overlay | None]  # one per image of the batch; None where a picture carries nothing
+    overlays: list[Overlay | None]  # one per image of the batch; None where an image carries nothing
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
 
 _SETUPS = {
     "none": "none",
     "unique": "a unique number on every image and its captions",
-    "captions": "a unique number on every image's captions alone",
-    "images": "a unique number on every image alone",
+    "captions": "a unique number on only every image's captions",
+    "images": "a unique number on only every image",
     "bits": "numbers of {0.bits} bits on images and captions",
     "per-caption": "a unique number on every caption, {0.carries} of them on its image",
 }
@@ -104,8 +104,8 @@ class Shortcuts:
             )
         if options.on_images and whole.holds == "regions":
             raise UsageError(
-                f"setup {options.setup!r} lays digits over pictures, {whole.name} holds region features",
-                "set shortcuts.setup = 'captions', or read the pictures",
+                f"setup {options.setup!r} lays digits over images, {whole.name} holds region features",
+                "set shortcuts.setup = 'captions', or read the images",
             )
         return cls(options, whole.divided(), train, seed)
 
@@ -113,7 +113,7 @@ class Shortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
         An image that comes with several of its captions carries one code with all of them. Taken again in the
-        same epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
+        same epoch, with other captions, it has other images of its digits and, of ``bits``, another code.
         """
         if self.options.setup == "none":
             return BatchShortcuts([None] * len(batch.images), [""] * len(batch.captions))
@@ -136,7 +136,7 @@ class Shortcuts:
         """Return ``split`` as it is evaluated with shortcuts, under the same ids.
 
         ``join`` puts endings to captions: an encoder's ``with_endings``, which makes room where texts are cut. By
-        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on picture i, such as
+        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on image i, such as
         ``("001234",)``; ``caption_records[j]["shortcut"]`` is the one that caption j ends with, or an empty text.
         """
         images, captions = self._numbers_of(split)
@@ -210,7 +210,7 @@ class Shortcuts:
         epoch: int | None = None,
         firsts: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
+        """Return per image the codes of its image, from the top, and (c,) the codes of captions' ends.
 
         ``owner`` (c,) is the place in ``images`` of each caption's image, ``firsts`` (b,), in training, the numbers of
         the first captions that came with the images.

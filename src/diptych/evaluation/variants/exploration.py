@@ -72,7 +72,7 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class Exploration(Tabular):
-    """Which protocol would explain printed numbers, and what their digits say; without variants the digits only."""
+    """Protocols that would explain printed numbers, and what their digits say; without variants the digits only."""
 
     target: Target  # what was printed
     tolerance: float = TOLERANCE  # relative distance within which a cell counts as explained
@@ -85,7 +85,7 @@ class Exploration(Tabular):
     refused: Mapping[str, Sequence[tuple[Change, ...]]] = field(default_factory=dict)
     exhaustive: int = 2  # up to how many changes everything was tried
     # shares of made-up targets between two tried variants that some variant of as few changes brings within
-    # tolerance too, is as near to, and prints alike; None where that cannot be said of the target
+    # tolerance too, is as near to, and prints alike; None where the target does not allow it
     luck: float | None = None
     near_luck: float | None = None
     exact_luck: float | None = None
@@ -188,6 +188,6 @@ class Exploration(Tabular):
 
 
 def _minimal(some: Sequence[Variant]) -> list[Variant]:
-    """Return those of which no other has a part of the changes alone."""
+    """Return those of which no other has only a part of the changes."""
     sets = [frozenset(one.changes) for one in some]
     return [one for one, own in zip(some, sets, strict=True) if not any(other < own for other in sets)]

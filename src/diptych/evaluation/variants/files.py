@@ -1,4 +1,4 @@
-"""Exploring from files: score matrices, or embeddings with the candidates stored beside them."""
+"""Exploring from files: score matrices, or embeddings with the candidates stored next to them."""
 
 from __future__ import annotations
 

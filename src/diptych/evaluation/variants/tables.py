@@ -136,7 +136,7 @@ def _meaning(found: Exploration, one: Variant) -> Cell:
 
 
 def changes_table(found: Exploration) -> Table:
-    """Return how far the best choice on each axis alone comes."""
+    """Return how far the best choice on each single axis comes."""
     rows = []
     tried = [one.changes[0].axis for one in found.variants if len(one.changes) == 1]
     for one in [found.as_given, *found.single_changes]:

@@ -1,4 +1,4 @@
-"""Another meaning, close by: attributes exchanged, what is said denied, another number of something."""
+"""Another meaning, close by: attributes exchanged, statements denied, another number of something."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     """``a red star left of a blue heart`` → ``a blue star left of a red heart``.
 
     Exchanged are attributes of one kind, a colour with a colour or a size with a size, of two different nouns:
-    before them, or, as colours do, behind them (``a man in red``). Not exchanged are those that would say what
-    was said, or leave a noun with one attribute twice.
+    before them, or, as colours do, behind them (``a man in red``). Not exchanged are those that would repeat the
+    caption, or leave a noun with one attribute twice.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     heads = _nouns_of(caption, tags)
@@ -113,7 +113,7 @@ def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
 
 
 def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span, str] | None:
-    """What negates a verb; None for what is probably none."""
+    """Return the negation of a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
     if (
         word in phrases.BE
@@ -146,7 +146,7 @@ def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
 
     One noun phrase is changed, drawn among those where the result is sure to be English. Passed over are subjects with
     which more than one verb, a relative clause or a pronoun would have to agree, and phrases with ``the`` or a
-    possessive, for what can be counted cannot be told (``the snow``).
+    possessive, which may be of what cannot be counted (``the snow``).
     """
     sentence = _Sentence(caption)
     candidates = [
@@ -203,12 +203,12 @@ class _Sentence:
         return [change | verb]
 
     def _is_possessive(self, place: int) -> bool:
-        """Whether an apostrophe follows, as in captions that are in tokens: ``the man 's``."""
+        """Return whether an apostrophe follows, as in captions that are in tokens: ``the man 's``."""
         end = self.caption.words[place].end
         return self.caption.text[end : end + 3].lstrip()[:1] in ("'", "’")
 
     def _unsure(self, phrase: phrases.NounPhrase) -> bool:
-        """Whether a plural without an article may be a verb, or one would not do."""
+        """Return whether a plural without an article may be a verb, or cannot become a singular."""
         if any(tag.startswith("NN") for tag in self.tags[phrase.first : phrase.head]):
             return True
         if phrase.first == 0:
@@ -221,7 +221,7 @@ class _Sentence:
     def _verb(
         self, phrase: phrases.NounPhrase, agreeing: Callable[[str], str], forms: tuple[str, ...], first: bool
     ) -> Change | None:
-        """What becomes of the verb that agrees with a phrase; None where that is not sure."""
+        """Return the changed verb that agrees with a phrase; None where that is not sure."""
         cut = bisect_left(self.verbs, phrase.start)
         before, after = self.verbs[max(cut - 1, 0) : cut], self.verbs[cut : cut + 2]
         if before and self.words[before[0]] in phrases.BE and before[0] == phrase.start - 1:

@@ -107,7 +107,7 @@ def _kind(character: str) -> str:
 
 
 def key_of(letter: str) -> str:
-    """How :func:`neighbours` names a letter: in lower case, an accent of its own drawn in (``é``)."""
+    """Return the name of a letter in :func:`neighbours`: in lower case, an accent of its own drawn in (``é``)."""
     return unicodedata.normalize("NFC", letter).lower()
 
 
@@ -213,7 +213,7 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 
 
 class TypingErrors(NoOptions):
-    """How many errors, of which kinds and where.
+    """Number, kinds and places of typing errors.
 
     Of 168,000 people's typed characters 1.17 of 100 were wrong, of 1.65 substitutions, 0.80 omissions and 0.67
     insertions (Dhakal et al., CHI 2018, Table 3). Ours is the weight of transpositions, and that first letters, which
@@ -289,7 +289,7 @@ CONFUSIONS: Sequence[str] = WORDS["confusions"]
 
 
 class RecognitionErrors(NoOptions):
-    """How often characters are misread in print.
+    """Rate at which printed characters are misread.
 
     Shapes that lie close in common type, after Nagy, Nartker and Rice (Optical Character Recognition, 1999) and
     Kukich. One to two characters wrong of a hundred is good for newspapers (Holley, D-Lib Magazine 15(3/4), 2009).

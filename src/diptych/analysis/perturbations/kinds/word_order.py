@@ -30,8 +30,8 @@ Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
 
 
 def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
-    wanted = (NOUN_TAGS, ADJECTIVE_TAGS)
-    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in wanted]
+    kinds = (NOUN_TAGS, ADJECTIVE_TAGS)
+    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in kinds]
 
 
 def _all_but_nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:

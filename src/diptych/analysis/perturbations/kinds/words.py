@@ -4,7 +4,7 @@ A noun is looked up as a noun and an adjective as an adjective, by the base form
 capital stay, and ``a`` and ``an`` follow the new word.
 
 - Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
-- Left alone are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
+- Not changed are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
   nouns; a capital at the beginning of a caption makes none.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
 - Passed over are lemmas with a capital where the word has none, and those that cannot be counted where it can.
@@ -83,7 +83,7 @@ def adjectives(caption: Caption) -> list[Term]:
     if ADJECTIVE_TAGS.isdisjoint(tags):
         return []
     inside = {place for term in nouns(caption) for place in range(term.span[0], term.span[1] + 1)}
-    inside |= _standing_alone(tags)
+    inside |= _numbers_without_noun(tags)
     found = []
     for place, tag in enumerate(tags):
         if tag not in ADJECTIVE_TAGS or place in inside:
@@ -98,7 +98,7 @@ def adjectives(caption: Caption) -> list[Term]:
     return found
 
 
-def _standing_alone(tags: Sequence[str]) -> set[int]:
+def _numbers_without_noun(tags: Sequence[str]) -> set[int]:
     """The places of adjectives that stand for a noun, as colours do: ``a man in red and black``."""
     found: set[int] = set()
     place = 0
@@ -160,7 +160,7 @@ def _base_of(word: str, tag: str, wordnet: WordNet) -> tuple[str | None, Literal
 
 
 def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool:
-    """Whether it is half of a preposition: ``in front of``, ``on top of``."""
+    """Return whether it is half of a preposition: ``in front of``, ``on top of``."""
     first, last = span
     before, after = tags[max(first - 1, 0) : first], caption.lower[last + 1 : last + 2]
     return before == ["IN"] and after == ["of"] and tags[last] == "NN"
@@ -258,7 +258,7 @@ for _part, _terms, _tags in (("noun", nouns, NOUN_TAGS), ("adjective", adjective
 
 
 class HypernymOptions(NoOptions):
-    """Synsets too near the root (``organism``, ``abstraction``), which nobody types, are passed over."""
+    """Synsets too near the root (``organism``, ``abstraction``), which are not used in queries, are skipped."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     depth: int = Field(
@@ -277,7 +277,7 @@ def _hypernyms(term: Term, wordnet: WordNet, options: HypernymOptions) -> list[s
 
 
 class HyponymOptions(NoOptions):
-    """The kinds of a man or a woman in a WordNet are what no image shows, or insults: people are left alone."""
+    """The kinds of a man or a woman in a WordNet are what no image shows, or insults: people are not changed."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     people: bool = Field(default=False, description="people too")
@@ -327,10 +327,10 @@ def _declare_distraction(name: str, statement: str, printed: str) -> None:
 
     @registering(TextPerturbation, name, published=published)
     def _(caption: Caption, draws: Draws, options: NoOptions) -> str:
-        said = caption.text.rstrip(_LAST)
-        if not said.strip():
-            raise Unchanged("nothing is said")
-        return f"{said} {statement}{caption.text[len(said) :]}"
+        sentence = caption.text.rstrip(_LAST)
+        if not sentence.strip():
+            raise Unchanged("the caption is empty")
+        return f"{sentence} {statement}{caption.text[len(sentence) :]}"
 
 
 _declare_distraction("distraction-true", "and true is true", "and true it true")
