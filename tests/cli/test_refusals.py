@@ -112,7 +112,7 @@ data perturb {captions} --perturb meaning --compat published => has no published
 data perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
 data perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
 data perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
-data perturb {captions} --perturb typos --split test => has captions alone
+data perturb {captions} --perturb typos --split test => has only captions
 data perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
 data perturb {captions} --perturb typos --out {here} => holds other things
 analyse stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
@@ -186,7 +186,7 @@ study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
 study run --all --quick --data scenes --out {out} => --all runs every study as --quick does & study run --all --quick
 study run --all --setting paper --out {out} => --all runs every study as --quick does
-study run ltd.table-1 --all --quick --out {out} => --all and ltd.table-1 & or give --all alone
+study run ltd.table-1 --all --quick --out {out} => --all and ltd.table-1 & or give only --all
 study run --quick --out {out} => no study given & name a study of diptych study list
 study run ltd.table-1 --quick --setting data --out {out} => give one of them
 study run ltd.table-1 --quick --seeds 1-3 --out {out} => --seeds 0,1,2

@@ -120,7 +120,7 @@ def test_all_studies_are_run_and_one_that_fails_is_named(
     out = tmp_path / "out"
     done = diptych(f"study run --all --quick --accelerator cpu --out {out}", code=2)
     done.shows("metric-learning.table-1: four losses compared", "Studies and their verdicts")
-    done.says("1 studies failed: metric-learning.table-2", "run each alone to see why")
+    done.says("1 studies failed: metric-learning.table-2", "run each by itself to see why")
     rows = json.loads((out / "matrix.json").read_text())["rows"]
     assert [row[0] for row in rows] == [runs.name, fails.name]
     assert rows[1][1].startswith("failed: ")

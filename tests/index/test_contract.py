@@ -68,7 +68,7 @@ def test_k_larger_than_the_index_gives_all_and_says_so(build):
     assert hits.found.tolist() == [3, 3, 3]
     assert hits.scores.shape == (3, 3)
     assert [set(ids) for ids in hits.ids] == [{"image-0", "image-1", "image-2"}] * 3
-    assert "10 hits were asked for; 3 of 3 queries have fewer (the fewest: 3)" in hits.note
+    assert "10 hits were requested; 3 of 3 queries have fewer (the fewest: 3)" in hits.note
     index.delete(["image-1"])
     assert [set(ids) for ids in index.search(np.eye(3), 3).ids] == [{"image-0", "image-2"}] * 3
 

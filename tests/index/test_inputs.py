@@ -51,7 +51,7 @@ def test_ids():
     assert check_ids(("a", "b"), 2) == ["a", "b"]
     refused(DataError, "id 7 is a int", check_ids, ["b", 7], 2)
     for k in (0, -1, 1.0, "3", True, None):
-        refused(UsageError, "cannot be asked for", check_k, k)
+        refused(UsageError, "cannot be requested", check_k, k)
     assert check_k(np.int64(3)) == 3
 
 

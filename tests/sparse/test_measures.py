@@ -249,7 +249,7 @@ def test_own_terms_are_marked(vocabulary):
         row[0, column[term]] = weight
     marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
     assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
-    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
+    assert Bag("a", csr_array(row), image=Image.new).top(vocabulary, 2) == [
         ("-ped", 3, False),
         ("mo", 2, False),
     ]

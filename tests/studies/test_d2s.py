@@ -256,7 +256,7 @@ def test_an_interrupted_head_goes_on_to_the_same_numbers(studies, tiny, trained)
     with pytest.raises(Interrupted):
         run_study(BASE, studies / BASE.name, tiny, **some, **stops)
     resumed = run_study(BASE, studies / BASE.name, tiny, **some)
-    assert [line.rsplit(": ", 1)[1] for line in told][1::2] == ["training", "goes on"]
+    assert [line.rsplit(": ", 1)[1] for line in told][1::2] == ["training", "resumed"]
     assert resumed.of(HEAD)[0].measurements[0].values == trained[1].of(HEAD)[0].measurements[0].values
 
 

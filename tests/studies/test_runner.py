@@ -142,7 +142,7 @@ def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_
         run_study(small_study, tmp_path, choices, **TRIPLET)
     told: list[str] = []
     resumed = run_study(small_study, tmp_path, choices, tell=told.append, **TRIPLET)
-    assert told[0] == "row 1 of 1: Triplet: goes on"
+    assert told[0] == "row 1 of 1: Triplet: resumed"
     assert resumed.values("vsepp-triplet", "rsum") == made[1].values("vsepp-triplet", "rsum")[:1]
     with exclusive_folder(folder):
         assert run_study(small_study, tmp_path, choices, **TRIPLET) == resumed
@@ -160,7 +160,7 @@ def test_several_devices_train_a_row_as_one_does(
     assert not Run.open(folder).finished
     told: list[str] = []
     results = run_study(small_study, tmp_path, choices, tell=told.append, **some)
-    assert told == ["row 1 of 1: Triplet: goes on", "row 1 of 1: Triplet: measuring"]
+    assert told == ["row 1 of 1: Triplet: resumed", "row 1 of 1: Triplet: measuring"]
     one, both = Run.open(made[0] / folder.relative_to(tmp_path)), Run.open(folder)
     assert both.recipe == one.recipe
     assert both.finished

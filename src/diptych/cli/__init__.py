@@ -78,7 +78,7 @@ def _print_what_the_terminal_can() -> None:
 
 
 def plain(text: str) -> str:
-    """Return help as this terminal can print it: the parser writes UTF-8 to any that says it knows ASCII alone."""
+    """Return help as this terminal can print it: the parser writes UTF-8 to any that says it knows only ASCII."""
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     return text if encoding == "utf8" else text.translate(_ASCII)
 

@@ -150,8 +150,8 @@ def _about(path: Path) -> list[tuple[str, str]]:
 def _headers(path: Path) -> list[tuple[str, str]]:
     """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
     is_folder = path.is_dir()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
+    summary = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if is_folder else [summary] if summary.is_file() else []
     rows = [row for file in files for row in _header(file)]
     if (path / "recipe.toml").is_file():
         rows += _fields(read_toml(path / "recipe.toml"), "recipe", _DEPTH)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SearchOptions(Options):
-    """What is searched for, and what is shown."""
+    """Options of searching, and of what is shown."""
 
     query: str | None = parameter(
         None,
@@ -45,7 +45,7 @@ class SearchOptions(Options):
     option: list[str] = parameter([], "KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
     category: bool = parameter(False, "The query is a category; an index of products implies it.")
     own_terms: bool = parameter(
-        False, "Search with a sentence's own terms alone (sparse rows, first stage of a cascade)."
+        False, "Search with a sentence's own terms only (sparse rows, first stage of a cascade)."
     )
     where: list[str] = parameter(
         [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."

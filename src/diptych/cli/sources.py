@@ -1,4 +1,4 @@
-"""From what a person names on the command line to encoders, collections and embeddings."""
+"""From what a user names on the command line to encoders, collections and embeddings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_of(model: str) -> Run | None:
 
     run = Run.open(model)
     if not run.best.is_dir():
-        raise UsageError(f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}")
+        raise UsageError(f"{model} has no trained encoder yet", f"resume it: diptych train --resume {model}")
     return run
 
 
@@ -40,7 +40,7 @@ def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
 
 
 def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, **work: Any) -> Named:
-    """What was named, with the data it is used on: ``data``, or where that names none the run's own.
+    """Return what was named, with the data it is used on: ``data``, or where that names none the run's own.
 
     With ``sparse`` it may be a sparse head, or what was embedded with one.
     """

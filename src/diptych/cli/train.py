@@ -12,7 +12,7 @@ from diptych.data.source import DataSpec, OutOption
 
 
 class TrainOptions(OutOption):
-    """What is trained, and how."""
+    """Options of training."""
 
     recipe: str | None = parameter(
         None, "A TOML file, or the name of a recipe that comes with diptych.", argument=True

@@ -44,7 +44,7 @@ _WRONG_USE: Any = typer.BadParameter.__mro__[1]
 
 
 class OutputOptions(Options):
-    """What every verb takes."""
+    """Options of every verb."""
 
     as_json: bool = Field(
         False,
@@ -52,7 +52,7 @@ class OutputOptions(Options):
         json_schema_extra={"flags": ["--json"]},
     )
     quiet: bool = Field(
-        False, description="Print tables and errors alone.", json_schema_extra={"flags": ["--quiet", "-q"]}
+        False, description="Print only tables and errors.", json_schema_extra={"flags": ["--quiet", "-q"]}
     )
 
 
@@ -105,7 +105,7 @@ def group(
     add_completion: bool = False,
     epilog: str | None = None,
 ) -> TyperGroup:
-    """Return a group of verbs; ``help`` says when somebody needs it, ``callback`` takes the group's own options."""
+    """Return a group of verbs; ``help`` says when it is needed, ``callback`` takes the group's own options."""
     app = typer.Typer(
         name=name,
         help=plain(help),
@@ -221,7 +221,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
 
 
 def _listed(annotation: Any) -> Any:
-    """Return a field's type as the parser knows it, which takes several values as a list alone."""
+    """Return a field's type as the parser knows it, which takes several values only as a list."""
     kinds = get_args(annotation)
     if get_origin(annotation) is tuple:
         return list[kinds[0]]  # type: ignore[valid-type]

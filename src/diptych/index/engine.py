@@ -1,4 +1,4 @@
-"""What an index engine declares of itself, and the registry of those there are."""
+"""Declarations of index engines, and their registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Known = dict[str, Any]
 
 
 class IndexOptions(SplitOption, OutOption):
-    """What is indexed, and how."""
+    """Options of indexing."""
 
     engine: str | None = parameter(
         None,
@@ -57,10 +57,10 @@ class Option:
         """Return ``value`` if it is one this option can have."""
         if self.choices and value not in self.choices:
             raise UnknownNameError(self.name, value, self.choices)
-        wanted = type(self.default)
-        if wanted is float and type(value) is int:
+        expected = type(self.default)
+        if expected is float and type(value) is int:
             value = float(value)
-        wrong = "" if type(value) is wanted else f"not of type {wanted.__name__}"
+        wrong = "" if type(value) is expected else f"not of type {expected.__name__}"
         if not wrong and self.minimum is not None and not value >= self.minimum:
             wrong = f"below {self.minimum}"
         if wrong:
@@ -86,7 +86,7 @@ class Engine:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What ``search`` takes besides options."""
+        """Return what ``search`` takes besides options."""
         return ("where",) * self.filters + ("first",) * self.two_stages
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:

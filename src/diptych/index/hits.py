@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 class Hits:
     """The best items for each query, best first.
 
-    Where fewer than ``asked`` items were found, a query's list simply ends: :attr:`found` says
+    Where fewer than ``requested`` items were found, a query's list simply ends: :attr:`found` says
     where, :attr:`note` says so in words, and no placeholder stands in any list.
 
     Attributes:
         ids: one list of item ids per query.
         scores: (q, longest list) float32; ``scores[i, :found[i]]`` belong to ``ids[i]``, what lies
             beyond is ``-inf``.
-        asked: k, how many were asked for.
+        requested: k, how many were requested.
     """
 
     ids: Sequence[Sequence[str]]
     scores: np.ndarray
-    asked: int
+    requested: int
 
     @classmethod
     def of_slots(
         cls,
         names: np.ndarray,
-        asked: int,
+        requested: int,
         slots: np.ndarray,
         scores: np.ndarray,
         found: np.ndarray | None = None,
@@ -52,12 +52,12 @@ class Hits:
         if found is not None:
             ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
             kept[np.arange(longest) >= found[:, None]] = -np.inf
-        return cls(ids, kept, asked)
+        return cls(ids, kept, requested)
 
     @classmethod
-    def none(cls, queries: int, asked: int) -> Hits:
+    def none(cls, queries: int, requested: int) -> Hits:
         """No hit for any of so many queries."""
-        return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), asked)
+        return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), requested)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -73,12 +73,12 @@ class Hits:
 
     @property
     def note(self) -> str:
-        """A sentence when a list is shorter than asked for, else nothing."""
-        short = self.found[self.found < self.asked]
+        """A sentence when a list is shorter than requested, else nothing."""
+        short = self.found[self.found < self.requested]
         if not len(short):
             return ""
         return (
-            f"{self.asked:,} hits were asked for; {len(short):,} of {len(self):,} queries have fewer "
+            f"{self.requested:,} hits were requested; {len(short):,} of {len(self):,} queries have fewer "
             f"(the fewest: {short.min():,}), for the index holds no more for them"
         )
 
@@ -89,14 +89,14 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Recall:
-    """Which share of the k best items a search finds, averaged over queries.
+    """The share of the k best items that a search finds, averaged over queries.
 
     A hit counts when its score is at least that of the k-th best item, so that of two equal items either will do.
     """
 
     value: float  # from 0 to 1
     k: int
-    queries: int  # how many were asked
+    queries: int  # how many were evaluated
     source: str  # where they came from
     items: int  # how many the index held
     options: dict[str, Any]  # the per-search options it was measured with
@@ -141,14 +141,14 @@ def measure_recall(
         best = _pairs(reference.search_exact(queries, 2 * (depth + itself)), excluded)
     shares = []
     for mine, truth in zip(found, best, strict=True):
-        wanted = truth[:depth]
-        good = {name for name, score in truth if score >= wanted[-1][1]}
+        expected = truth[:depth]
+        good = {name for name, score in truth if score >= expected[-1][1]}
         hits = sum(
-            score >= wanted[-1][1] if reference is None else name in good
+            score >= expected[-1][1] if reference is None else name in good
             for name, score in mine[:depth]
-            if wanted
+            if expected
         )
-        shares.append(min(hits, len(wanted)) / len(wanted) if wanted else 1.0)
+        shares.append(min(hits, len(expected)) / len(expected) if expected else 1.0)
     return Recall(
         value=float(np.mean(shares)),
         k=k,

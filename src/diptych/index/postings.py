@@ -155,7 +155,7 @@ class Postings:
         final: bool = False,
         whole: bool = False,
     ) -> Candidates:
-        """What can be among the ``k`` best for some of the queries.
+        """Return what can be among the ``k`` best for some of the queries.
 
         Args:
             chosen: (q,) int64, which of the queries.
@@ -192,7 +192,7 @@ class Postings:
 
     @staticmethod
     def room(k: int) -> int:
-        """How many candidates a query usually has at most."""
+        """Return how many candidates a query usually has at most."""
         return 8 * k + _ROOM
 
     def write(self, folder: Path) -> None:
@@ -337,15 +337,15 @@ class Segments:
         find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
     ) -> Found:
         """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
-        asked, start = SparseRows(queries), 0
+        rows, start = SparseRows(queries), 0
         best: Found | None = None
         for part in filter(len, self.parts):
             here = None if alive is None else alive[start : start + len(part)]
-            found = find(part, asked, min(k, len(part)), here)
+            found = find(part, rows, min(k, len(part)), here)
             found.slots[...] += start
             best = found if best is None else _merged(best, found, k)
             start += len(part)
-        return Found.nothing(len(asked), k) if best is None else best
+        return Found.nothing(len(rows), k) if best is None else best
 
 
 def _stacked(parts: list[Segment]) -> csr_array:

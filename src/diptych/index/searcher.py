@@ -46,7 +46,7 @@ class Hit:
     name: str  # its id
     score: float
     text: str = ""  # a caption or title
-    path: str = ""  # of the image's file, where it was asked for
+    path: str = ""  # of the image's file, where it was requested
     image: Callable[[], Image] | None = None  # reads the image
     right: bool | None = None  # whether it is of the category that was searched for, where that is known
 
@@ -108,7 +108,7 @@ class Searcher:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """Where the index's items came from; None where it does not say."""
+        """Return where the index's items came from; None where it does not say."""
         return origin_of(self.index)
 
     def find(
@@ -126,7 +126,7 @@ class Searcher:
         Args:
             k: how many hits.
             least: leave out hits that score less.
-            own_terms: search with a sentence's own terms alone, or with a cascade's first stage.
+            own_terms: search with a sentence's own terms only, or with a cascade's first stage.
             paths: read where the images' files are.
             options: of the engine's search.
         """
@@ -244,7 +244,7 @@ def image_path(collection: Collection, row: int) -> str:
 
 
 def encoder_note(model: str) -> str:
-    """Return a line where a trained encoder is small, or knows generated scenes alone; else nothing."""
+    """Return a line where a trained encoder is small, or knows only generated scenes; else nothing."""
     folder = Path(model)
     weights, recipe = folder / "best" / "model.safetensors", folder / "recipe.toml"
     if not recipe.is_file():  # a run's encoder, or a copy of one

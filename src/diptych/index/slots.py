@@ -70,7 +70,7 @@ class IdTable:
         self._alive[[slots.pop(name) for name in names]] = False
 
     def write(self, folder: Path, *, live: bool) -> None:
-        """Write the ids: of all slots, with which of them are dead, or of live ones alone."""
+        """Write the ids: of all slots, with which of them are dead, or only of live ones."""
         write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)
@@ -125,7 +125,7 @@ class SlotIndex(Index):
 
     @property
     def tombstones(self) -> int:
-        """How many deleted items still take up room; :meth:`rebuild` gets rid of them."""
+        """Return how many deleted items still take up room; :meth:`rebuild` gets rid of them."""
         return len(self._ids) - len(self)
 
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:

@@ -43,7 +43,7 @@ class SparseRows:
         if len(self.columns) and not 0 <= self.columns.min() <= self.columns.max() < self.width:
             raise StorageError(
                 f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
-                f"{self.width:,} terms expected: a file of the index is damaged",
+                f"{self.width:,} terms expected: a file of the index is corrupt",
                 "build the index again from its embeddings",
             )
 
@@ -64,8 +64,8 @@ class SparseRows:
         """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
         terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
         found = np.empty(0, dtype=np.bool_) if alive is None else alive
-        asked = queries.columns[terms], queries.weights[terms], self.width, k
-        return int(load_kernels().best_of_all(*self.arrays, found, *asked, slots[query], scores[query]))
+        query_rows = queries.columns[terms], queries.weights[terms], self.width, k
+        return int(load_kernels().best_of_all(*self.arrays, found, *query_rows, slots[query], scores[query]))
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
         """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.

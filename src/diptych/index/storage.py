@@ -1,4 +1,4 @@
-"""What lies in a saved index: its header, who can open it, what its files must look like, captions of its items."""
+"""Files of a saved index: its header, who can open it, what its files must look like, captions of its items."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
         return engine
 
     def check_files(self, folder: Path, mapped: frozenset[str], verify: bool) -> None:
-        """Compare the files with what was written: of mapped ones the size alone, unless all are to be verified."""
+        """Compare the files with what was written: of mapped ones only the size, unless all are to be verified."""
         by_size_only = frozenset() if verify else mapped | _CAPTION_FILES
         for name, written in self.files.items():
             path, wrong = folder / name, ""

@@ -2,7 +2,7 @@
 
 A matrix product rounds the same two vectors differently at different places of the matrix, so its scores can neither
 find ties nor order them. In :func:`top_k` they only choose candidates, with a margin for their rounding error; a
-candidate's score is then computed from its two vectors alone. So equal rows have equal scores wherever they stand,
+candidate's score is then computed only from its two vectors. So equal rows have equal scores wherever they stand,
 and the result does not depend on how queries are batched.
 """
 
@@ -40,12 +40,12 @@ def check_ids(ids: Sequence[str], count: int) -> list[str]:
 def check_k(k: Any) -> int:
     """k as an int."""
     if isinstance(k, bool) or not hasattr(k, "__index__") or operator.index(k) < 1:
-        raise UsageError(f"k={k!r} hits cannot be asked for", "k is a whole number from 1")
+        raise UsageError(f"k={k!r} hits cannot be requested", "k is a whole number from 1")
     return operator.index(k)
 
 
 def count_rows(vectors: Any, what: str) -> int:
-    """How many vectors, dense or sparse, there are."""
+    """Return how many vectors, dense or sparse, there are."""
     shape = np.shape(vectors)
     if len(shape) != 2:
         raise UsageError(
@@ -187,7 +187,7 @@ def top_k(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the best ``k`` rows for each query.
 
-    Memory: one block of scores beside the result, whatever the number of rows; it takes longer where very many scores
+    Memory: one block of scores besides the result, whatever the number of rows; it takes longer where very many scores
     are nearly equal, for each such pair is scored by itself.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a person can choose about turning dense rows into sparse ones."""
+"""Options of turning dense embeddings into sparse ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Section(Options):
 
 
 class VocabularyOptions(_Section):
-    """Which terms there are."""
+    """The terms of the vocabulary."""
 
     # a masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned
     source: str | None = Field(None, min_length=1)
@@ -41,7 +41,7 @@ class HeadOptions(_Section):
 
 
 class ExpansionOptions(_Section):
-    """Which terms a caption's vector may have in training (thesis, Algorithm 1)."""
+    """The terms that a caption's vector may have in training (thesis, Algorithm 1)."""
 
     mode: Literal["0", "1", "c", "c+w"] = "c"
     """``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a draw per batch
@@ -121,7 +121,7 @@ def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
 
 
 class TrainOptions(OutOption):
-    """What a head learns from, and how."""
+    """The training data of a head, and its training."""
 
     eta: float | None = parameter(
         None, "η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", ge=0, default="5e-3"
@@ -157,7 +157,7 @@ class SheetOptions(SplitOption):
 
 
 class TermsOptions(SheetOptions):
-    """What is shown."""
+    """Options of what is shown."""
 
     what: list[str] = parameter(
         [], "Sentences, paths of images, or ids of the split; images of the split without any.", argument=True
@@ -167,7 +167,7 @@ class TermsOptions(SheetOptions):
 
 
 class ExplainOptions(SheetOptions):
-    """What is explained."""
+    """Options of what is explained."""
 
     k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
     item: str | None = parameter(None, "The id of one image or caption, instead of the best.")

@@ -55,7 +55,7 @@ class SparsifiedCollection(
 
     @property
     def unexpanded(self) -> SparseEmbeddings:
-        """The captions with their own terms alone, weighted as before (``exp = 0`` in use)."""
+        """The captions with only their own terms, weighted as before (``exp = 0`` in use)."""
         own = canonical_rows(self.texts.rows.multiply(self.caption_terms))
         return replace(self.texts, rows=own, about={**self.texts.about, "expansion": False})
 

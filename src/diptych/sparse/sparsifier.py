@@ -72,7 +72,7 @@ class Sparsifier:
 
     @property
     def expands(self) -> bool:
-        """Whether captions may have other terms than their own."""
+        """Return whether captions may have other terms than their own."""
         return self.options.expansion.mode != "0"
 
     @cached_property
@@ -167,7 +167,7 @@ class Sparsifier:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what has to be printed beside every number that its rows gave, as JSON-able values."""
+        """Return what has to be printed with every number that its rows gave, as JSON-able values."""
         return {
             "width": self.width,
             "hidden": head_of(self.heads, "image").hidden_width,

@@ -280,7 +280,7 @@ def read_tokenizer(path: Path | str) -> Any:
 def source_tokenizer(source: str | Path) -> Any:
     """Read the tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
 
-    A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
+    A vocab.txt is read in lower case unless the tokenizer_config.json next to it says otherwise.
     """
     if (folder := given_folder(source)) is None:
         return _downloaded(str(source))

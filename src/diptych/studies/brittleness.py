@@ -44,7 +44,7 @@ _WHOLE = "full, text queries among all pictures of the folder"
 
 
 class Chosen(LanguageSpec):
-    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     split: str = "test"
     gallery: Literal["split", "folder"] = "split"  # folder: captions search all images of the folder

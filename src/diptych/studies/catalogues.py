@@ -1,4 +1,4 @@
-"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` beside the studies.
+"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` next to the studies.
 
 KEY tells catalogues and ways of measuring apart. ``evaluation/`` is as ``diptych categories evaluate`` writes it, and
 grows by models, settings and seeds; ``rows/ROW-seed-N/`` has a row's values per category.
@@ -54,7 +54,7 @@ _DEPTHS = range(-4, 5)  # differences of depth that have a column
 
 
 class MeasureOptions(Options):
-    """How a catalogue is measured (``--set measure.KEY=VALUE``)."""
+    """Options of measuring a catalogue (``--set measure.KEY=VALUE``)."""
 
     model_config = ConfigDict(strict=True)
 

@@ -202,7 +202,7 @@ _FIRST: Mapping[Status, str] = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """What numbers say about a claim."""
+    """The verdict of numbers on a claim."""
 
     status: Status
     findings: tuple[Finding, ...]  # all comparisons

@@ -1,4 +1,4 @@
-"""What claims are judged on: numbers, how far each can be off, and how trainings went."""
+"""Evidence for claims: numbers, how far each can be off, and how trainings went."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """How one training went, after each of (n,) logged steps and (m,) epochs."""
+    """The course of one training, after each of (n,) logged steps and (m,) epochs."""
 
     steps: Sequence[int]  # (n,) of the optimizer
     contrastive: Sequence[float]  # (n,) loss
@@ -81,13 +81,13 @@ class Evidence:
     tasks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()  # rows that no seed changes
     exact: bool = False  # numbers have no error, as printed ones
-    beside: Mapping[str, Evidence] = field(default_factory=dict)  # by source, for ``ROW@SOURCE``
+    sources: Mapping[str, Evidence] = field(default_factory=dict)  # by source, for ``ROW@SOURCE``
 
     def figure(self, row: str, column: str) -> Figure | None:
         """Return the figure, or None where the row was not run or has no such column."""
         name, _, source = row.rpartition("@")
-        if source in self.beside:
-            return self.beside[source].figure(name, column)
+        if source in self.sources:
+            return self.sources[source].figure(name, column)
         return self.figures.get(row, {}).get(column)
 
     def only(self, rows: Sequence[str], column: str) -> dict[str, Figure]:
@@ -95,9 +95,9 @@ class Evidence:
         return {row: figure for row in rows if (figure := self.figure(row, column)) is not None}
 
     def error(self, place: Place, seeded: bool = True, sampled: bool = True) -> list[Error]:
-        """Return the variances of a number: of seeds, and of the queries, as far as wanted."""
+        """Return the variances of a number: of seeds, and of the queries, as requested."""
         row, column = place
-        if self.exact or row.rpartition("@")[2] in self.beside:
+        if self.exact or row.rpartition("@")[2] in self.sources:
             return []
         low, high = (self.figure(row, column + end) for end in (LOW, HIGH))
         if low is not None and high is not None:
@@ -171,7 +171,7 @@ KEPT = "per_query.npz"
 
 @dataclass(frozen=True, eq=False)
 class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measures what is missing"):
-    """What a measurement keeps besides its figures, for tests that pair queries, and for reports."""
+    """Data that a measurement keeps besides its figures, for tests that pair queries, and for reports."""
 
     values: Mapping[str, np.ndarray]  # column → (n,) one value per query
     # (n,) the image of each query, whose captions are sampled together; where queries differ, by the first

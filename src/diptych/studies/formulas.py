@@ -1,7 +1,7 @@
 """Formulas: comparisons of a study's numbers, decided as far as their errors allow.
 
 A formula is arithmetic over places, ``[row: column]``, with one comparison or a chain of them:
-``0.98 <= [mvn: rsum] / [vse: rsum] <= 1.02``. ``[row]`` is of the column that is asked about; ``$name`` stands for all
+``0.98 <= [mvn: rsum] / [vse: rsum] <= 1.02``. ``[row]`` is of the column that is evaluated; ``$name`` stands for all
 members of a list, as arguments of a function, and ``$name-but-member`` leaves one out; ``[row: column | 640]`` is 640
 where there is no such number, ``[row@source]`` a row of other evidence.
 """
@@ -26,7 +26,7 @@ Status = Literal["holds", "fails", "undecided", "not tested"]
 Lists = Mapping[str, Sequence[Any]]
 
 LEVEL = 0.05
-"""The p-value below which numbers are said to be apart."""
+"""The p-value below which numbers count as different."""
 
 _PLACE = re.compile(r"\[([^\[\]]+)\]")
 _LIST = re.compile(r"\$([\w-]+)")
@@ -109,7 +109,7 @@ class Formula:
 
     @property
     def key(self) -> tuple[str, tuple[Place, ...]]:
-        """What tells it from others."""
+        """Return what distinguishes it from others."""
         return ast.unparse(self.tree), self.places
 
     @property
@@ -131,8 +131,8 @@ class Formula:
         """Decide the formula by p-values below ``level``, one of ``of`` comparisons any of which may fail by chance;
         ``seeded``: seeds are part of the error, besides queries."""
         columns = list(dict.fromkeys(column for _, column in self.places))
-        is_told = len(columns) != 1 or columns[0] in self.text
-        what = self.text if is_told else f"{self.text} in {columns[0]}"
+        is_named = len(columns) != 1 or columns[0] in self.text
+        what = self.text if is_named else f"{self.text} in {columns[0]}"
         numbers = dict(self.otherwise)
         for place in self.places:
             if (figure := evidence.figure(*place)) is not None:

@@ -1,4 +1,4 @@
-"""What studies show: the lines and tables that are printed, their page and JSON, and one page over many studies."""
+"""Print and write studies: lines and tables, their page and JSON, and one page over many studies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
         lines.append(f"cells: {', '.join(counts)}")
     lines += [PLANTED] if comparison.is_generated and comparison.claims else []
     further = [table for table in comparison.further.tables if not table.folded]  # a page has them all
-    tables = [*compared_tables(comparison, measured_alone=True), *further]
+    tables = [*compared_tables(comparison, only_measured=True), *further]
     claims = claims_tables(comparison.claims, comparison.is_generated)
     return [comparison.label, *tables, *lines, *claims]
 

@@ -39,7 +39,7 @@ _OPTIONAL = ("reconstruction", "model.projection")
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user chooses; what is not given is the setting's own."""
+    """Options of the user; what is not given is the setting's own."""
 
     setting: SettingName | None = None  # the one that fits the data when not given
     data: Mapping[str, Any] | None = None  # the recipes' data section; of a log, its path, reader and options
@@ -299,7 +299,7 @@ def _targets(recipe: Recipe, name: str) -> dict[str, Any]:
 
 def _concerns(recipe: Recipe, without: Sequence[str], key: str, value: Any) -> bool:
     """Return whether a key of --set reaches a recipe; one of a section, a kind of tower or a setup of shortcuts that
-    it does not have, but its neighbours may, leaves it alone."""
+    it does not have, but its neighbours may, does not change it."""
     from diptych.encoders.two_tower import ModelConfig
 
     for section in (*_OPTIONAL, *without):

@@ -35,7 +35,7 @@ _WORDS = {"chosen": "captions", "reranked": "candidates re-ranked"}
 
 @dataclass(frozen=True)
 class Paper:
-    """Who printed it."""
+    """A paper: its authors and venue."""
 
     key: str  # the file's name, the first part of its studies' names
     title: str
@@ -46,7 +46,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number was measured on: a collection, a shop's log or a catalogue."""
+    """The data of a measured number: a collection, a shop's log or a catalogue."""
 
     dataset: str
     split: str
@@ -72,21 +72,21 @@ class Measured:
 
     @property
     def extent(self) -> str:
-        """How much was measured; empty of nothing."""
+        """Return how much was measured; empty where nothing was."""
         kinds = (("sessions",), ("products", "categories"), ("images", "captions"))
         counted = next((names for names in kinds if any(getattr(self, name) for name in names)), ())
         return ", ".join(f"{self.number(name)} {name}" for name in counted)
 
     @property
     def task(self) -> str:
-        """What every row of a table has to be evaluated on alike."""
+        """Return the task that all rows of a table have to share."""
         chosen = "" if self.chosen == "all" else f" ({self.chosen})"
         return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
 
 
 @dataclass(frozen=True)
 class EvaluatedOn(Measured):
-    """What a printed number was measured on."""
+    """The data and task of a printed number."""
 
     key: str = ""  # of the paper's file
     encoder: str = ""  # whose embeddings were measured, where a table has several
@@ -151,7 +151,7 @@ class PublishedRow:
 
     @property
     def name(self) -> str:
-        """What evidence calls it: as the study does, and a row quoted from elsewhere as printed."""
+        """Return its name in evidence: as the study does, and a row quoted from elsewhere as printed."""
         return self.config or self.row
 
 
@@ -175,7 +175,7 @@ class PublishedTable:
 
     @property
     def evaluated_on(self) -> list[EvaluatedOn]:
-        """What its rows were measured on, in order of first appearance."""
+        """Return what its rows were measured on, in order of first appearance."""
         return list({row.on.key: row.on for row in self.rows}.values())
 
 
@@ -275,8 +275,8 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
             differences.append(f"{_WORDS.get(name, name)} {have}, not {want}")
     for name in _COUNTED:
         if getattr(measured, name) not in printed.counts(name):
-            wanted = printed.number(name) if getattr(printed, name) else "none"
-            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {wanted}")
+            expected = printed.number(name) if getattr(printed, name) else "none"
+            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {expected}")
     if printed.unranked and measured.unranked not in ("", printed.unranked):
         differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
     return differences

@@ -1,4 +1,4 @@
-"""What a study's rows gave: one entry per row and seed, kept beside each run and in ``results.json``.
+"""Results of a study's rows: one entry per row and seed, kept with each run and in ``results.json``.
 
 A study of several collections has one per row, seed and collection.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run gives on one ground truth."""
+    """Values of one run on one ground truth."""
 
     # Column → value, in the paper's unit; under COLUMN|published counted as the paper counts, where that differs.
     values: Mapping[str, float]
@@ -40,7 +40,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measuring:
-    """How a study's columns are measured; fields are its options."""
+    """A way of measuring a study's columns; fields are its options."""
 
     @property
     def about(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Measuring:
         """Refuse what a user set about measuring, before anything is made."""
 
     def withhold(self, results: Results) -> Results:
-        """Return results as they may be printed: of people's counts not all may be."""
+        """Return results as they may be printed: counts of few people may not be."""
         return results
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -178,7 +178,7 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
 @dataclass(frozen=True)
 class StudyFolder(Artifact, kind="study", recreate="diptych study run"):
-    """What marks a study's folder: the study, its setting and the command that began it."""
+    """The file that marks a study's folder: the study, its setting and the command that began it."""
 
     study: str
     setting: SettingName

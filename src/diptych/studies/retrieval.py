@@ -141,7 +141,7 @@ class Counting(Measuring):
     """
 
     epsilon: float = 0.01  # a candidate counts when its weight is above it; half and twice are counted too
-    published: bool = True  # also as the published code counts, which knows the paper's losses alone
+    published: bool = True  # also as the published code counts, which knows only the paper's losses
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         import torch
@@ -262,7 +262,7 @@ def _columns_of_audit(found: Audit) -> dict[str, float]:
         before, after = "with " * (condition == "with"), "" if probe == "linear" else f" ({probe})"
         for name, group in ((name, group) for name, side in sides.items() for group in side.groups):
             if group.name != "one caption" and (held := group.held.get(probe)) is not None:
-                # of digits there is one condition alone: with them
+                # of digits there is only one condition: with them
                 name = f"{'' if group.name == 'shortcut' else before}{name} {group.name}{after}"
                 values |= zip((name, name + LOW, name + HIGH), (held.percent, *held.ends), strict=True)
         if (gap := gap_of(sides["image"], probe)) is not None:  # to a task-optimal representation

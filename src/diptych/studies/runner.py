@@ -50,7 +50,7 @@ def run_study(
     """Make and measure a study's rows; return all that is measured in ``folder``, by earlier calls too.
 
     Raises:
-        Interrupted: a stop was asked for; the same call resumes.
+        Interrupted: a stop was requested; the same call resumes.
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
     features = features_root or cache_root() / "features"

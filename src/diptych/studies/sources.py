@@ -1,4 +1,4 @@
-"""Where a row's numbers come from: how each kind of row is made.
+"""Sources of rows: how each kind of row is made.
 
 ``rows/ROW/seed-N/`` holds a training (run.json …), or given.json: what was given in its place, and its fingerprint.
 """
@@ -48,7 +48,7 @@ class Subject:
     stands_for: str = ""  # of a published encoder's row, what was made in its place
     data: str = ""  # what it is measured on, in one line; the collection's own line when not given
     dataset: str | None = None  # which of several collections that is
-    seconds: float | None = None  # processor time of making it, if not what its folder says
+    seconds: float | None = None  # CPU time of making it, if not what its folder says
     costs: bool = False  # the time of measuring is counted too
     again: bool = False  # measured even where it was: quick, and its line names what else was evaluated
 
@@ -96,7 +96,7 @@ def keyed(folder: Path, name: str, *depends_on: Any) -> Path:
 
 @contextmanager
 def cost_of(folder: Path) -> Iterator[None]:
-    """Add the block's processor time, and that of the processes that it waits for, to what a run has taken."""
+    """Add the block's CPU time, and that of the processes that it waits for, to what a run has taken."""
     begun, before = sum(os.times()[:4]), cpu_seconds(folder)
     try:
         yield
@@ -105,7 +105,7 @@ def cost_of(folder: Path) -> Iterator[None]:
 
 
 def cpu_seconds(folder: Path) -> float:
-    """Return the processor time that a run has taken, all attempts together."""
+    """Return the CPU time that a run has taken, all attempts together."""
     file = folder / _COST
     return float(read_json(file)["cpu_seconds"]) if file.is_file() else 0.0
 
@@ -155,8 +155,8 @@ class Recipes(Source):
 
 
 def tell_of(folder: TrainingFolder, what: str) -> None:
-    """Log whether a training is there, goes on or begins."""
-    state = "there already" if folder.finished else "goes on" if folder.begun else "training"
+    """Log whether a training is there, is resumed or begins."""
+    state = "there already" if folder.finished else "resumed" if folder.begun else "training"
     logger.info(f"{what}: {state}")
 
 

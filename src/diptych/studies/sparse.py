@@ -41,7 +41,7 @@ _open_embedding = lru_cache(1)(StaticEmbedding.open)
 
 
 class MeasureOptions(Options):
-    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     words: str | None = None  # word vectors or a masked language model, for Semantic@k
 
@@ -211,7 +211,7 @@ def _example(head: Head, rows: SparsifiedCollection, part: Collection, place: in
     image = Bag.of(rows, part, "images", place)
     try:
         picture = str(Thumbnail.of(read_picture(lambda: part.image(place), image.name), _SIDE))
-    except ImageError:  # region features alone, or embeddings of images that are not here
+    except ImageError:  # only region features, or embeddings of images that are not here
         picture = ""
     terms = {
         f"{kind} terms": [[term, is_own] for term, _, is_own in bag.top(head.sparsifier.vocabulary, _TERMS)]

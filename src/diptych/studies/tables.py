@@ -86,10 +86,10 @@ def printed_table(study: Study) -> Table:
     return Table(caption, _columns(study, several), rows, after=after)
 
 
-def compared_tables(comparison: Comparison, measured_alone: bool = False) -> list[Table]:
-    """Return measured numbers beside printed ones, and what both are of: all collections, or measured ones."""
+def compared_tables(comparison: Comparison, only_measured: bool = False) -> list[Table]:
+    """Return measured numbers next to printed ones, and what both are of: all collections, or measured ones."""
     study = comparison.study
-    every = not (measured_alone and study.several)
+    every = not (only_measured and study.several)
     blocks = [block for block in comparison.blocks if every or block.is_measured]
     several = len(blocks) > 1
     rows: list[list[Cell]] = []
@@ -236,13 +236,13 @@ def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
     """Return names and rows that were measured: once each, of several collections once per collection, of a log or a
     catalogue once per command."""
     study, blocks = comparison.study, comparison.blocks
-    alone = study.of != "collections"
+    by_protocol = study.of != "collections"
     found: dict[object, tuple[str, ComparedRow]] = {}
     for block in blocks if study.several else blocks[:1]:
         for row in (row for row in block.rows if row.seeds):
-            key = (row.commands, row.protocol) if alone else (block.on.dataset, row.row.name)
+            key = (row.commands, row.protocol) if by_protocol else (block.on.dataset, row.row.name)
             name = f"{row.name} on {block.on.dataset}" if study.several else row.name
             found.setdefault(key, (name, row))
-    if alone and len(found) == 1:
+    if by_protocol and len(found) == 1:
         return [("all rows", row) for _, row in found.values()]
     return list(found.values())

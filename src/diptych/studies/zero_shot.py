@@ -31,7 +31,7 @@ _TRAIN = "train"
 
 
 class Chosen(Options):
-    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     captions: Literal["all", "first", "random"] = "all"
     seed: int = Field(0, ge=0)  # of the random captions
@@ -41,7 +41,7 @@ class Chosen(Options):
 
 
 class AdaptOptions(AdaptationOptions):
-    """How a base is adapted (``--set adapt.KEY=VALUE``)."""
+    """Options of adapting a base (``--set adapt.KEY=VALUE``)."""
 
     pairs: int = 16
     captions: Literal["one", "all"] = "one"

@@ -1,4 +1,4 @@
-"""Sparse search over 8-bit weights alone: a fraction of the exact index's size, and a little less exact."""
+"""Sparse search over 8-bit weights only: a fraction of the exact index's size, and a little less exact."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class ImpactsIndex(SlotIndex):
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        asked = SparseRows(queries)
-        slots, scores, found = Found.nothing(len(asked), k)
+        rows = SparseRows(queries)
+        slots, scores, found = Found.nothing(len(rows), k)
         room = self._postings.room(k)
-        for chosen in batches(len(asked), room):
-            best = self._postings.candidates(asked, chosen, k, self._ids.alive, room=room, final=True)
+        for chosen in batches(len(rows), room):
+            best = self._postings.candidates(rows, chosen, k, self._ids.alive, room=room, final=True)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
@@ -84,7 +84,7 @@ class ImpactsIndex(SlotIndex):
 IMPACTS = ENGINES.add(
     Engine(
         name="impacts",
-        description="sparse search over 8-bit weights alone: smaller, almost exact, for what no longer changes",
+        description="sparse search over 8-bit weights only: smaller, almost exact, for what no longer changes",
         index=ImpactsIndex,
         approximate=True,
         options=(HUB_SHARE,),

@@ -42,7 +42,7 @@ from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_array
 
 OWN = "diptych"
-"""The payload's field of this package; beside it lie the fields of the item's metadata."""
+"""The payload's field of this package; next to it are the fields of the item's metadata."""
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _ELSE = "name another collection, or pass replace=True to delete this one first"
@@ -95,8 +95,8 @@ class QdrantIndex(Index):
                 if size
                 else "no nameless dense vectors"
             )
-            wanted = f"these are of width {self.width}, compared by Dot"
-            raise MismatchError(f"{self._place} holds {found}, {wanted}", _ELSE)
+            expected = f"these are of width {self.width}, compared by Dot"
+            raise MismatchError(f"{self._place} holds {found}, {expected}", _ELSE)
 
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         """Yield each row as the client takes it, and as arrays."""
@@ -119,7 +119,7 @@ class QdrantIndex(Index):
     @classmethod
     def _build(cls, embeddings: Any, known: Known, records: Sequence[Record] | None = None) -> Self:
         records, options = _checked_records(records, embeddings.ids), known["options"]
-        # What was to be replaced is: an index built from these options is to leave this one alone.
+        # What was to be replaced is: an index built from these options must not change this one.
         index = cls(**{**known, "options": {**options, "replace": False}})
         rows = index._checked(embeddings.rows, embeddings.ids, "item")
         made = (embeddings.encoder, index._vocabulary, embeddings.data, embeddings.kind, embeddings.width)
@@ -249,7 +249,7 @@ class QdrantIndex(Index):
 
     def _add(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record] | None = None) -> None:
         records = _checked_records(records, ids)
-        first = time.time_ns()  # later than every row number and every earlier addition, whoever made it
+        first = time.time_ns()  # later than every row number and every earlier addition of any client
         try:
             self._upload(ids, vectors, "added", first, records)
         finally:
@@ -297,10 +297,10 @@ class QdrantIndex(Index):
         vectors = [vector for vector, _ in self._points(queries)]
         if self.vector_name is not None:  # a query without terms finds nothing and is not sent
             vectors = [vector.get(self.vector_name) for vector in vectors]
-        wanted = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
+        present = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
         answers: list[list[tuple[float, int, str]]] = [[] for _ in vectors]
-        for start in range(0, len(wanted), self._batch):
-            part = wanted[start : start + self._batch]
+        for start in range(0, len(present), self._batch):
+            part = present[start : start + self._batch]
             requests = [models().QueryRequest(query=query, **request) for _, query in part]
             found = self._ask("query_batch_points", requests=requests)
             for (row, _), answer in zip(part, found, strict=True):
@@ -369,10 +369,10 @@ class QdrantIndex(Index):
         self._check_collection()
         points, _ = self._ask("scroll", limit=1, with_payload=True)
         for own in map(self._own, points):
-            for what, wanted in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
-                if own.get(what) != wanted:
+            for what, expected in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
+                if own.get(what) != expected:
                     raise MismatchError(
-                        f"{self._place} holds items of {what} {own.get(what)}, the saved index is of {wanted}",
+                        f"{self._place} holds items of {what} {own.get(what)}, the saved index is of {expected}",
                         "another index took its place: open that one, or build this one again elsewhere",
                     )
 

@@ -1,4 +1,4 @@
-"""Hendriksen et al. (2022): tables of every model that was evaluated, and charts, beside those of the chapter."""
+"""Hendriksen et al. (2022): tables of every model that was evaluated, and charts, with those of the chapter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figure 2 of Bleeker, Yates and de Rijke (2022) shows while training goes on, as findings on trajectories."""
+"""Judge what figure 2 of Bleeker, Yates and de Rijke (2022) shows during training, as findings on trajectories."""
 
 from __future__ import annotations
 
