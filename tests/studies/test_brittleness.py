@@ -20,7 +20,7 @@ from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
 from diptych.studies import STUDIES, Choices, Evidence, Figure, Measurement, Subject
-from diptych.studies.brittleness import Chosen, Clean, Granularity, Suite
+from diptych.studies.brittleness import Clean, Granularity, MeasureOptions, Suite
 from diptych.studies.evidence import queries_in, side_by_side
 from diptych.studies.page import study_page
 from diptych.studies.papers.brittleness import chance_similarity, granularity
@@ -103,7 +103,7 @@ def test_captions_ask_for_the_whole_folder(tmp_path: Path) -> None:
     none, other = (("painted", "none"), ("coco-FG", "published"))
     endings = {none: ", captions perturbed with compat none", other: ", of which there are 10"}
     for one in (("painted", "published"), none, other):
-        chosen, ending = Chosen(gallery="folder", compat=one[1]), endings.get(one, "")
+        chosen, ending = MeasureOptions(gallery="folder", compat=one[1]), endings.get(one, "")
         part = chosen.part(replace(files, name=one[0]))
         assert part.encoded.image_ids == [*(f"p{row}" for row in range(6)), *names[6:]]
         on = chosen.on(part, perturbed=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from diptych.core.errors import NumericalError, UsageError
 from diptych.studies import STUDIES, Evidence, Figure, Study, Trajectory, cell_verdict, judge
 from diptych.studies.evidence import side_by_side
-from diptych.studies.published import Cell, EvaluatedOn, Measured, same_evaluation
+from diptych.studies.published import EvaluatedOn, Measured, PrintedCell, same_evaluation
 
 FIGURE_2 = "ltd.figure-2"  # judged on trajectories
 NAMES = [study.name for study in STUDIES]
@@ -152,7 +152,7 @@ def test_each_observation_can_fail(claim: str, row: str, changes: dict[str, Any]
 # When a cell is reproduced -------------------------------------------------------------------------------
 
 ON = EvaluatedOn("flickr30k", "test", 1_000, 5_000, key="flickr30k")
-CELL = Cell("1.1 i2t R@1", 40.0)
+CELL = PrintedCell("1.1 i2t R@1", 40.0)
 OURS = Measured("flickr30k", "test", 1_000, 5_000)
 
 

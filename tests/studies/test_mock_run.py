@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from diptych.studies import STUDIES, Entry, Measurement, Results, Study, compare
-from diptych.studies.published import Cell, EvaluatedOn, Measured
+from diptych.studies.published import EvaluatedOn, Measured, PrintedCell
 from diptych.studies.study import AS_PAPER
 
 NAMES = [study.name for study in STUDIES if not study.ours]
@@ -17,7 +17,7 @@ def _measured(on: EvaluatedOn) -> Measured:
     return Measured(**{one.name: getattr(on, one.name) for one in fields(Measured)})
 
 
-def _off(cell: Cell, by: float) -> float:
+def _off(cell: PrintedCell, by: float) -> float:
     """Return a value that is off by so many times what is allowed; of a bound, on the other side."""
     allowed = max(cell.tolerance * abs(cell.value), 2 * (cell.seed_sd or 0.0), cell.rounding)
     if cell.bound:

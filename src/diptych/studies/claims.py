@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from diptych.core.errors import StorageError
-from diptych.studies.evidence import Evidence, Place
+from diptych.studies.evidence import Evidence, RowColumn
 from diptych.studies.formulas import LEVEL, Finding, Formula, Lists, Status, listed, members
 
 _CHECKS = ("python", "formula", "rises", "falls", "best", "least", "similar")
@@ -182,7 +182,7 @@ def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
     }
 
 
-def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
+def _similar(first: RowColumn, second: RowColumn, evidence: Evidence) -> Finding:
     """Return whether two numbers differ by at most twice the spread over seeds."""
     one, other = evidence.figure(*first), evidence.figure(*second)
     what = f"{first[0]} is similar to {second[0]} in {first[1]}"

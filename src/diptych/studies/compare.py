@@ -14,7 +14,14 @@ from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Figure
 from diptych.studies.formulas import Status
-from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, Verdict, cell_verdict, same_evaluation
+from diptych.studies.published import (
+    EvaluatedOn,
+    PrintedCell,
+    PublishedRow,
+    Verdict,
+    cell_verdict,
+    same_evaluation,
+)
 from diptych.studies.results import Entry, Measurement, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study
 
@@ -29,7 +36,7 @@ class ComparedCell:
     """One column of one row."""
 
     column: str
-    published: Cell | None
+    published: PrintedCell | None
     measured: Figure | None  # counted as the published one is
     right: Figure | None  # by its definition, where the paper counts otherwise
     verdict: Verdict

@@ -15,7 +15,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.metrics.paired import Shares, shares_of
 
-Place = tuple[str, str]
+RowColumn = tuple[str, str]
 """Row and column of a number."""
 
 Queries = tuple[np.ndarray, np.ndarray]
@@ -94,7 +94,7 @@ class Evidence:
         """Return the figures of one column that are there."""
         return {row: figure for row in rows if (figure := self.figure(row, column)) is not None}
 
-    def error(self, place: Place, seeded: bool = True, sampled: bool = True) -> list[Error]:
+    def error(self, place: RowColumn, seeded: bool = True, sampled: bool = True) -> list[Error]:
         """Return the variances of a number: of seeds, and of the queries, as requested."""
         row, column = place
         if self.exact or row.rpartition("@")[2] in self.sources:
@@ -107,7 +107,7 @@ class Evidence:
         queries = self.queries(place) if sampled else []
         return [*errors, _query_error(queries)] if queries else errors
 
-    def paired_error(self, first: Place, second: Place) -> Error | None:
+    def paired_error(self, first: RowColumn, second: RowColumn) -> Error | None:
         """Return the variance over images of the difference of two numbers of the same queries.
 
         They are of one column, or of one row on one collection.
@@ -121,7 +121,7 @@ class Evidence:
             return None
         return _query_error([(a - b, cluster) for (a, cluster), (b, _) in pairs])
 
-    def queries(self, place: Place) -> Sequence[Queries]:
+    def queries(self, place: RowColumn) -> Sequence[Queries]:
         """Return the values per query behind a number, of the first seed; empty where none are kept."""
         row, column = place
         if collection := self._collection(place):
@@ -129,10 +129,10 @@ class Evidence:
         folders = self.kept.get(row, ())
         return queries_in(folders[0], column) if folders and not self.exact else ()
 
-    def _collection(self, place: Place) -> str:
+    def _collection(self, place: RowColumn) -> str:
         return next((name for name in self.centric if place[1].startswith(f"{name} ")), "")
 
-    def _seed_error(self, place: Place) -> Error:
+    def _seed_error(self, place: RowColumn) -> Error:
         """Return the variance of a mean over seeds: by all rows of the column together, else as is usual."""
         row, column = place
         figure = self.figures[row][column]

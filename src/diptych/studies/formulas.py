@@ -19,7 +19,7 @@ from itertools import pairwise, product
 from typing import Any, Literal
 
 from diptych.core.errors import StorageError
-from diptych.studies.evidence import Error, Evidence, Place
+from diptych.studies.evidence import Error, Evidence, RowColumn
 
 Status = Literal["holds", "fails", "undecided", "not tested"]
 
@@ -72,15 +72,15 @@ class Formula:
     """A comparison that can be evaluated on any numbers."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[RowColumn, ...]
     tree: ast.Compare  # with names ``_0``, ``_1`` … for places
-    otherwise: Mapping[Place, float] = field(default_factory=dict)  # numbers of places that have none
+    otherwise: Mapping[RowColumn, float] = field(default_factory=dict)  # numbers of places that have none
 
     @classmethod
     def parse(cls, text: str, column: str = "", lists: Lists | None = None) -> Formula:
         """Read a formula; ``column`` is that of places without one."""
-        places: list[Place] = []
-        otherwise: dict[Place, float] = {}
+        places: list[RowColumn] = []
+        otherwise: dict[RowColumn, float] = {}
 
         def names(found: re.Match[str]) -> str:
             place, has_default, default = found[1].partition(" | ")
@@ -108,7 +108,7 @@ class Formula:
         return all(place in self.otherwise or evidence.figure(*place) for place in self.places)
 
     @property
-    def key(self) -> tuple[str, tuple[Place, ...]]:
+    def key(self) -> tuple[str, tuple[RowColumn, ...]]:
         """Return what distinguishes it from others."""
         return ast.unparse(self.tree), self.places
 
@@ -117,11 +117,11 @@ class Formula:
         """The sides of the comparison."""
         return [self.tree.left, *self.tree.comparators]
 
-    def sides(self, numbers: Mapping[Place, float]) -> list[float]:
+    def sides(self, numbers: Mapping[RowColumn, float]) -> list[float]:
         """Return the value of each side."""
         return [_value(node, [numbers[place] for place in self.places]) for node in self.nodes]
 
-    def margin(self, numbers: Mapping[Place, float]) -> float:
+    def margin(self, numbers: Mapping[RowColumn, float]) -> float:
         """Return by how much the formula holds; below 0 where it does not."""
         sides = pairwise(self.sides(numbers))
         signs = (_SIGNS[type(sign)] for sign in self.tree.ops)
@@ -159,7 +159,7 @@ class Formula:
         return Finding(what, status, " against ".join(map(_digits, named)) + ending, margin / scale)
 
     def _p(
-        self, evidence: Evidence, numbers: dict[Place, float], margin: float, seeded: bool
+        self, evidence: Evidence, numbers: dict[RowColumn, float], margin: float, seeded: bool
     ) -> float | None:
         """Return the two-sided p-value of the margin by its numbers' errors; None where they have none."""
         from scipy.stats import t

@@ -109,7 +109,7 @@ class EvaluatedOn(Measured):
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """One printed number."""
 
     name: str  # row and column
@@ -145,7 +145,7 @@ class PublishedRow:
     config: str | None  # the study's row that is trained for it; None for a row quoted from elsewhere
     label: str  # what stands in its first columns
     on: EvaluatedOn
-    cells: dict[str, Cell]  # by column
+    cells: dict[str, PrintedCell]  # by column
     where: str = ""  # paper, table and row
     each: tuple[dict[str, float], ...] = ()  # single runs by column, where they are printed
 
@@ -237,7 +237,7 @@ def _rows(
         if value not in _ABSENT:
             bound: Any = value[0] if isinstance(value, str) else ""
             number = float(str(value).removeprefix(bound))
-            cells[column] = Cell(f"{row} {column}", number, bound, spread, **of_cells)
+            cells[column] = PrintedCell(f"{row} {column}", number, bound, spread, **of_cells)
     each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
     for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
         config, label = given.get("config"), given.get("label", "")
@@ -282,7 +282,9 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     return differences
 
 
-def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
+def cell_verdict(
+    measured: Sequence[float], cell: PrintedCell
+) -> Literal["reproduced", "close", "not reproduced"]:
     """Judge one value per seed by a printed cell of the same evaluation."""
     if not measured:
         raise UsageError("a verdict on no value", "run at least one seed")

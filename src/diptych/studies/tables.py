@@ -9,8 +9,7 @@ from diptych.studies.claims import Claim, Judgement
 from diptych.studies.compare import Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Figure
 from diptych.studies.plan import needs_of
-from diptych.studies.published import Cell as Published
-from diptych.studies.published import EvaluatedOn
+from diptych.studies.published import EvaluatedOn, PrintedCell
 from diptych.studies.study import Column, Study
 
 MARKS: dict[str, str] = {
@@ -173,7 +172,7 @@ def _marked(text: str, mark: str, note: str = "", value: float | None = None) ->
     return Cell(text, note, 0.35 if colour else 0.0, colour, value=value)
 
 
-def _printed(cell: Published | None, column: Column) -> str:
+def _printed(cell: PrintedCell | None, column: Column) -> str:
     return cell.bound + _number(Figure(cell.value, cell.printed_spread), column) if cell else "–"
 
 

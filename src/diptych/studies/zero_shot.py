@@ -30,7 +30,7 @@ _CANDIDATES = 128
 _TRAIN = "train"
 
 
-class Chosen(Options):
+class MeasureOptions(Options):
     """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     captions: Literal["all", "first", "random"] = "all"
@@ -54,12 +54,16 @@ class ZeroShot(Measuring):
     k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-        chosen = Chosen.read(measuring, MEASURE)
+        chosen = MeasureOptions.read(measuring, MEASURE)
         for collection in collections.values():
             collection.split(chosen.split)
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen, run, collection = Chosen.read(subject.measuring, MEASURE), subject.run, subject.collection
+        chosen, run, collection = (
+            MeasureOptions.read(subject.measuring, MEASURE),
+            subject.run,
+            subject.collection,
+        )
         part = collection.split(chosen.split)
         encoder = None if isinstance(run, Adapted) else encoder_of(run)
         if encoder is not None:
