@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import Command
 from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport
@@ -23,7 +22,7 @@ from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.metrics import Candidates, Reranked, top_k
 
 
-def test_shortcuts_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_shortcuts_of_a_dataset(diptych, scenes_folder, tmp_path):
     file, sheet = tmp_path / "mnist.npz", tmp_path / "sheet.png"
     shades = np.arange(20, dtype=np.uint8)[:, None, None].repeat(28, 1).repeat(28, 2)
     np.savez(file, x_train=shades, y_train=np.arange(20) % 10)
@@ -45,7 +44,7 @@ def test_shortcuts_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_path:
     assert "--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn" in first
 
 
-def test_a_run_is_audited(diptych: Command, run_folder: Path) -> None:
+def test_a_run_is_audited(diptych, run_folder):
     done = diptych(f"analyse audit {run_folder} --samples 20")
     done.shows("linear probe", "mlp probe", "bits there", "shared", "specific", "unstated")
     done.shows("task-relevant", "images 48 to train probes, 16 to choose, 16 to test")
@@ -57,9 +56,7 @@ def test_a_run_is_audited(diptych: Command, run_folder: Path) -> None:
     done.shows(f"{shared.percent:.1f} (")
 
 
-def test_several_runs_and_probes_of_the_runs_own_data(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_several_runs_and_probes_of_the_runs_own_data(diptych, run_folder, scenes_folder, tmp_path):
     """Probes of the run, tested on its own test split, find what an audit of the run finds, splits or not."""
     other, some = tmp_path / "other", "--probe linear --samples 0 --seed 3"
     shutil.copytree(run_folder, other)
@@ -84,9 +81,7 @@ def test_several_runs_and_probes_of_the_runs_own_data(
     assert found.protocol.about["dataset"] == "scenes, probes of scenes"
 
 
-def test_a_run_with_shortcuts_on_other_data(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_a_run_with_shortcuts_on_other_data(diptych, run_folder, scenes_folder, tmp_path):
     carrying = tmp_path / "carrying"
     shutil.copytree(run_folder, carrying, ignore=shutil.ignore_patterns("audit"))
     recipe = carrying / "recipe.toml"
@@ -100,7 +95,7 @@ def test_a_run_with_shortcuts_on_other_data(
     assert found.protocol.most == 30
 
 
-def test_gradient_counts(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+def test_gradient_counts(diptych, run_folder, scenes_folder, tmp_path):
     done = diptych(f"analyse cocos {run_folder} --batch-size 16")
     done.shows("C^q", "C^0", "W^+", "±", "split train", "objective infonce (temperature 0.07")
     done.shows("plan distinct")
@@ -124,7 +119,7 @@ def test_gradient_counts(diptych: Command, run_folder: Path, scenes_folder: Path
     done.shows("captions per image 5", "4 batches of 12 images and 60 captions")
 
 
-def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_two_collections_are_compared(diptych, scenes_folder, tmp_path):
     out = tmp_path / "out"
     names = f"coarse={scenes_folder} finer={scenes_folder} --reader-option finer.finer=2"
     done = diptych(f"analyse granularity {names} --out {out}")
@@ -143,7 +138,7 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     assert ">Granularity of coarse and finer</h1>" in (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_one_collection(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_one_collection(diptych, scenes_folder, tmp_path):
     line = f"analyse granularity {scenes_folder}"
     done = diptych(f"{line} --compat published --feature words --samples 0")
     done.shows("what lies between single blanks", "as published", "least granular", "no intervals")
@@ -161,7 +156,7 @@ def test_one_collection(diptych: Command, scenes_folder: Path, tmp_path: Path) -
 X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"
 
 
-def embedded(folder: Path, model: TwoStage, split: str) -> Path:
+def embedded(folder, model, split):
     """What ``diptych embed`` leaves, without an encoder."""
     shared = {"dataset": "made-up", "split": split, "data": f"data of {split}"}
     for kind, rows in (("image", model.images), ("text", model.texts)):
@@ -174,7 +169,7 @@ def embedded(folder: Path, model: TwoStage, split: str) -> Path:
     return folder
 
 
-def reranked(folder: Path, model: TwoStage, encoder: str = "e" * 16) -> Path:
+def reranked(folder, model, encoder="e" * 16):
     sides = []
     for queries, gallery, matching in (
         (model.images, model.texts, model.matching),
@@ -186,11 +181,11 @@ def reranked(folder: Path, model: TwoStage, encoder: str = "e" * 16) -> Path:
     return Reranked(*sides, about={"encoder": encoder, "data": "data of test"}).save(folder)
 
 
-def targets(values: dict[str, float]) -> str:
+def targets(values):
     return " ".join(["--changes 1", *(f"--target '{name}={value}'" for name, value in values.items())])
 
 
-def test_the_protocol_of_printed_numbers(diptych: Command, tmp_path: Path) -> None:
+def test_the_protocol_of_printed_numbers(diptych, tmp_path):
     """A paper re-ranked two candidates; another measured another split, a third other data."""
     model, val, out = TwoStage(150), TwoStage(150, seed=4, contrast=0.8), tmp_path / "out"
     printed = targets(rounded(published_recalls(model.contrastive, model.matching, model.home, 2)))
@@ -227,9 +222,7 @@ def test_the_protocol_of_printed_numbers(diptych: Command, tmp_path: Path) -> No
     diptych(f"{line} --target 'i2t R@1=5' --reranked {other}", failed="no reranked.json")
 
 
-def test_the_protocol_of_score_matrices_and_of_digits(
-    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_protocol_of_score_matrices_and_of_digits(diptych, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = TwoStage(150)
     printed = targets(rounded(published_recalls(model.contrastive, model.matching, model.home, 2)))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import string
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commands import Command
 
 CASES = """
 trane => No such command
@@ -301,7 +299,7 @@ intent report {here} --least-count 0 => --least-count
 """
 
 
-GROUPS: dict[str, list[str]] = {}
+GROUPS = {}
 for _line in CASES.strip().splitlines():
     _first, _second, *_ = _line.split()
     GROUPS.setdefault(_first if _second[0] in "{-" else f"{_first} {_second}", []).append(_line)
@@ -322,13 +320,13 @@ ARRAYS = {"itc": np.ones((2, 10)), "list": np.arange(10)}
 class Places(dict[str, Any]):
     """What a line names: files of the test's own folder, and what the session has, made when it is first named."""
 
-    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
+    def __init__(self, request, folder):
         super().__init__(out=folder / "out", here=folder / "here")
         self.request, self.folder = request, folder
         self["here"].mkdir(parents=True)
         (self["here"] / "precious.txt").write_text("years of work")
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name):
         if name in FILES:
             file = self.folder / f"{name}.{'csv' if name == 'table' else 'txt'}"
             file.write_text(FILES[name])
@@ -348,13 +346,7 @@ class Places(dict[str, Any]):
 
 
 @pytest.mark.parametrize("verb", GROUPS)
-def test_refused(
-    verb: str,
-    diptych: Command,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_refused(verb, diptych, request, tmp_path, monkeypatch):
     for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID", "DIPTYCH_CONTACT"):
         monkeypatch.delenv(name, raising=False)
     for number, case in enumerate(GROUPS[verb]):

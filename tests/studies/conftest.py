@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from study_runs import SMALL
 
@@ -9,7 +7,7 @@ from diptych.studies import Choices, Claim, Column, Row, Setting, Study, publish
 
 
 @pytest.fixture(scope="session")
-def small_study() -> Study:
+def small_study():
     """Two losses, and a third row that goes on from the first on fewer images; columns are table 1's recalls."""
     measure = {"kind": "retrieval", "measures": ["mAP@5"], "published": {"mAP@5": "mAP-hits@5"}}
     losses, fewer = {"vsepp-triplet": "Triplet", "vsepp-nt-xent": "NT-Xent"}, {"data.images": 24}
@@ -36,5 +34,5 @@ def small_study() -> Study:
 
 
 @pytest.fixture(scope="session")
-def choices(scenes_folder: Path) -> Choices:
+def choices(scenes_folder):
     return Choices(setting="quick", data={"path": str(scenes_folder)}, values=SMALL)
