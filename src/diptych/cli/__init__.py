@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 _INTERRUPTED = 130
 
+# What is printed on a terminal that has no character for it; any other becomes a question mark.
 _ASCII = dict(
     zip(
         map(ord, "×–—−→…≤≥≠≈±·•∞█━─"),
@@ -21,7 +22,6 @@ _ASCII = dict(
         strict=True,
     )
 )
-"""What is printed on a terminal that has no character for it; any other becomes a question mark."""
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Characters per line of a table that goes to a file or another program.
 FILE_WIDTH = 160
-"""Characters per line of a table that goes to a file or another program."""
 
 
 def is_main_process() -> bool:
@@ -71,7 +71,6 @@ def output(as_json: bool, quiet: bool) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print one line."""
     if (collected := _collected.get()) is not None:
         collected["lines"].append(text)
     elif not _quiet.get():
@@ -134,7 +133,6 @@ def fail(error: DiptychError) -> int:
 
 
 def show(*shown: Table | str) -> None:
-    """Print tables, each as wide as the terminal allows, and lines."""
     for one in shown:
         if isinstance(one, str):
             say(one)

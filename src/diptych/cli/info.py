@@ -15,6 +15,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 
+# Topics of names: the registry, and where its names are used.
 NAMES = {
     "encoders": ("diptych.encoders.family:FAMILIES", "how an encoder is named"),
     "datasets": ("diptych.data.known:KNOWN", "diptych data show NAME"),
@@ -38,7 +39,6 @@ NAMES = {
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
     "catalogue-splits": ("diptych.commerce.catalogue:SPLITS", "diptych categories train --split-by"),
 }
-"""Topics of names: the registry, and where its names are used."""
 
 _EXTRAS = {
     "datasets": "datasets",
@@ -161,7 +161,6 @@ def _headers(path: Path) -> list[tuple[str, str]]:
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of a header of ours; nothing of another file."""
     content = read_json(file)
     known = {"format", "artifact"} | (
         {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()

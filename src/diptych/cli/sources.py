@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def run_of(model: str) -> Run | None:
-    """The run that was named; None for another source."""
     if not (Path(model) / "run.json").is_file():
         return None
     from diptych.training.run import Run

@@ -239,7 +239,6 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: Disclos
 
 
 def _matrix(reports: list[tuple[Comparison, Path]], failed: dict[str, str], page: Path) -> None:
-    """Print and write the page over several studies."""
     compared = [(comparison, Path(os.path.relpath(one, page.parent))) for comparison, one in reports]
     table = matrix_table(compared, failed)
     say(table)

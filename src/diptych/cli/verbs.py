@@ -70,7 +70,6 @@ class Verbs(TyperGroup):
         return list(self.tree)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
-        """Return a command by its name; None for an unknown one."""
         found = self.tree.get(cmd_name)
         if not isinstance(found, str):
             return found
@@ -88,7 +87,6 @@ class Verbs(TyperGroup):
 
 
 def _first_line(module: str, function: str) -> str:
-    """Return the first line of a function's docstring."""
     spec = importlib.util.find_spec(module)
     assert spec is not None
     tree = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8"))
@@ -148,7 +146,6 @@ def run(app: TyperGroup) -> int:
 
 
 def command_of(function: Verb, name: str) -> TyperCommand:
-    """Return a function as a command."""
     hints = get_type_hints(function, include_extras=True)
     models: dict[str, type[Options]] = {}
     parameters: dict[str, inspect.Parameter] = {}

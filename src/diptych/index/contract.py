@@ -95,7 +95,7 @@ class Index(ABC):
 
     @classmethod
     def engine(cls) -> Engine:
-        """The engine's declaration."""
+        """Return the engine's declaration."""
         return ENGINES.get(cls.engine_name)
 
     @classmethod
@@ -209,7 +209,6 @@ class Index(ABC):
 
     @classmethod
     def _more(cls, records: Sequence[Record] | None) -> dict[str, Any]:
-        """Return what an engine that filters is given besides."""
         if records is not None and not cls.engine().filters:
             raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
         return {} if records is None else {"records": records}
@@ -391,7 +390,6 @@ class Index(ABC):
         return checked
 
     def _embedded(self, ids: Sequence[str], rows: Vectors) -> AnyEmbeddings:
-        """Return rows of this index as embeddings like those that it was built from."""
         about = self.about
         source = (self.encoder, about["data"], about["kind"], about["embeddings"])
         if self.engine().vectors == "sparse":

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 OptionValue = int | float | str | bool
 
+# What an index is built of: dense rows or bags of weighted terms.
 AnyEmbeddings = Embeddings | SparseEmbeddings
-"""What an index is built of: dense rows or bags of weighted terms."""
 
+# (n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones.
 Vectors = Any
-"""(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
 
+# The metadata of one item.
 Record = Mapping[str, Any]
-"""The metadata of one item."""
 
+# What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them.
 Known = dict[str, Any]
-"""What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
 
 
 class IndexOptions(SplitOption, OutOption):

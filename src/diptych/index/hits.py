@@ -103,7 +103,7 @@ class Recall:
     changes: int = 0  # items added and deleted since; after many the value says little
 
     def describe(self) -> str:
-        """One line with its protocol."""
+        """Return one line with its protocol."""
         options = "".join(f", {name} {value}" for name, value in self.options.items())
         since = f", {self.changes:,} items changed since" if self.changes else ""
         return (
@@ -160,6 +160,5 @@ def measure_recall(
 
 
 def _pairs(hits: Hits, excluded: Sequence[str] | None) -> list[list[tuple[str, float]]]:
-    """Return ids and scores per query, without the query's own."""
     owns = [None] * len(hits) if excluded is None else excluded
     return [[pair for pair in pairs if pair[0] != own] for pairs, own in zip(hits, owns, strict=True)]

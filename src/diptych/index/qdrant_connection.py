@@ -14,6 +14,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.index.engine import Option, OptionValue, Record
 
+# Options of the server, of both Qdrant engines. The key itself is no option: options are saved.
 CONNECTION_OPTIONS = (
     Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
     Option("collection", "diptych", "the collection's name on the server"),
@@ -24,11 +25,9 @@ CONNECTION_OPTIONS = (
     Option("replicas", 1, "servers of the cluster that hold each part", 1),
     Option("replace", False, "delete a collection of that name first"),
 )
-"""Options of the server, of both Qdrant engines. The key itself is no option: options are saved."""
 
 
 def models() -> Any:
-    """Return the client's request models."""
     return require("qdrant_client.models", "qdrant", "a Qdrant index")
 
 
@@ -68,7 +67,6 @@ class Connection:
             )
 
     def ask(self, method: str, **arguments: Any) -> Any:
-        """Call the client's ``method`` on this collection."""
         exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
         common = require("qdrant_client.common.client_exceptions", "qdrant", "a Qdrant index")
         try:
@@ -152,8 +150,8 @@ def _check_address(url: str) -> bool:
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
+# Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``.
 Where = Mapping[str, Any]
-"""Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``."""
 
 _BOUNDS = ("gt", "gte", "lt", "lte")
 _EXAMPLE = 'where={"category": "shoes", "colour": ["red", "blue"], "price": {"gte": 10, "lt": 20}}'

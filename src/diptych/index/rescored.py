@@ -78,7 +78,6 @@ class RescoredIndex(SlotIndex):
         return Hits.of_slots(self._ids.names, k, *best)
 
     def document_frequency(self) -> np.ndarray:
-        """(|V|,) int64: how many items have each term."""
         return self._rows.frequency()
 
     def _take(self, slots: np.ndarray) -> csr_array:
@@ -90,7 +89,6 @@ class RescoredIndex(SlotIndex):
 
     @classmethod
     def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
-        """Read what :meth:`_write` wrote."""
         return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Origin
 
+# Where an index of products says which run they were embedded by, and how they were read.
 OF_PRODUCTS = "category_run"
-"""Where an index of products says which run they were embedded by, and how they were read."""
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -197,7 +197,6 @@ class Searcher:
         return self._of_collection[name]
 
     def _row(self, name: str) -> tuple[Collection, int]:
-        """Return the collection that was indexed, and the image of an item."""
         of = self._of_collection
         collection, row = of.collection, of.rows.get(name)
         if row is None:
@@ -238,7 +237,6 @@ def origin_of(index: Index) -> Origin | None:
 
 
 def image_path(collection: Collection, row: int) -> str:
-    """Return the file of an image; empty where there is none."""
     path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
     return "" if path_of is None or place < 0 else str(path_of(place))
 

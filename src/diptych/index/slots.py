@@ -58,14 +58,12 @@ class IdTable:
         return name in self._slots()
 
     def append(self, names: Sequence[str]) -> None:
-        """Give the next slots to ids that no live slot has."""
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
         self.names = np.concatenate([self.names, np.array([*names, None], dtype=object)[:-1]])
         self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
 
     def kill(self, names: Sequence[str]) -> None:
-        """Mark the slots of live ids dead."""
         slots = self._slots()
         self._alive[[slots.pop(name) for name in names]] = False
 
@@ -77,7 +75,6 @@ class IdTable:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what :meth:`write` wrote."""
         names = load_ids(folder / _IDS)
         if not (folder / _DEAD).exists():
             return cls(names)
@@ -85,7 +82,6 @@ class IdTable:
 
 
 def load_ids(path: Path) -> list[str]:
-    """Read the ids of a saved index."""
     ids = read_json(path)
     if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
         raise StorageError(f"{path} does not hold a list of ids", REBUILD)
@@ -136,7 +132,6 @@ class SlotIndex(Index):
         return built
 
     def save(self, folder: Path | str) -> Path:
-        """As the contract says."""
         saved = super().save(folder)
         if self.reopens:
             opened = vars(self._read(saved, Header.open(saved)))

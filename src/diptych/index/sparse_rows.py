@@ -35,7 +35,6 @@ class SparseRows:
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``indptr``, ``columns`` and ``weights``, as kernels take them."""
         return self.indptr, self.columns, self.weights
 
     def check_columns(self) -> None:
@@ -48,7 +47,6 @@ class SparseRows:
             )
 
     def frequency(self) -> np.ndarray:
-        """(|V|,) int64: how many rows have each column."""
         self.check_columns()
         return np.bincount(self.columns, minlength=self.width)
 
@@ -90,21 +88,17 @@ class SparseRows:
             found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
 
     def csr(self) -> csr_array:
-        """Return the rows as SciPy has them."""
         return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 
     def take(self, slots: np.ndarray) -> csr_array:
-        """Copies of the rows in ``slots``."""
         return self.csr()[slots]
 
     def write(self, folder: Path) -> None:
-        """Write ``indptr.npy``, ``columns.npy`` and ``weights.npy``."""
         for name, array in zip(_FILES, self.arrays, strict=True):
             np.save(folder / f"{name}.npy", array)
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> SparseRows:
-        """Map what :meth:`write` wrote."""
         indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise StorageError(
@@ -119,8 +113,8 @@ class SparseRows:
         return rows
 
 
+# So that no score of vectors of up to 10^8 terms overflows float32.
 LARGEST_WEIGHT = 1e15
-"""So that no score of vectors of up to 10^8 terms overflows float32."""
 
 
 def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: str) -> csr_array:

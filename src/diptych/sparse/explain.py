@@ -141,7 +141,6 @@ class Match(NamedTuple):
         return cls(score, terms, len(found) - shown, rest)
 
     def table(self, caption: str) -> Table:
-        """Return the terms with their weights and shares of the score."""
         lines = [(one.term, f"{one.query:.2f}", f"{one.item:.2f}", one.contribution) for one in self.terms]
         if self.more:
             lines.append((f"{self.more} more", "", "", self.rest))

@@ -68,7 +68,6 @@ def head_of(heads: SparseHeads, kind: Kind) -> SparseHead:
 
 
 def each_head(heads: SparseHeads) -> list[SparseHead]:
-    """Return the one head, or both."""
     return [heads] if isinstance(heads, SparseHead) else [heads.image, heads.text]
 
 
@@ -130,7 +129,6 @@ class _Plan:
                 yield slice(start, min(start + self.chunk, stop)), rows
 
     def columns(self, columns: slice) -> slice | Tensor:
-        """Return where a chunk's columns are in the vocabulary."""
         return columns if self.order is None else self.order[columns]
 
     def take(self, parameter: Tensor, columns: slice) -> Tensor:
@@ -177,7 +175,6 @@ def _activate(
 
 
 def _slope(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Return the gradient of a chunk's outputs from that of its weights."""
     product = weights.neg().exp_().mul_(gradient)
     where_positive: Tensor = torch.ops.aten.threshold_backward(product, weights, 0)
     return where_positive

@@ -94,7 +94,6 @@ class StaticEmbedding:
         return found
 
     def of_word(self, word: str, pieces: Sequence[str]) -> np.ndarray:
-        """Return the (d,) vector of a word; zeros where the embedding has none."""
         parts = [word] if word in self.rows else pieces if self.of_pieces else []
         known = [self.rows[part] for part in parts if part in self.rows]
         if not known or len(known) < len(parts):
@@ -134,7 +133,6 @@ def flops(texts: csr_array, images: csr_array) -> float:
 
 
 def nonzeros(rows: csr_array) -> float:
-    """Return the mean number of terms of a row."""
     return float(_terms_per_row(rows).mean())
 
 

@@ -157,7 +157,6 @@ class SparseFolder:
         write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self, device: str | None = None) -> Sparsifier:
-        """Return the head."""
         return Sparsifier.load(self.folder / "head", device=device)
 
     def rows(self, origin: Origin | None = None) -> SparsifiedCollection:

@@ -137,7 +137,6 @@ class TermVocabulary:
         return texts if normalizer is None else [(normalizer.normalize_str(text), own) for text, own in texts]
 
     def save(self, folder: Path | str) -> None:
-        """Write ``tokenizer.json`` and ``terms.json`` into a folder."""
         content = json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
         write_text(Path(folder) / "tokenizer.json", content)
         write_json(Path(folder) / "terms.json", list(self.terms))
@@ -267,7 +266,6 @@ def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
 
 
 def read_tokenizer(path: Path | str) -> Any:
-    """Read the tokenizer of a ``tokenizer.json``."""
     from tokenizers import Tokenizer
 
     content = read_json(path)

@@ -147,7 +147,6 @@ class CatalogueRows(Source):
         return row.options["model"] not in TRAINED
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return what is set."""
         return {**plan.setting.measure, **plan.choices.values}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
@@ -170,7 +169,6 @@ class CatalogueRows(Source):
         )
 
     def hint(self) -> tuple[str, str]:
-        """Return what was measured, and what to give instead."""
         return self.catalogue.describe(), "give a catalogue with more products"
 
 

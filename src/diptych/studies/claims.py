@@ -21,8 +21,8 @@ from diptych.studies.evidence import Evidence, RowColumn
 from diptych.studies.formulas import LEVEL, Finding, Formula, Lists, Status, listed, members
 
 _CHECKS = ("python", "formula", "rises", "falls", "best", "least", "similar")
+# Ends the name of a collection of finer captions of the same images.
 FINER = "-fg"
-"""Ends the name of a collection of finer captions of the same images."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,6 @@ class Claim:
 
 
 def combinations(each: Mapping[str, Any], lists: Lists) -> Iterator[dict[str, Any]]:
-    """Yield the values of variables, one combination after the other."""
     for values in product(*(listed(one, lists) if isinstance(one, str) else one for one in each.values())):
         named = (SimpleNamespace(**one) if isinstance(one, Mapping) else one for one in values)
         yield dict(zip(each, named, strict=True))
@@ -209,7 +208,6 @@ class Judgement:
     why: str = ""  # what it needs is not there
 
     def count(self, status: Status) -> int:
-        """Return how many comparisons have a status."""
         return sum(one.status == status for one in self.findings)
 
     @property

@@ -58,12 +58,10 @@ class ComparedRow:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that were measured."""
         return tuple(entry.seed for entry in self.entries)
 
     @property
     def cpu_seconds(self) -> float:
-        """The CPU time of all seeds."""
         return sum(entry.cpu_seconds for entry in self.entries)
 
     @property
@@ -90,7 +88,6 @@ class Block:
 
     @property
     def is_measured(self) -> bool:
-        """Return whether any row was measured."""
         return any(row.seeds for row in self.rows)
 
     def describe(self) -> str:
@@ -137,12 +134,10 @@ class Comparison:
         return {verdict: found.count(verdict) for verdict in JUDGED if verdict in found}
 
     def statuses(self) -> Counter[Status]:
-        """Return how many claims have each status."""
         return Counter(judgement.status for _, judgement, _ in self.claims)
 
     @property
     def reproduces(self) -> bool:
-        """Return whether cells have verdicts."""
         return bool(self.counts())
 
     @property

@@ -15,14 +15,14 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.metrics.paired import Shares, shares_of
 
+# Row and column of a number.
 RowColumn = tuple[str, str]
-"""Row and column of a number."""
 
+# (n,) values per query, whose mean is part of a number, and (n,) the image of each.
 Queries = tuple[np.ndarray, np.ndarray]
-"""(n,) values per query, whose mean is part of a number, and (n,) the image of each."""
 
+# End the names of columns with the ends of another one's 95 % interval.
 LOW, HIGH = " low", " high"
-"""End the names of columns with the ends of another one's 95 % interval."""
 
 _HALF_WIDTH = 1.96
 _FIXED = ("chance", "zero-shot")  # begin the names of columns that no seed changes
@@ -49,7 +49,6 @@ class Figure:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Figure:
-        """Return the figure of one value per seed."""
         sd = statistics.stdev(values) if len(values) > 1 else None
         return cls(statistics.mean(values), sd, len(values))
 
@@ -165,8 +164,8 @@ def _query_error(parts: Sequence[Queries]) -> Error:
     return Error(shares.variance, max(shares.freedom, 1))
 
 
+# The file of a measurement's folder that holds what it keeps.
 KEPT = "per_query.npz"
-"""The file of a measurement's folder that holds what it keeps."""
 
 
 @dataclass(frozen=True, eq=False)

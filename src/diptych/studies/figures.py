@@ -98,7 +98,6 @@ def _points(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart
 
 
 def _rows(study: Study, patterns: Sequence[str]) -> list[Row]:
-    """Return rows by patterns and lists of their names, in the study's order."""
     lists = document(study.paper.key).get("lists", {})
     names = [one for pattern in patterns for one in members(pattern, lists)]
     return [row for row in study.rows if any(fnmatch.fnmatchcase(row.name, name) for name in names)]

@@ -25,8 +25,8 @@ Status = Literal["holds", "fails", "undecided", "not tested"]
 
 Lists = Mapping[str, Sequence[Any]]
 
+# The p-value below which numbers count as different.
 LEVEL = 0.05
-"""The p-value below which numbers count as different."""
 
 _PLACE = re.compile(r"\[([^\[\]]+)\]")
 _LIST = re.compile(r"\$([\w-]+)")
@@ -104,21 +104,17 @@ class Formula:
         return formula
 
     def is_measured(self, evidence: Evidence) -> bool:
-        """Return whether all its places have numbers."""
         return all(place in self.otherwise or evidence.figure(*place) for place in self.places)
 
     @property
     def key(self) -> tuple[str, tuple[RowColumn, ...]]:
-        """Return what distinguishes it from others."""
         return ast.unparse(self.tree), self.places
 
     @property
     def nodes(self) -> list[ast.expr]:
-        """The sides of the comparison."""
         return [self.tree.left, *self.tree.comparators]
 
     def sides(self, numbers: Mapping[RowColumn, float]) -> list[float]:
-        """Return the value of each side."""
         return [_value(node, [numbers[place] for place in self.places]) for node in self.nodes]
 
     def margin(self, numbers: Mapping[RowColumn, float]) -> float:

@@ -231,7 +231,6 @@ def further(study: Study, evidence: Evidence) -> Further:
 
 
 def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
-    """Open what rows were measured from, each once; what is gone is left out."""
     folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
     return [kind.open(folder) for folder in folders if folder.is_dir()]
 

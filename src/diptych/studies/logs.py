@@ -119,7 +119,6 @@ class ShopLog:
         return "; ".join(LACKS[one] for one in needed if one in self.lacks)
 
     def cannot(self, statistic: str) -> bool:
-        """Return whether a statistic is not measured, though there is something to count."""
         return bool(_MISLEADING & self.lacks & {*STATISTICS.get(statistic).needs.get("*", ())})
 
     @property
@@ -147,17 +146,14 @@ class ShopLog:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """Return what is known of sessions at every step."""
         how = intent.FeatureOptions(**self.options.only("compat"))
         make = partial(make_features, self.sessions, options=how)
         return self._made("features", how, open_features, lambda folder: make(folder=folder))
 
     def sample(self, setting: str = "") -> FeatureTable:
-        """Return the features of as many sessions as are predicted on."""
         return self.features.sample(self.options.sessions, self.options.seed)
 
     def evaluating(self, model: str) -> intent.EvaluateOptions:
-        """Return how a model is evaluated."""
         how = self.options.only(*intent.EvaluateOptions.model_fields)
         how |= {"models": [model], "importance": model == FOREST}
         how |= {"folds": 1} if self.options.split == "time" else {}
@@ -219,7 +215,6 @@ class ShopSessions(ShopLog):
         return self.log
 
     def sample(self, setting: str = "") -> FeatureTable:
-        """Return the sessions of new visitors, or of returning ones, which stand for identified ones."""
         known = known_visitors(self.log)
         return self.log.take(known if setting == "identified" else ~known, "part", setting, name=setting)
 
@@ -316,12 +311,10 @@ class LogRows(Captions):
         return {}
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how the log is counted."""
         given = {**plan.setting.measure, **plan.choices.below(MEASURE)}
         return {MEASURE: LogOptions.read(given, MEASURE).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Return what is to be measured: it is made meanwhile."""
         shop, subject = self.shop, Subject(row, None, plan.features, data=self.hint()[0], costs=True)
         if shop is None:
             return replace(subject, again=True)
@@ -332,6 +325,5 @@ class LogRows(Captions):
         return replace(subject, run=run, state=(shop.log.fingerprint, how, control))
 
     def hint(self) -> tuple[str, str]:
-        """Return what was measured, and how to see what there is."""
         data = "what is declared" if self.shop is None else self.shop.log.describe()
         return data, "diptych intent describe LOG shows what a log has"

@@ -21,8 +21,8 @@ PLANTED = (
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
+# Studies with the addresses of their pages.
 Compared = Sequence[tuple[Comparison, Path | None]]
-"""Studies with the addresses of their pages."""
 
 
 def comparison_shown(comparison: Comparison) -> list[Table | str]:
@@ -57,7 +57,6 @@ def content_of(comparison: Comparison) -> dict[str, Any]:
 
 
 def study_page(comparison: Comparison, command: str = "") -> Page:
-    """Return a study's page; ``command`` is what repeats it."""
     study, further = comparison.study, comparison.further
     blocks: list[Block] = [*compared_tables(comparison)]
     if study.of == "collections" and not study.several:  # the others have figures of their own
@@ -141,7 +140,6 @@ def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
 
 
 def matrix_page(compared: Compared, failed: Mapping[str, str], commands: Sequence[str]) -> Page:
-    """Return the page of many studies; ``commands`` are what repeats them."""
     generated = any(comparison.is_generated for comparison, _ in compared)
     return Page(
         title="All studies",

@@ -66,7 +66,6 @@ class Collections:
         self._read: dict[str, Collection] = {}
 
     def of(self, data: Data | Mapping[str, Any]) -> Collection:
-        """Return the collection of a recipe's data section."""
         from diptych.training.recipe import collection_of
         from diptych.training.sections import Data
 
@@ -108,18 +107,15 @@ class Plan:
         return self.study.setting(self.name)
 
     def target(self, row: Row, seed: int = BASE_SEED) -> Path:
-        """Return the folder of a row and seed."""
         return self.study.row_folder(row, self.folder) / f"seed-{seed}"
 
     def elsewhere(self, row: Row) -> str:
-        """Return what to do where another run than this one is in the row's folder."""
         if row.home in ("", self.study.name):
             return "choose another folder with --out"
         home = self.target(row).parents[2]
         return f"its runs are in {home}: choose a folder in another parent folder with --out"
 
     def is_given(self, row: Row) -> bool:
-        """Return whether a user gives a row instead of having it trained."""
         return bool(row.given) and row.given in self.choices.values
 
     def base_of(self, row: Row) -> Row | None:
@@ -188,7 +184,6 @@ class Plan:
         return units
 
     def data_of(self, row: Row) -> Data:
-        """Return the data section of a row, or of what it starts from."""
         from diptych.training.sections import Data
 
         if row.kind in SECTIONS:
@@ -210,7 +205,6 @@ class Plan:
         return {**of_kind, **row.options, **self.setting.changes_of(row.name), **given}
 
     def recipe_of(self, row: Row, seed: int = BASE_SEED, base: Path | None = None) -> Recipe:
-        """Return the complete recipe of one training."""
         changes: dict[str, Any] = {"name": f"{self.study.paper.key}.{row.name}", "seed": seed}
         if self.choices.data is not None:
             changes["data"] = dict(self.choices.data)
@@ -256,7 +250,6 @@ class Plan:
         return key.partition(".")[0] not in sections and all(key != row.given for row in self.study.all_rows)
 
     def measuring(self) -> dict[str, Any]:
-        """Return what a user set about measuring, of the keys that there are."""
         given = self.choices.below(MEASURE)
         for key in given:
             if key not in self.study.measured_by:
@@ -290,7 +283,6 @@ def _missing_engine(row: Row) -> str:
 
 
 def _targets(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Return the changes that give a recipe's latent targets another model; nothing where it has none."""
     options = {"kind": "lsa"} if name == "lsa" else {"kind": "sentence", "model": name}
     having = ["reconstruction"] if recipe.reconstruction and recipe.reconstruction.kind == "latent" else []
     having += ["model.text"] if recipe.model.text.kind == "targets" else []

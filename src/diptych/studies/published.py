@@ -98,7 +98,6 @@ class EvaluatedOn(Measured):
         return self.readings.get(name) or super().counts(name)
 
     def describe(self) -> str:
-        """Return one line."""
         more = "" if self.positives == "own" else f", positives {self.positives}"
         more += f", rows of {self.encoder}" if self.encoder else ""
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
@@ -122,18 +121,15 @@ class PrintedCell:
     rounding: float = 0.0  # half a unit of the last digit, where values are so small that it matters
 
     def within(self, value: float) -> bool:
-        """Return whether a value is on the side that a printed bound says; False without one."""
         return {"": False, "<": value < self.value, ">": value > self.value}[self.bound]
 
     @property
     def sd(self) -> float | None:
-        """The standard deviation; where a variance is printed, its root."""
         found = self.printed_spread
         return math.sqrt(found) if found is not None and self.spread == "variance" else found
 
     @property
     def seed_sd(self) -> float | None:
-        """The standard deviation over seeds; None where none is known."""
         return None if self.spread == "batches" else self.sd
 
 
@@ -180,27 +176,23 @@ class PublishedTable:
 
 
 def published_papers() -> list[str]:
-    """Return the papers whose numbers are here."""
     names = [file.name for file in _FOLDER.iterdir() if not file.name.startswith("_")]
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 @cache
 def document(paper: str) -> dict[str, Any]:
-    """Read a paper's file."""
     if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
     return tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:
-    """Return the names of a paper's tables, in order."""
     return [table["name"] for table in document(paper)["tables"]]
 
 
 @cache
 def published_table(paper: str, name: str) -> PublishedTable:
-    """Return a table of a paper."""
     whole = document(paper)
     tables = {table["name"]: table for table in whole["tables"]}
     if name not in tables:

@@ -140,12 +140,10 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         return {entry.row: entry.stands_for for entry in self.entries if entry.stands_for}
 
     def on(self, dataset: str) -> Results:
-        """Return what was measured on one collection."""
         entries = tuple(entry for entry in self.entries if entry.dataset == dataset)
         return Results(self.study, entries, self.left_out)
 
     def of(self, row: str) -> list[Entry]:
-        """Return the entries of one row, seeds rising."""
         return sorted((entry for entry in self.entries if entry.row == row), key=lambda entry: entry.seed)
 
     def measured(self, row: str, positives: str = "own") -> list[tuple[Entry, Measurement]]:
@@ -154,7 +152,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         return [(entry, one) for entry, one in each if one.on.positives == positives]
 
     def values(self, row: str, column: str, positives: str = "own") -> list[float]:
-        """Return one value per seed; empty where there is none."""
         return [one.values[column] for _, one in self.measured(row, positives) if column in one.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
@@ -216,7 +213,6 @@ def _entries(folder: Path, pattern: str) -> Iterator[Entry]:
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
-    """Return the results of study folders, and of single runs, one per study."""
     found: dict[str, dict[tuple[str, int, str], Entry]] = {}
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:

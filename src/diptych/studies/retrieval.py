@@ -77,7 +77,6 @@ class Retrieval(Measuring):
         return tuple(self._measured(subject, encoded, source) for source in sources)
 
     def _measured(self, subject: Subject, encoded: EncodedCollection, source: str) -> Measurement:
-        """Measure by the collection's own pairs, or by further judgements ``NAME:PATH``."""
         run, dataset = subject.run, subject.collection.name
         positives, judged_by, protocol = None, "own", self.protocols.get(dataset.lower(), "full")
         if source:

@@ -155,7 +155,6 @@ def _measured(
 
 
 def _is_measured(file: Path, run: Path, state: str) -> bool:
-    """Return whether an entry of a state is there, whole, with all values that it keeps per query."""
     try:
         measurements = Entry.open(file, of=state).measurements
     except StorageError:
@@ -183,7 +182,6 @@ def changed_keys(plan: Plan, row: Row) -> tuple[str, ...]:
 
 
 def _option(options: Any, key: str) -> Any:
-    """Return the value of a dotted key; None where there is none."""
     if key in options:
         return options[key]
     for part in key.split("."):

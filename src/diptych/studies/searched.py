@@ -93,7 +93,6 @@ class Searches(Source):
 
 
 def search_options(plan: Plan, row: Row) -> SearchOptions:
-    """Return how a row is searched."""
     start, values = "options.", plan.options_of(row)
     of_engine = {key.removeprefix(start): values.pop(key) for key in list(values) if key.startswith(start)}
     return SearchOptions.read({"options": of_engine, **values}, "options of the search", RecipeError)
@@ -164,7 +163,6 @@ class Searching(Measuring):
     the reciprocal of the throughput), and recall of the exactly best by all terms, at 10, 100 and 1,000 items."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Build the index and time it, one thread."""
         run, options = subject.run, subject.run.options
         items, queries, own = _items_of(run)
         engine, count = ENGINES.get(options.engine), int(queries.shape[0])
@@ -213,7 +211,6 @@ class Searching(Measuring):
 
 
 def _effort(search: Search, items: int, best: Best, k: int, recall: float) -> dict[str, Any]:
-    """Return the option of the search that finds the requested share of the best."""
     effort = max(16, k)
     while effort < items and recall_of(search(slice(len(best)), k, ef_search=effort).ids, best, k) < recall:
         effort *= 2

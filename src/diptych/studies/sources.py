@@ -84,13 +84,11 @@ class Source:
 
 
 def source_of(row: Row) -> Source:
-    """Return a new source of a row's kind."""
     found: Source = resolve_name(SOURCES[row.kind])()
     return found
 
 
 def keyed(folder: Path, name: str, *depends_on: Any) -> Path:
-    """Return a folder whose name tells what it depends on apart."""
     return folder / f"{safe_name(name)}-{fingerprint(*depends_on)[:_KEY]}"
 
 
@@ -105,7 +103,6 @@ def cost_of(folder: Path) -> Iterator[None]:
 
 
 def cpu_seconds(folder: Path) -> float:
-    """Return the CPU time that a run has taken, all attempts together."""
     file = folder / _COST
     return float(read_json(file)["cpu_seconds"]) if file.is_file() else 0.0
 
@@ -161,7 +158,6 @@ def tell_of(folder: TrainingFolder, what: str) -> None:
 
 
 def given_name(plan: Plan, row: Row) -> str:
-    """Return what a user gives for a row."""
     given = plan.choices.values[row.given]
     if not isinstance(given, str) or not given:
         raise UsageError(f"{row.given} is {given!r}", f"--set {row.given}={GIVEN[row.kind]}")
@@ -212,7 +208,6 @@ class GivenEncoder:
 
 
 def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
-    """Return the encoder that a row is: a run's best, or the one that is given."""
     return run.encoder if isinstance(run, GivenEncoder) else DualEncoder.load(run.best)
 
 
@@ -224,7 +219,6 @@ def start_of(run: Run) -> GivenEncoder:
 
 
 def given_encoder(plan: Plan, row: Row) -> GivenEncoder:
-    """Return the encoder that a user gives for a row, or that the setting names."""
     device = None if plan.accelerator == "auto" else plan.accelerator
     return GivenEncoder(plan.target(row), given_name(plan, row), device)
 

@@ -55,7 +55,6 @@ class Head:
     sparsifier: Sparsifier
 
     def sparsified(self, split: str) -> SparsifiedCollection:
-        """Return the sparse rows of a split; they are kept in the head's folder."""
         from diptych.sparse.sparsified import sparsify_collection
 
         part = self.dense.collection.split(split)
@@ -64,14 +63,12 @@ class Head:
 
 
 def dense_base(plan: Plan, row: Row) -> DenseRows:
-    """Return the dense rows that a head or a search starts from."""
     base = plan.base_of(row)
     assert base is not None  # or the row is declared wrongly
     return dense_rows(plan, base)
 
 
 def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
-    """Return the head of a row that is there."""
     from diptych.sparse.sparsifier import Sparsifier
 
     folder = plan.target(row, seed)

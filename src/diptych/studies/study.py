@@ -90,7 +90,6 @@ class Setting:
         return {key: value for values in of_row for key, value in values.items()}
 
     def why_not(self, row: str) -> str:
-        """Return why a row cannot be run like this; empty where it can."""
         return next((why for pattern, why in self.left_out.items() if fnmatch.fnmatchcase(row, pattern)), "")
 
 
@@ -173,7 +172,6 @@ class Study:
         return folder / "rows" / row.name
 
     def printed(self, row: str, key: str) -> PublishedRow | None:
-        """Return what the paper prints for a row on ``key``; the study's own table goes first."""
         return next((found for table in self.published if (found := table.of(row, key)) is not None), None)
 
     def printed_on(self, dataset: str | None = None) -> list[EvaluatedOn]:
@@ -183,7 +181,6 @@ class Study:
         return [one for one in on if dataset is None or one.dataset == dataset.lower()]
 
     def printed_evidence(self) -> dict[str, Evidence]:
-        """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
         tables, own = self.published, [on for on in self.printed_on() if on.positives == "own"]
         if self.several:
             found = {on.by: printed_by(tables, on.by) for on in own}

@@ -12,6 +12,7 @@ from diptych.studies.plan import needs_of
 from diptych.studies.published import EvaluatedOn, PrintedCell
 from diptych.studies.study import Column, Study
 
+# One sign per verdict of a cell and status of a claim.
 MARKS: dict[str, str] = {
     "reproduced": "✓",
     "close": "≈",
@@ -21,7 +22,6 @@ MARKS: dict[str, str] = {
     "undecided": "?",
     "not tested": "·",
 }
-"""One sign per verdict of a cell and status of a claim."""
 
 _COLOURS = {"✓": "right", "≈": "orange", "✗": "wrong", "?": "orange"}
 _SHARES = {"log": "Shares are in per cent", "catalogue": "Measures and shares are in per cent"}
@@ -59,7 +59,6 @@ def rows_table(study: Study) -> Table:
 
 
 def settings_table(study: Study) -> Table:
-    """Return how a study can be run: how long all rows and seeds take, and on what."""
     rows = []
     for name, setting in study.settings.items():
         time, _, machine = setting.time.partition("; ")
@@ -68,7 +67,6 @@ def settings_table(study: Study) -> Table:
 
 
 def printed_table(study: Study) -> Table:
-    """Return the table as it is printed."""
     table = study.published[0]
     several = len(table.evaluated_on) > 1
     after = "; ".join(f"{_place(on)}: " * several + on.describe() for on in table.evaluated_on)
@@ -125,7 +123,6 @@ def _columns(study: Study, several: bool) -> list[str]:
 
 
 def _evaluation(block: Block) -> tuple[str, str]:
-    """Return what the printed numbers of a block are of, and how ours differ."""
     if not block.is_printed:
         return "–", block.describe()
     here = "; ".join(block.differences) or "the same"
@@ -133,7 +130,6 @@ def _evaluation(block: Block) -> tuple[str, str]:
 
 
 def _reading(comparison: Comparison, blocks: Sequence[Block]) -> str:
-    """Return how the numbers are to be read."""
     study, cells = comparison.study, [cell for block in blocks for row in block.rows for cell in row.cells]
     prints, reproduces = any(cell.published for cell in cells), comparison.reproduces
     recalls = "Recalls are in per cent" if any("R@" in cell.column for cell in cells) else ""
@@ -206,7 +202,6 @@ def claims_tables(
 
 
 def _outcomes(printed: Mapping[str, Judgement]) -> Cell:
-    """Return one cell that names the evaluations with each outcome."""
     keys: dict[str, list[str]] = {}
     for key, judgement in printed.items():
         keys.setdefault(judgement.status, []).append(key)
@@ -222,7 +217,6 @@ def _status(status: str, is_generated: bool = False) -> Cell:
 
 
 def findings_table(comparison: Comparison) -> Table:
-    """Return every comparison that claims were judged by."""
     rows = [
         [*_line(claim.name, str(finding)), _status(finding.status)]
         for claim, judgement, _ in comparison.claims

@@ -25,8 +25,8 @@ from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
+# Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest.
 ALGORITHMS = ("block_max_maxscore", "block_max_wand", "maxscore", "ranked_or", "wand")
-"""Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest."""
 
 _MARK = "pt_meta.json"  # by which the library knows an index of its own
 _COMPRESSED = "quantized.q0.bmw.64.block_simdbp"

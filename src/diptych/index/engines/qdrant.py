@@ -41,8 +41,8 @@ from diptych.index.slots import load_ids
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_array
 
+# The payload's field of this package; next to it are the fields of the item's metadata.
 OWN = "diptych"
-"""The payload's field of this package; next to it are the fields of the item's metadata."""
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _ELSE = "name another collection, or pass replace=True to delete this one first"
@@ -86,7 +86,6 @@ class QdrantIndex(Index):
         return {"vectors_config": vectors}
 
     def _check_collection(self) -> None:
-        """Compare the collection with the vectors of this index."""
         have = self._ask("get_collection").config.params.vectors
         size = getattr(have, "size", None)
         if size != self.width or str(have.distance) != "Dot":
@@ -99,11 +98,9 @@ class QdrantIndex(Index):
             raise MismatchError(f"{self._place} holds {found}, {expected}", _ELSE)
 
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        """Yield each row as the client takes it, and as arrays."""
         return ((row.tolist(), {"row": row}) for row in rows)
 
     def _rows(self, vectors: Sequence[Any]) -> Any:
-        """Return rows from what the client gives back."""
         return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
@@ -217,7 +214,6 @@ class QdrantIndex(Index):
         return True
 
     def _own(self, point: Any) -> dict[str, Any]:
-        """Return this package's part of a point's payload."""
         own = (point.payload or {}).get(OWN)
         if not isinstance(own, dict) or "id" not in own:
             raise StorageError(
@@ -360,7 +356,6 @@ class QdrantIndex(Index):
         return index
 
     def _check_items(self) -> None:
-        """Compare the collection with what the saved index says of it."""
         if not self._ask("collection_exists"):
             raise StorageError(
                 f"there is no {self._place}",

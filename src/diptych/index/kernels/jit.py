@@ -51,11 +51,11 @@ def mapped(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
+# The types of sparse rows: where each begins, columns, weights.
 ROWS = mapped(types.int64), mapped(types.int32), mapped(types.float32)
-"""The types of sparse rows: where each begins, columns, weights."""
 
+# The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists.
 PREPARED = (
     *(types.int64[::1], types.uint16[::1], types.int64[::1], types.uint16[:, ::1]),
     *(types.int32[::1], types.uint32[::1], types.int64[::1]),
 )
-"""The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists."""

@@ -62,7 +62,6 @@ _AHEAD = 8  # candidates
 
 @jit(int64, int64)
 def _power(width: int) -> int:
-    """The next power of two."""
     power = 1
     while power < width:
         power *= 2

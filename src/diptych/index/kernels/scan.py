@@ -139,8 +139,8 @@ def collected(
     return size
 
 
+# Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache.
 _TILE = 64
-"""Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache."""
 
 _SPARE = 32  # candidates beyond 2k before the threshold is raised for the first time
 

@@ -14,11 +14,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# Documents whose sums are held in registers.
 GROUP = 256
-"""Documents whose sums are held in registers."""
 
+# Terms after which it is checked whether a group of documents can still matter.
 ROUND = 8
-"""Terms after which it is checked whether a group of documents can still matter."""
 
 _LANES = 32
 _PAIRS = GROUP // (2 * _LANES)  # loads of 64 bytes, each of them two vectors of 16-bit numbers

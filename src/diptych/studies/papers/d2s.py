@@ -105,7 +105,6 @@ def _listed(terms: Sequence[tuple[str, bool]]) -> str:
 
 
 def _decoded(address: str) -> Image:
-    """Return the image of a ``data:`` address."""
     from PIL import Image as pillow
 
     return pillow.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))

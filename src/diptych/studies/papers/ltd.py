@@ -22,7 +22,6 @@ def rises_then_falls(evidence: Evidence) -> list[Finding]:
 
 
 def rises_again(evidence: Evidence) -> list[Finding]:
-    """Judge observation (2)."""
     return _of_each(evidence, _again)
 
 
@@ -65,7 +64,6 @@ def _ends(evidence: Evidence) -> Evidence:
 
 
 def _judged(evidence: Evidence, texts: Iterable[str]) -> list[Finding]:
-    """Decide formulas as the comparisons of one claim."""
     formulas = [Formula.parse(text) for text in texts]
     return [one.judge(evidence, len(formulas)) for one in formulas]
 

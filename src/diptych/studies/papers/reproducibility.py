@@ -112,7 +112,6 @@ def _tree(found: Sources, shows: Mapping[str, str]) -> Table:
 
 
 def _held(pairs: Iterable[Sequence[Orders]], ways: Sequence[str]) -> Cell:
-    """Return in how many recalls of some directions the same model is ahead in both of each pair."""
     recalls = {name for name in _RECALLS if name[:3] in ways}
     same = [a[name].ahead == b[name].ahead for a, b in pairs for name in recalls & a.keys() & b.keys()]
     sign, colour = ("✓", "right") if all(same) else ("◐", "orange") if any(same) else ("✗", "wrong")
