@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 
 from diptych.studies import STUDIES, Claim, Entry, Measurement, Results, compare, published_table
-from diptych.studies.page import PLANTED, STATUSES, content_of, matrix_page, matrix_table, study_page
+from diptych.studies.page import (
+    PLANTED,
+    STATUSES,
+    claims_tables,
+    compared_tables,
+    content_of,
+    matrix_page,
+    matrix_table,
+    study_page,
+)
 from diptych.studies.published import Measured
 from diptych.studies.study import PUBLISHED
-from diptych.studies.tables import claims_tables, compared_tables
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
 TABLE_1 = STUDIES.get("metric-learning.table-1")

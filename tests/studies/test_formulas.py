@@ -7,8 +7,7 @@ import pytest
 
 from diptych.core.errors import StorageError
 from diptych.studies.claims import Claim, judge
-from diptych.studies.evidence import KEPT, Evidence, Figure, Kept
-from diptych.studies.formulas import Formula
+from diptych.studies.evidence import KEPT, Evidence, Figure, Formula, Kept
 
 
 def evidence(numbers, *, exact=True, sd=None, seeds=1, **more):

@@ -21,8 +21,8 @@ from diptych.encoders.rerank import rerank
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, evaluate_encoder, ground_truth_of
 from diptych.studies import STUDIES, Choices, Entry, Measurement, Results, collect, compare
 from diptych.studies.published import Measured, published_table
+from diptych.studies.retrieval import ZeroShot
 from diptych.studies.sources import GivenEncoder, Subject
-from diptych.studies.zero_shot import ZeroShot
 from diptych.training.adaptation import adapt_linear
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))

@@ -21,18 +21,22 @@ from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Choices, Results, Study, collect, compare, judged_in_the_paper
 from diptych.studies.compare import Comparison
 from diptych.studies.page import (
+    claims_tables,
     comparison_shown,
     content_of,
     matrix_page,
     matrix_table,
     notes_of,
+    papers_tables,
+    printed_table,
+    rows_table,
+    settings_table,
     study_page,
 )
 from diptych.studies.plan import POSITIVES_OPTION
 from diptych.studies.results import StudyFolder
 from diptych.studies.runner import run_study
 from diptych.studies.study import SettingName
-from diptych.studies.tables import claims_tables, papers_tables, printed_table, rows_table, settings_table
 
 _NAMES = completion("diptych.studies:STUDIES")
 Name = Annotated[str, typer.Argument(help="diptych study list names them.", autocompletion=_NAMES)]

@@ -38,13 +38,16 @@ from diptych.index.engine import (
     ENGINES,
     AnyEmbeddings,
     Engine,
+    Hits,
     IndexOptions,
     Known,
     OptionValue,
+    Recall,
     Record,
     Vectors,
+    measure_recall,
+    own_queries,
 )
-from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import (
     Captions,
@@ -75,7 +78,7 @@ class Index(ABC):
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
             ``embeddings`` (their metadata), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
-            ``recall`` (see :class:`diptych.index.hits.Recall`); absent when nothing was there to
+            ``recall`` (see :class:`diptych.index.engine.Recall`); absent when nothing was there to
             measure it on.
     """
 

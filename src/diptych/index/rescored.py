@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
-from diptych.index.engine import OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
 from diptych.index.postings import Found
 from diptych.index.slots import IdTable, SlotIndex

@@ -17,7 +17,7 @@ from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.index.contract import Index
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits
 from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.index.contract import Index
-from diptych.index.engine import Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits, Vectors
 from diptych.index.storage import REBUILD, Header, load_array
 from diptych.index.vectors import RowStore, top_k
 

@@ -17,8 +17,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from diptych.core.errors import StorageError
-from diptych.studies.evidence import Evidence, RowColumn
-from diptych.studies.formulas import LEVEL, Finding, Formula, Lists, Status, listed, members
+from diptych.studies.evidence import (
+    LEVEL,
+    Evidence,
+    Finding,
+    Formula,
+    Lists,
+    RowColumn,
+    Status,
+    listed,
+    members,
+)
 
 _CHECKS = ("python", "formula", "rises", "falls", "best", "least", "similar")
 # Ends the name of a collection of finer captions of the same images.

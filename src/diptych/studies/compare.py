@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
-from diptych.studies.evidence import Figure
-from diptych.studies.formulas import Status
+from diptych.studies.evidence import Figure, Status
 from diptych.studies.published import (
     EvaluatedOn,
     PrintedCell,

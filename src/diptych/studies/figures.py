@@ -10,8 +10,7 @@ import numpy as np
 
 from diptych.core.chart import Chart, Mark, Series
 from diptych.studies.compare import Block, Further
-from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.formulas import members
+from diptych.studies.evidence import Evidence, Figure, members
 from diptych.studies.published import document
 from diptych.studies.study import Column, Row, Study
 

@@ -64,7 +64,7 @@ MEASURES = {  # by the names that studies have in papers' files
     "counting": "diptych.studies.retrieval:Counting",
     "shortcuts": "diptych.studies.retrieval:ShortcutRetrieval",
     "information": "diptych.studies.retrieval:Information",
-    "zero-shot": "diptych.studies.zero_shot:ZeroShot",
+    "zero-shot": "diptych.studies.retrieval:ZeroShot",
     "sparse": "diptych.studies.sparse:SparseRetrieval",
     "searching": "diptych.studies.searched:Searching",
     "granularity": "diptych.studies.brittleness:Granularity",

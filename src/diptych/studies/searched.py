@@ -24,10 +24,9 @@ from diptych.index.engines.hnsw import faiss_threads
 from diptych.metrics import top_k
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
-from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Source, Subject
+from diptych.studies.sources import DenseRows, Source, Subject
 from diptych.studies.sparse import Head, dense_base, head_of
 from diptych.studies.study import PUBLISHED, Row
 

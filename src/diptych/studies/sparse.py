@@ -20,11 +20,10 @@ from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import StaticEmbedding, exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
-from diptych.studies.dense import DenseRows, dense_rows, rows_of
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Source, Subject, cost_of, tell_of
+from diptych.studies.sources import DenseRows, Source, Subject, cost_of, dense_rows, rows_of, tell_of
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import Any, Literal, TypeVar, get_args
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim, combinations
-from diptych.studies.evidence import Evidence
-from diptych.studies.formulas import members
+from diptych.studies.evidence import Evidence, members
 from diptych.studies.published import (
     EvaluatedOn,
     Paper,

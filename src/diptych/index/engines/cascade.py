@@ -12,9 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue, Vectors
+from diptych.index.engine import ENGINES, Engine, Hits, Option, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
-from diptych.index.hits import Hits
 from diptych.index.postings import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 

@@ -16,8 +16,7 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k

@@ -10,9 +10,8 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Known, OptionValue, Vectors
+from diptych.index.engine import ENGINES, Engine, Hits, Known, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
-from diptych.index.hits import Hits
 from diptych.index.postings import Found, Postings, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows

@@ -27,8 +27,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import canonical_rows
 from diptych.index.contract import Index
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Record, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Record, Vectors
 from diptych.index.qdrant_connection import (
     CONNECTION_OPTIONS,
     Connection,

@@ -12,8 +12,7 @@ import numpy as np
 
 from diptych.core.chart import Chart, Series
 from diptych.studies.compare import Further
-from diptych.studies.evidence import Evidence, kept_in
-from diptych.studies.formulas import Finding, Formula
+from diptych.studies.evidence import Evidence, Finding, Formula, kept_in
 from diptych.studies.published import printed_evidence
 from diptych.studies.study import Study
 

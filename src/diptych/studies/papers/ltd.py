@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.evidence import Evidence, Figure, Finding, Formula, Trajectory
 from diptych.studies.figures import smoothed
-from diptych.studies.formulas import Finding, Formula
 
 _BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}  # by η
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten

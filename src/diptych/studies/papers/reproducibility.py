@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
-from diptych.studies.evidence import HIGH, LOW, Evidence, Figure
-from diptych.studies.formulas import Formula
+from diptych.studies.evidence import HIGH, LOW, Evidence, Figure, Formula
 from diptych.studies.published import PublishedTable, document, printed_by, published_table
 from diptych.studies.study import Study
 
