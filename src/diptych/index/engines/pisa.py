@@ -20,8 +20,7 @@ from diptych.core.context import task
 from diptych.core.extras import require
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
-from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import IdTable, RescoredIndex, silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -37,7 +36,7 @@ Answer = tuple[int, np.ndarray, np.ndarray]
 
 class PisaIndex(RescoredIndex):
     """Weights become the whole number below ``scale`` times the weight; the library adds up products of
-    these, and the items it names are scored again, see :mod:`diptych.index.rescored`.
+    these, and the items it names are scored again, see :mod:`diptych.index.slots`.
 
     A term whose number is 0 in an item or in a query is lost to the search. The library's files lie in a
     temporary folder until the index is saved, and then next to the vectors.

@@ -18,8 +18,7 @@ from diptych.core.extras import require
 from diptych.core.reading import file_errors
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
-from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import IdTable, RescoredIndex, silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import REBUILD, Header
 
@@ -37,7 +36,7 @@ def _library() -> Any:
 
 
 class SeismicIndex(RescoredIndex):
-    """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
+    """The library keeps weights in half precision; see :mod:`diptych.index.slots` for the scores.
 
     Its lists are saved in its own binary format (no pickle), next to the vectors. Fewer than k hits come
     back where the opened clusters hold no more.
