@@ -38,8 +38,9 @@ def perturb(options: PerturbOptions) -> None:
     _ = options.chosen  # before anything is read
     if options.data.suffix.lower() == ".txt" and options.reader is None:
         if options.split is not None or options.captions != "all" or options.images is not None:
-            fix = "leave --split, --captions and --images out"
-            raise UsageError(f"{options.data} has only captions", fix)
+            raise UsageError(
+                f"{options.data} has only captions", "leave --split, --captions and --images out"
+            )
         captions, part, split = CaptionList.of_lines(options.data), None, None
     else:
         whole = Origin("", options.section(), None, options.captions).collection()

@@ -73,8 +73,10 @@ class SearchOptions(Options):
         options = parse_values(self.option, "--option")
         if self.where:
             if not index.engine().filters:
-                message = f"the {index.engine_name} engine keeps no metadata to restrict a search by"
-                raise UsageError(message, "build the index with --engine qdrant")
+                raise UsageError(
+                    f"the {index.engine_name} engine keeps no metadata to restrict a search by",
+                    "build the index with --engine qdrant",
+                )
             options["where"] = parse_values(self.where, "--where")
         return options
 

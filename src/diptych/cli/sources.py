@@ -51,8 +51,9 @@ def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, 
     other = None if data.data is None else data.section()
     if any((Path(source) / name).is_file() for name in ("sparse.json", "sparsified_collection.json")):
         if not sparse:
-            fix = "name the dense encoder that the head is of"
-            raise UsageError(f"{source} makes or holds bags of terms", fix)
+            raise UsageError(
+                f"{source} makes or holds bags of terms", "name the dense encoder that the head is of"
+            )
         from diptych.sparse import NamedSparse as kind
     captions = getattr(data, "captions", "all")
     return kind(source, other, split, captions, own, "test" if own is None else own["test"], work)

@@ -146,8 +146,10 @@ def run(
     """
     if name is None or options.all_:
         if name is not None or not options.all_:
-            wrong = "no study given" if name is None else f"--all and {name}"
-            raise UsageError(wrong, "name a study of diptych study list, or give only --all")
+            raise UsageError(
+                "no study given" if name is None else f"--all and {name}",
+                "name a study of diptych study list, or give only --all",
+            )
         if data.data or not (options.quick or options.setting == "quick") or options.rows:
             raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
         _run_all(data, out.out or Path("studies"), options, control)
@@ -165,8 +167,9 @@ def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions)
     setting = "quick" if options.quick else options.setting
     if not data.data and setting != "quick" and study.of != "nothing":
         what = "log" if study.of == "log" else "dataset"
-        fix = f"give a {what} with --data, or --quick for generated data"
-        raise UsageError(f"no data given for {study.name}", fix)
+        raise UsageError(
+            f"no data given for {study.name}", f"give a {what} with --data, or --quick for generated data"
+        )
     given = {row.given for row in study.all_rows if row.given}
     choices = Choices(
         setting=setting,

@@ -67,8 +67,10 @@ class Option:
         if not wrong and self.minimum is not None and not value >= self.minimum:
             wrong = f"below {self.minimum}"
         if wrong:
-            fix = f"{self.name}: {self.meaning} (default {self.default!r})"
-            raise UsageError(f"index option {self.name}={value!r} is {wrong}", fix)
+            raise UsageError(
+                f"index option {self.name}={value!r} is {wrong}",
+                f"{self.name}: {self.meaning} (default {self.default!r})",
+            )
         return value
 
 

@@ -200,8 +200,9 @@ class Searcher:
         of = self._of_collection
         collection, row = of.collection, of.rows.get(name)
         if row is None:
-            message = f"the index finds {name!r}, which {collection.name} no longer holds"
-            raise DataError(message, "build it again")
+            raise DataError(
+                f"the index finds {name!r}, which {collection.name} no longer holds", "build it again"
+            )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
     def _image(self, name: str) -> Image:

@@ -85,8 +85,9 @@ def _one(row: csr_array, terms: Sequence[str], what: str) -> csr_array:
     if getattr(row, "ndim", 0) != 2 or row.shape[0] != 1:
         raise DataError(f"the {what} has shape {getattr(row, 'shape', None)}", "give one row: rows[[number]]")
     if row.shape[1] != len(terms):
-        message = f"{len(terms)} terms for the {what} of {row.shape[1]}"
-        raise MismatchError(message, "take the terms of the head that made it")
+        raise MismatchError(
+            f"{len(terms)} terms for the {what} of {row.shape[1]}", "take the terms of the head that made it"
+        )
     return canonical_rows(row, what)
 
 

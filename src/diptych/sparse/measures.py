@@ -80,8 +80,9 @@ class StaticEmbedding:
             rows = {term: row for term, row in terms.items() if row < len(vectors)}
             kind, of_pieces = "input embeddings of", True
         if not np.isfinite(vectors).all():
-            fix = "leave out words whose vectors hold NaN or infinity"
-            raise DataError(f"{source}: a vector is not finite", fix)
+            raise DataError(
+                f"{source}: a vector is not finite", "leave out words whose vectors hold NaN or infinity"
+            )
         digest = fingerprint_arrays({"vectors": vectors})
         return cls(f"{kind} {Path(source).name} {digest}", rows, vectors, of_pieces)
 
@@ -224,8 +225,9 @@ def semantic_at(
     are their terms when not given. Values are (n,) float64, at least Exact@k where no cosine is below 0.
     """
     if len(vectors) != rows.shape[1]:
-        message = f"{len(vectors)} vectors for {rows.shape[1]} terms"
-        raise MismatchError(message, "take the vectors of the rows' own terms")
+        raise MismatchError(
+            f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
+        )
     leading, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
     units = unit_rows(vectors, np.float64)
     spoken, word_units = canonical_rows(caption_terms), units

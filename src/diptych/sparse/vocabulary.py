@@ -307,6 +307,8 @@ def _downloaded(source: str) -> Any:
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        what = f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json"
-        raise UsageError(what, "take a BERT or DistilBERT model")
+        raise UsageError(
+            f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json",
+            "take a BERT or DistilBERT model",
+        )
     return backend

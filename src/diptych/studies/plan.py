@@ -53,8 +53,9 @@ class Choices:
     def below(self, section: str) -> dict[str, Any]:
         """Return what was set in a section, by the rest of the keys."""
         if section in self.values:
-            fix = f"set its keys: --set {section}.KEY=VALUE"
-            raise UsageError(f"{section} is a section, not a value", fix)
+            raise UsageError(
+                f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE"
+            )
         start = f"{section}."
         return {key.removeprefix(start): value for key, value in self.values.items() if key.startswith(start)}
 
@@ -199,8 +200,10 @@ class Plan:
         section = SECTIONS[row.kind]
         given = self.choices.below(section)
         for key in given.keys() & row.options.keys():
-            what = f"{section}.{key} is what sets {row.name} apart: {row.options[key]}"
-            raise UsageError(what, "leave it out, and choose rows with --rows")
+            raise UsageError(
+                f"{section}.{key} is what sets {row.name} apart: {row.options[key]}",
+                "leave it out, and choose rows with --rows",
+            )
         of_kind = self.setting.options.get(row.kind, {})
         return {**of_kind, **row.options, **self.setting.changes_of(row.name), **given}
 

@@ -122,8 +122,10 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         for entry in self.entries:
             one = f"{entry.setting} on {entry.data!r}"
             if (other := kinds.setdefault(entry.dataset if self.several else "", one)) != one:
-                differ = f"runs of {self.study} differ: {' and '.join(sorted((one, other)))}"
-                raise UsageError(differ, "give runs of one setting and one collection")
+                raise UsageError(
+                    f"runs of {self.study} differ: {' and '.join(sorted((one, other)))}",
+                    "give runs of one setting and one collection",
+                )
 
     @property
     def datasets(self) -> list[str]:
@@ -225,8 +227,10 @@ def collect(folders: Sequence[Path]) -> list[Results]:
         else:
             entries = list(_entries(folder, "studies/*.json"))
         if not entries:
-            fix = "give folders that diptych study run has written, or runs inside them"
-            raise UsageError(f"{folder} holds nothing that a study has measured", fix)
+            raise UsageError(
+                f"{folder} holds nothing that a study has measured",
+                "give folders that diptych study run has written, or runs inside them",
+            )
         for entry in entries:
             found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
     # A run may be of a study that this version does not have.

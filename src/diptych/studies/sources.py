@@ -132,8 +132,10 @@ class Recipes(Source):
 
         base, folder = plan.base_of(row), plan.target(row, seed)
         if row.given and (folder / _GIVEN).is_file():  # of an earlier call
-            fix = f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}"
-            raise UsageError(f"{folder} has {read_json(folder / _GIVEN)['source']}, not a training", fix)
+            raise UsageError(
+                f"{folder} has {read_json(folder / _GIVEN)['source']}, not a training",
+                f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}",
+            )
         recipe = plan.recipe_of(row, seed, None if base is None else plan.target(base))
         collection = plan.collections.of(recipe.data)
         try:
@@ -172,8 +174,10 @@ def given_name(plan: Plan, row: Row) -> str:
 def mark_given(plan: Plan, row: Row, source: str, metadata: Mapping[str, Any], what: str) -> None:
     """Keep what was given for a row; refuse another one, and a training."""
     for key in filter(plan.is_of_recipes, plan.choices.values):
-        wrong = f"{key} is about the training of {row.name}, which is given ({row.given}={source})"
-        raise UsageError(wrong, f"leave {key} out, or leave {row.given} out to have {row.name} trained")
+        raise UsageError(
+            f"{key} is about the training of {row.name}, which is given ({row.given}={source})",
+            f"leave {key} out, or leave {row.given} out to have {row.name} trained",
+        )
     folder = plan.target(row)
     if (folder / "run.json").is_file():
         raise UsageError(f"{folder} has a training, not {source}", plan.elsewhere(row))
@@ -203,8 +207,10 @@ class GivenEncoder:
     def encoder(self) -> DualEncoder:
         found = DualEncoder.load(self.source, device=self.device)
         if self.began not in ("", found.fingerprint):
-            holds = f"training began with {self.name}, which now holds {found.fingerprint}"
-            raise MismatchError(holds, "put the old encoder back, or train the row again in another folder")
+            raise MismatchError(
+                f"training began with {self.name}, which now holds {found.fingerprint}",
+                "put the old encoder back, or train the row again in another folder",
+            )
         return found
 
     @property
@@ -255,8 +261,10 @@ class Captions(Source):
     def check(self, plan: Plan, row: Row) -> None:
         for key in filter(plan.is_of_recipes, plan.choices.values):
             known = ", ".join(f"measure.{name}" for name in plan.study.measured_by) or "nothing"
-            what = f"{key} is about a training, and {plan.study.name} trains nothing"
-            raise UsageError(what, f"leave it out; what can be set: {known}")
+            raise UsageError(
+                f"{key} is about a training, and {plan.study.name} trains nothing",
+                f"leave it out; what can be set: {known}",
+            )
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         return Subject(SimpleNamespace(folder=plan.target(row)), None, plan.features, state=("captions",))
