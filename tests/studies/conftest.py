@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from study_runs import SMALL
+from study_runs import SMALL, run_study
 
 from diptych.studies import Choices, Claim, Column, Row, Setting, Study, published_table
 
@@ -36,3 +36,11 @@ def small_study():
 @pytest.fixture(scope="session")
 def choices(scenes_folder):
     return Choices(setting="quick", data={"path": str(scenes_folder)}, values=SMALL)
+
+
+@pytest.fixture(scope="session")
+def made(small_study, choices, tmp_path_factory):
+    """Two rows of two seeds in a folder, their results, and what was logged."""
+    folder, told = tmp_path_factory.mktemp("made") / "out", []
+    some = {"rows": ["onwards", "1.1"], "seeds": [0, 1], "tell": told.append}
+    return folder, run_study(small_study, folder, choices, command="diptych study run x", **some), told

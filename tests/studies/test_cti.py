@@ -36,19 +36,29 @@ def test_a_catalogue_is_described_by_its_products():
 
 def test_every_claim_can_hold_and_fail():
     """On the printed numbers, on equal ones, and on numbers drawn for rows, and for rows and columns."""
-    for study in CHAPTER_7:
+
+    def made(study):
         columns, rows = [column.name for column in study.columns], [row.name for row in study.rows]
-        made = [printed_evidence(study.published, "thesis").figures]
-        made += [{row: dict.fromkeys(columns, Figure(value)) for row in rows} for value in (0.0, 60.0)]
+        yield printed_evidence(study.published, "thesis").figures
+        for value in (0.0, 60.0):
+            yield {row: dict.fromkeys(columns, Figure(value)) for row in rows}
         for n in range(200):
             one = np.random.default_rng(n).random((len(rows), len(columns) if n % 2 else 1))
             drawn = 1 + 90 * np.broadcast_to(one, (len(rows), len(columns))) ** 2
-            made += [
-                {row: {c: Figure(drawn[y, x]) for x, c in enumerate(columns)} for y, row in enumerate(rows)}
-            ]
-        for claim in study.claims:
-            found = {judge(claim, Evidence(figures, exact=True)).status for figures in made}
-            assert {"holds", "fails"} <= found, claim.name
+            yield {
+                row: dict(zip(columns, map(Figure, of), strict=True))
+                for row, of in zip(rows, drawn, strict=True)
+            }
+
+    for study in CHAPTER_7:
+        found = {claim.name: set() for claim in study.claims}
+        for figures in made(study):
+            left = [claim for claim in study.claims if not {"holds", "fails"} <= found[claim.name]]
+            for claim in left:
+                found[claim.name].add(judge(claim, Evidence(figures, exact=True)).status)
+            if not left:
+                break
+        assert all({"holds", "fails"} <= statuses for statuses in found.values()), found
 
 
 # 30 of 60 and 10 of 30: half is more than a third, and 30 points behind are more than 20.

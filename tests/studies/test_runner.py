@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from commands import command
 from study_runs import run_study
 
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, RecipeError, StorageError, UnknownNameError, UsageError
 from diptych.core.locking import exclusive_folder
 from diptych.data import read_collection
@@ -24,7 +26,8 @@ from diptych.studies.plan import needs_of
 from diptych.studies.results import StudyFolder, entries_in
 from diptych.studies.runner import changed_keys, plan_of, setting_for
 from diptych.studies.study import PUBLISHED
-from diptych.training.recipe import Recipe
+from diptych.training import again
+from diptych.training.recipe import Recipe, load_recipe
 from diptych.training.run import Run
 
 TRIPLET = {"rows": ["1.1"], "seeds": [0]}
@@ -41,17 +44,6 @@ def test_a_base_is_planned_once_and_first(small_study, tmp_path):
     both = [(unit.row.name, unit.seed, unit.shown) for unit in plan.units([onwards, first], [3], [])]
     assert both == [("vsepp-triplet", 0, False), ("onwards", 3, True), ("vsepp-triplet", 3, True)]
     assert [unit.seed for unit in plan.units([first], [1, 2], ["vsepp-triplet"])] == [0]  # no seed changes it
-
-
-Made = tuple[Path, Results, list[str]]
-
-
-@pytest.fixture(scope="module")
-def made(small_study, choices, tmp_path_factory):
-    """Two rows of two seeds, and what was told meanwhile."""
-    folder, told = tmp_path_factory.mktemp("made") / "out", []
-    some = {"rows": ["onwards", "1.1"], "seeds": [0, 1], "tell": told.append}
-    return folder, run_study(small_study, folder, choices, command="diptych study run x", **some), told
 
 
 @pytest.fixture
@@ -145,6 +137,43 @@ def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_
         assert run_study(small_study, tmp_path, choices, **TRIPLET) == resumed
 
 
+def test_several_devices_are_a_command_that_is_stopped_and_reported(recipe_file, tmp_path, monkeypatch):
+    """Typed as a user would; ended as with Ctrl-C, and its exit code is an error."""
+    run, features = Run.prepare(tmp_path / "run", load_recipe(recipe_file)), tmp_path / "features"
+    ends, sent, typed = [None, None, 3], [], []
+
+    class Process:
+        def __init__(self, words, **options):
+            typed[:] = words[1:]
+
+        def poll(self):
+            self.returncode = ends.pop(0)
+            return self.returncode
+
+        def send_signal(self, number):
+            sent.append(number)
+
+        def wait(self):
+            ends[:] = [130]
+
+    monkeypatch.setattr(again.subprocess, "Popen", Process)
+    monkeypatch.setattr(again.time, "sleep", lambda seconds: None)
+    start, how = ["-m", "diptych", "train"], ["--devices", "2", "--accelerator", "cpu", "--features"]
+    with pytest.raises(UsageError, match=r"was not trained \(exit code 3\)"):
+        again.train(run, None, 2, features, "cpu")
+    recipe = tmp_path / "recipe-run.toml"
+    assert typed == [*start, str(recipe), "--out", str(run.folder), *how, str(features)]
+    assert load_recipe(recipe) == run.recipe
+    assert not sent
+    run.begin({})
+    ends[:] = [None]
+    with stop_when(lambda: True), pytest.raises(Interrupted, match="nothing is lost"):
+        again.train(run, None, 2, features, "cpu")
+    assert typed == [*start, "--resume", str(run.folder), *how, str(features)]
+    assert sent == [signal.SIGINT]
+
+
+@pytest.mark.slow
 def test_several_devices_train_a_row_as_one_does(small_study, choices, made, tmp_path):
     """Stopped after a step it goes on, and what it leaves is a run as any other."""
     folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
