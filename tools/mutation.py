@@ -42,7 +42,7 @@ RANKS = (
     "measuring"
 )
 INDEX = (
-    "contract engine postings hits slots storage vectors sparse_rows "
+    "contract engine postings slots storage vectors sparse_rows "
     "engines/exact engines/inverted engines/impacts"
 )
 ROOMS = {

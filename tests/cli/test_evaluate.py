@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import Command
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
@@ -22,18 +21,16 @@ QUICK = "--samples 0 --measure R@1 --measure rsum"
 
 
 @pytest.fixture
-def run(run_folder: Path, tmp_path: Path) -> Path:
+def run(run_folder, tmp_path):
     ignored = shutil.ignore_patterns("embeddings", "evaluation")
     return Path(shutil.copytree(run_folder, tmp_path / "run", ignore=ignored))
 
 
-def times(folder: Path) -> dict[str, int]:
+def times(folder):
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_other_data_of_the_same_name_overwrites_nothing(
-    diptych: Command, run: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_other_data_of_the_same_name_overwrites_nothing(diptych, run, scenes_folder, tmp_path):
     other = Path(shutil.copytree(scenes_folder, tmp_path / "other"))
     file = next(other.glob("*.json"))
     given = json.loads(file.read_text())
@@ -68,7 +65,7 @@ def test_other_data_of_the_same_name_overwrites_nothing(
     assert Result.open(tmp_path / "out-True" / "evaluation").values() == own.values()
 
 
-def test_data_is_looked_at_before_a_model_is_loaded(diptych: Command, run: Path, tmp_path: Path) -> None:
+def test_data_is_looked_at_before_a_model_is_loaded(diptych, run, tmp_path):
     """And all that is missing in it is named at once."""
     for weights in (run / "best").rglob("*.safetensors"):
         weights.write_bytes(weights.read_bytes()[:99])
@@ -80,9 +77,7 @@ def test_data_is_looked_at_before_a_model_is_loaded(diptych: Command, run: Path,
     diptych("evaluate nowhere --data nothing.csv", refused="'nowhere' is neither a folder nor a name")
 
 
-def test_python_and_the_command_line_agree_on_given_rows(
-    diptych: Command, embedded: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_python_and_the_command_line_agree_on_given_rows(diptych, embedded, scenes_folder, tmp_path):
     """The embeddings at other lengths, as another tool might have written them."""
     encoded, folder, rows = EncodedCollection.open(embedded), tmp_path / "rows", []
     folder.mkdir()
@@ -104,9 +99,7 @@ def test_python_and_the_command_line_agree_on_given_rows(
 
 
 @pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
-def test_python_and_the_command_line_agree_over_all_similarities(
-    diptych: Command, similarity: str, tmp_path: Path
-) -> None:
+def test_python_and_the_command_line_agree_over_all_similarities(diptych, similarity, tmp_path):
     random = np.random.default_rng(5)
     images, texts = (random.normal(size=(n, 6)).astype(np.float32) * 3 for n in (10, 20))
     folder, about = tmp_path / "embedded", {"dataset": "made", "split": "test", "encoder": {"name": "made"}}
@@ -127,7 +120,7 @@ def test_python_and_the_command_line_agree_over_all_similarities(
         diptych(f"index {folder} --out {tmp_path}/i", refused=compared)
 
 
-def test_chosen_captions_are_embedded_and_named(diptych: Command, run: Path, tmp_path: Path) -> None:
+def test_chosen_captions_are_embedded_and_named(diptych, run, tmp_path):
     diptych(f"embed {run} --out {tmp_path}/all")
     for word, ending in (("all", ""), ("first", "-first"), ("random:1", "-random-1")):
         done = diptych(f"evaluate {run} --captions {word} --samples 0")
@@ -162,9 +155,7 @@ def test_chosen_captions_are_embedded_and_named(diptych: Command, run: Path, tmp
 GAINS = "--measure R@1 --measure DCG_CM@10 --measure nDCG_CM@10 --measure nDCG@10"
 
 
-def test_gains_by_the_evaluated_or_a_relevance_model(
-    diptych: Command, embedded: Path, run_folder: Path, tmp_path: Path
-) -> None:
+def test_gains_by_the_evaluated_or_a_relevance_model(diptych, embedded, run_folder, tmp_path):
     done = diptych(f"evaluate {embedded} {GAINS} --samples 20 --out {tmp_path}/own")
     done.shows("gains of DCG_CM@10, nDCG_CM@10: 1 for a match, else the cosine by the evaluated model")
     own = Result.open(tmp_path / "own" / "evaluation")
@@ -193,7 +184,7 @@ def test_gains_by_the_evaluated_or_a_relevance_model(
     diptych(f"{line} {rows}", failed=other)
 
 
-def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:
+def test_penalties_have_no_gains_beside_judgements(embedded):
     cosines = EncodedCollection.open(embedded)
     sides = [replace(side, similarity="order") for side in (cosines.images, cosines.texts)]
     penalties = replace(cosines, images=sides[0], texts=sides[1])
@@ -203,7 +194,7 @@ def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:
     assert gains_for_judgements(penalties, judge) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
 
 
-def test_agreement_with_judgements(diptych: Command, embedded: Path, tmp_path: Path) -> None:
+def test_agreement_with_judgements(diptych, embedded, tmp_path):
     """Experts found every picture's first caption right, and that of the picture after it wrong."""
     ids, out = list(EncodedCollection.open(embedded).images.ids), tmp_path / "judged"
     lines = ["gone.png\tgone.png#0\t1\t1\t1", ""]
@@ -230,7 +221,7 @@ def test_agreement_with_judgements(diptych: Command, embedded: Path, tmp_path: P
     diptych(f"evaluate {embedded} --judgements flickr8k-expert:{file} --samples 0", failed=wrong)
 
 
-def test_extended_and_graded_positives(diptych: Command, embedded: Path, tmp_path: Path) -> None:
+def test_extended_and_graded_positives(diptych, embedded, tmp_path):
     encoded = EncodedCollection.open(embedded)
     images, captions = list(encoded.images.ids), list(encoded.texts.ids)
     home = np.asarray(encoded.caption_image)

@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import Command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -100,13 +99,7 @@ _VIEWERS = ("open", "xdg-open", "start", "less", "cat", "head")
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_next_steps(
-    name: str,
-    request: pytest.FixtureRequest,
-    diptych: Command,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_next_steps(name, request, diptych, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(request.getfixturevalue("scenes_folder"), "scenes")
     if name == "categories":
@@ -132,7 +125,7 @@ def test_next_steps(
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def follow(command: str, diptych: Command) -> str:
+def follow(command, diptych):
     """Run a next step as a shell would, and return what is wrong with it; what opens a page needs the page."""
     words = shlex.split(command, comments=True)
     if words[0] in _VIEWERS:

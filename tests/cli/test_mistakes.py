@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
-from commands import Command
 
 CASES = """
 evalute run
@@ -84,15 +82,7 @@ OWN |= set(re.split("[ =]", QUICK))
 
 
 @pytest.fixture(scope="module")
-def places(
-    tmp_path_factory: pytest.TempPathFactory,
-    run_folder: Path,
-    scenes_folder: Path,
-    recipe_file: Path,
-    embedded: Path,
-    head_folder: Path,
-    index: Path,
-) -> Path:
+def places(tmp_path_factory, run_folder, scenes_folder, recipe_file, embedded, head_folder, index):
     """A folder as a person has it after an afternoon, with a table of own pictures."""
     folder = tmp_path_factory.mktemp("afternoon")
     made = {"run": run_folder, "scenes": scenes_folder, "emb": embedded, "head": head_folder, "idx": index}
@@ -115,9 +105,7 @@ def places(
 @pytest.mark.parametrize(
     "case", re.split(r"\n(?=\S)", CASES.strip()), ids=lambda case: case.partition("\n")[0]
 )
-def test_mistake(
-    case: str, places: Path, diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistake(case, places, diptych, tmp_path, monkeypatch):
     wrong, says, right = re.split(r"\s+(?:says|then): ", case.format(quick=QUICK))
     work = tmp_path / "work"
     shutil.copytree(places, work)
@@ -134,6 +122,6 @@ def test_mistake(
     diptych(" ".join(right.split()))
 
 
-def _words(line: str) -> list[str]:
+def _words(line):
     """Return what a command names; keys and values apart."""
     return [word for word in re.split(r"[\s=]+", line) if word]

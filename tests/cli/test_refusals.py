@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import string
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commands import Command
 
 CASES = """
 trane => No such command
@@ -112,7 +110,7 @@ data perturb {captions} --perturb meaning --compat published => has no published
 data perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
 data perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
 data perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
-data perturb {captions} --perturb typos --split test => has captions alone
+data perturb {captions} --perturb typos --split test => has only captions
 data perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
 data perturb {captions} --perturb typos --out {here} => holds other things
 analyse stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
@@ -186,7 +184,7 @@ study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
 study run --all --quick --data scenes --out {out} => --all runs every study as --quick does & study run --all --quick
 study run --all --setting paper --out {out} => --all runs every study as --quick does
-study run ltd.table-1 --all --quick --out {out} => --all and ltd.table-1 & or give --all alone
+study run ltd.table-1 --all --quick --out {out} => --all and ltd.table-1 & or give only --all
 study run --quick --out {out} => no study given & name a study of diptych study list
 study run ltd.table-1 --quick --setting data --out {out} => give one of them
 study run ltd.table-1 --quick --seeds 1-3 --out {out} => --seeds 0,1,2
@@ -301,7 +299,7 @@ intent report {here} --least-count 0 => --least-count
 """
 
 
-GROUPS: dict[str, list[str]] = {}
+GROUPS = {}
 for _line in CASES.strip().splitlines():
     _first, _second, *_ = _line.split()
     GROUPS.setdefault(_first if _second[0] in "{-" else f"{_first} {_second}", []).append(_line)
@@ -322,13 +320,13 @@ ARRAYS = {"itc": np.ones((2, 10)), "list": np.arange(10)}
 class Places(dict[str, Any]):
     """What a line names: files of the test's own folder, and what the session has, made when it is first named."""
 
-    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
+    def __init__(self, request, folder):
         super().__init__(out=folder / "out", here=folder / "here")
         self.request, self.folder = request, folder
         self["here"].mkdir(parents=True)
         (self["here"] / "precious.txt").write_text("years of work")
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name):
         if name in FILES:
             file = self.folder / f"{name}.{'csv' if name == 'table' else 'txt'}"
             file.write_text(FILES[name])
@@ -348,13 +346,7 @@ class Places(dict[str, Any]):
 
 
 @pytest.mark.parametrize("verb", GROUPS)
-def test_refused(
-    verb: str,
-    diptych: Command,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_refused(verb, diptych, request, tmp_path, monkeypatch):
     for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID", "DIPTYCH_CONTACT"):
         monkeypatch.delenv(name, raising=False)
     for number, case in enumerate(GROUPS[verb]):

@@ -1,4 +1,4 @@
-"""What a person sees: lines, tables, and errors in one line with their way out."""
+"""Console output: lines, tables, and errors in one line with their way out."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Characters per line of a table that goes to a file or another program.
 FILE_WIDTH = 160
-"""Characters per line of a table that goes to a file or another program."""
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that talks (of several that train together)."""
+    """Return whether this process prints (of several that train together)."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
@@ -50,7 +50,7 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def output(as_json: bool, quiet: bool) -> Iterator[None]:
-    """Print one JSON object of everything that is printed inside the block, or tables alone."""
+    """Print one JSON object of everything that is printed inside the block, or only tables."""
     kept: dict[str, list[Any]] = {"tables": [], "lines": [], "next": []}
     collected, code = kept if as_json else None, None
     tokens = _collected.set(collected), _quiet.set(quiet)
@@ -70,7 +70,6 @@ def output(as_json: bool, quiet: bool) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print one line."""
     if (collected := _collected.get()) is not None:
         collected["lines"].append(text)
     elif not _quiet.get():
@@ -133,7 +132,6 @@ def fail(error: DiptychError) -> int:
 
 
 def show(*shown: Table | str) -> None:
-    """Print tables, each as wide as the terminal allows, and lines."""
     for one in shown:
         if isinstance(one, str):
             say(one)
@@ -159,18 +157,18 @@ def progress() -> Iterator[None]:
 @contextmanager
 def stop_on_signal() -> Iterator[None]:
     """Let Ctrl-C or a termination signal be the stop of the work inside the block."""
-    asked = False
+    requested = False
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
         os.write(2, b"\nstopping at the next safe point; once more stops at once\n")
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with stop_when(lambda: asked):
+        with stop_when(lambda: requested):
             yield
     finally:
         for number, handler in before.items():

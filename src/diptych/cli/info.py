@@ -15,6 +15,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 
+# Topics of names: the registry, and where its names are used.
 NAMES = {
     "encoders": ("diptych.encoders.family:FAMILIES", "how an encoder is named"),
     "datasets": ("diptych.data.known:KNOWN", "diptych data show NAME"),
@@ -38,7 +39,6 @@ NAMES = {
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
     "catalogue-splits": ("diptych.commerce.catalogue:SPLITS", "diptych categories train --split-by"),
 }
-"""Topics of names: the registry, and where its names are used."""
 
 _EXTRAS = {
     "datasets": "datasets",
@@ -150,8 +150,8 @@ def _about(path: Path) -> list[tuple[str, str]]:
 def _headers(path: Path) -> list[tuple[str, str]]:
     """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
     is_folder = path.is_dir()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
+    summary = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if is_folder else [summary] if summary.is_file() else []
     rows = [row for file in files for row in _header(file)]
     if (path / "recipe.toml").is_file():
         rows += _fields(read_toml(path / "recipe.toml"), "recipe", _DEPTH)
@@ -161,7 +161,6 @@ def _headers(path: Path) -> list[tuple[str, str]]:
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of a header of ours; nothing of another file."""
     content = read_json(file)
     known = {"format", "artifact"} | (
         {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SearchOptions(Options):
-    """What is searched for, and what is shown."""
+    """Options of searching, and of what is shown."""
 
     query: str | None = parameter(
         None,
@@ -45,7 +45,7 @@ class SearchOptions(Options):
     option: list[str] = parameter([], "KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
     category: bool = parameter(False, "The query is a category; an index of products implies it.")
     own_terms: bool = parameter(
-        False, "Search with a sentence's own terms alone (sparse rows, first stage of a cascade)."
+        False, "Search with a sentence's own terms only (sparse rows, first stage of a cascade)."
     )
     where: list[str] = parameter(
         [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."
@@ -73,8 +73,10 @@ class SearchOptions(Options):
         options = parse_values(self.option, "--option")
         if self.where:
             if not index.engine().filters:
-                message = f"the {index.engine_name} engine keeps no metadata to restrict a search by"
-                raise UsageError(message, "build the index with --engine qdrant")
+                raise UsageError(
+                    f"the {index.engine_name} engine keeps no metadata to restrict a search by",
+                    "build the index with --engine qdrant",
+                )
             options["where"] = parse_values(self.where, "--where")
         return options
 
@@ -107,7 +109,7 @@ def search(
             raise UsageError("--model is of searches for images", "leave it out")
         searcher = ProductSearcher.open(opened, index)
     else:
-        from diptych.sparse.searcher import searcher_of
+        from diptych.sparse.sparsified import searcher_of
 
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []

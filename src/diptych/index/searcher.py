@@ -18,7 +18,7 @@ from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits
 from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Origin
 
+# Where an index of products says which run they were embedded by, and how they were read.
 OF_PRODUCTS = "category_run"
-"""Where an index of products says which run they were embedded by, and how they were read."""
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -50,7 +50,7 @@ class Hit:
     name: str  # its id
     score: float
     text: str = ""  # a caption or title
-    path: str = ""  # of the image's file, where it was asked for
+    path: str = ""  # of the image's file, where it was requested
     image: Callable[[], Image] | None = None  # reads the image
     right: bool | None = None  # whether it is of the category that was searched for, where that is known
 
@@ -162,7 +162,7 @@ class Searcher:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """Where the index's items came from; None where it does not say."""
+        """Return where the index's items came from; None where it does not say."""
         return origin_of(self.index)
 
     def find(
@@ -181,7 +181,7 @@ class Searcher:
             query: a sentence or a path; in Python also a Pillow image, or rows of the query encoder.
             k: how many hits.
             least: leave out hits that score less.
-            own_terms: search with a sentence's own terms alone, or with a cascade's first stage.
+            own_terms: search with a sentence's own terms only, or with a cascade's first stage.
             paths: read where the images' files are.
             options: of the engine's search.
         """
@@ -260,12 +260,12 @@ class Searcher:
         return self._of_collection[name]
 
     def _row(self, name: str) -> tuple[Collection, int]:
-        """Return the collection that was indexed, and the image of an item."""
         of = self._of_collection
         collection, row = of.collection, of.rows.get(name)
         if row is None:
-            message = f"the index finds {name!r}, which {collection.name} no longer holds"
-            raise DataError(message, "build it again")
+            raise DataError(
+                f"the index finds {name!r}, which {collection.name} no longer holds", "build it again"
+            )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
     def _path(self, name: str) -> str:
@@ -309,13 +309,12 @@ def origin_of(index: Index) -> Origin | None:
 
 
 def image_path(collection: Collection, row: int) -> str:
-    """Return the file of an image; empty where there is none."""
     path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
     return "" if path_of is None or place < 0 else str(path_of(place))
 
 
 def encoder_note(model: str) -> str:
-    """Return a line where a trained encoder is small, or knows generated scenes alone; else nothing."""
+    """Return a line where a trained encoder is small, or knows only generated scenes; else nothing."""
     folder = Path(model)
     weights, recipe = folder / "best" / "model.safetensors", folder / "recipe.toml"
     if not recipe.is_file():  # a run's encoder, or a copy of one

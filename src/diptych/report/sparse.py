@@ -22,7 +22,7 @@ def bag_card(bag: Bag, vocabulary: TermVocabulary, k: int) -> Card:
     found = bag.top(vocabulary, k) if k else []
     most = found[0][1] if found else 1.0
     bars = [(term, weight / most, f"{weight:.2f}", mine) for term, weight, mine in found]
-    return Card(bag.name, bag.picture, next(iter(bag.captions), ""), bars=bars)
+    return Card(bag.name, bag.image, next(iter(bag.captions), ""), bars=bars)
 
 
 def term_gallery(vocabulary: TermVocabulary, bags: Iterable[Bag], k: int = 10) -> Gallery:

@@ -38,7 +38,7 @@ _LIST = 10  # items of a list that overlap and agreement are of
 
 @dataclass(frozen=True, eq=False)
 class SparseMeasures(Tabular, Artifact, kind="sparse_measures", recreate="diptych sparse train"):
-    """What :func:`measure_sparsified` returns."""
+    """Measures that :func:`measure_sparsified` returns."""
 
     about: dict[str, Any]  # dataset, split, sizes, fingerprints of encoder, head and vocabulary, expansion
     dense: Result  # retrieval by the dense rows
@@ -149,7 +149,7 @@ def measure_sparsified(
         raise MismatchError(
             f"{len(encoded.images):,} images and {len(encoded.texts):,} captions have dense rows, {len(images):,} and "
             f"{len(texts):,} sparse ones, or in another order",
-            "measure the sparse rows beside the dense ones they were made of",
+            "compare the sparse rows with the dense ones that they were made of",
         )
     if texts.vocabulary != vocabulary.fingerprint:
         raise MismatchError(

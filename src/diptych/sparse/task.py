@@ -113,12 +113,10 @@ class Pairs:
         return np.bincount(self._terms.indices, minlength=self._terms.shape[1]) / len(self)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the caption rows of each batch; every caption once."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self))
         return np.array_split(order, self.steps)
 
     def load(self, captions: np.ndarray, device: torch.device) -> PairBatch:
-        """Return the pairs of some captions."""
         rows = self._rows.images.rows[self._whose[captions]], self._rows.texts.rows[captions]
         images, texts = (torch.from_numpy(np.asarray(one, dtype=np.float32)).to(device) for one in rows)
         return PairBatch(images, texts, term_mask(self._terms[captions], device))
@@ -180,7 +178,6 @@ def rise(step: int, steps: float) -> float:
 def total_loss(
     distillation: Tensor, image_penalty: Tensor, text_penalty: Tensor, options: LossOptions, share: float
 ) -> Tensor:
-    """Return distillation and regulariser together."""
     penalty = options.eta * share * (image_penalty + text_penalty)
     if options.weight is None:
         return distillation + penalty / 2

@@ -104,13 +104,13 @@ def train_sparsifier(
 
 
 def chosen_precision(
-    asked: Literal["auto", "float32", "bfloat16", "float16"], device: torch.device
+    requested: Literal["auto", "float32", "bfloat16", "float16"], device: torch.device
 ) -> Literal["float32", "bfloat16", "float16"]:
     """Return what matrix products are computed in; ``auto``: bfloat16 where the device has it in hardware."""
-    if asked == "float16" and device.type != "cuda":
+    if requested == "float16" and device.type != "cuda":
         raise UsageError(f"training.precision = float16 on {device.type}", "use bfloat16 or float32")
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     return "bfloat16" if multiplies_bfloat16(device) else "float32"
 
 

@@ -1,4 +1,4 @@
-"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` beside the studies.
+"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` next to the studies.
 
 KEY tells catalogues and ways of measuring apart. ``evaluation/`` is as ``diptych categories evaluate`` writes it, and
 grows by models, settings and seeds; ``rows/ROW-seed-N/`` has a row's values per category.
@@ -54,7 +54,7 @@ _DEPTHS = range(-4, 5)  # differences of depth that have a column
 
 
 class MeasureOptions(Options):
-    """How a catalogue is measured (``--set measure.KEY=VALUE``)."""
+    """Options of measuring a catalogue (``--set measure.KEY=VALUE``)."""
 
     model_config = ConfigDict(strict=True)
 
@@ -80,8 +80,10 @@ class CatalogueRows(Source):
         self.train_values, self.training = chosen.below("train"), None
         for key in self.train_values:
             if plan.name in AS_PAPER:
-                fix = "choose --setting data, or leave it out"
-                raise UsageError(f"train.{key} is set, and this setting trains as the thesis says", fix)
+                raise UsageError(
+                    f"train.{key} is set, and this setting trains as the thesis says",
+                    "choose --setting data, or leave it out",
+                )
             if key not in _TRAIN_KEYS:
                 raise UnknownNameError("key of train", key, _TRAIN_KEYS)
         if plan.name not in AS_PAPER:
@@ -96,8 +98,9 @@ class CatalogueRows(Source):
         elif plan.setting.generated is not None:
             products = product_scenes(**plan.setting.generated)
         else:
-            fix = "--data DATASET, or --quick for generated ones"
-            raise DataError(f"no products given for {plan.study.name}", fix)
+            raise DataError(
+                f"no products given for {plan.study.name}", "--data DATASET, or --quick for generated ones"
+            )
         self.catalogue = split_products(products, self.options)
         self.maker = FeatureMaker.of(
             None if image in ("", "none") else image,
@@ -147,7 +150,6 @@ class CatalogueRows(Source):
         return row.options["model"] not in TRAINED
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return what is set."""
         return {**plan.setting.measure, **plan.choices.values}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
@@ -170,7 +172,6 @@ class CatalogueRows(Source):
         )
 
     def hint(self) -> tuple[str, str]:
-        """Return what was measured, and what to give instead."""
         return self.catalogue.describe(), "give a catalogue with more products"
 
 
@@ -183,8 +184,10 @@ def split_products(collection: Collection, options: MeasureOptions) -> Catalogue
         catalogue = assign_splits(catalogue, options.split)
     for name in ("train", "test"):
         if name not in catalogue.split_sizes:
-            what = f"{catalogue.name} has no split {name!r}, only {', '.join(catalogue.split_sizes)}"
-            raise DataError(what, "--set measure.split=product")
+            raise DataError(
+                f"{catalogue.name} has no split {name!r}, only {', '.join(catalogue.split_sizes)}",
+                "--set measure.split=product",
+            )
     return catalogue
 
 

@@ -15,7 +15,6 @@ _COMPILED = "diptych.index.kernels.compiled"
 
 
 def kernels_loaded() -> bool:
-    """Return whether the compiled functions are there already."""
     return _COMPILED in sys.modules
 
 
