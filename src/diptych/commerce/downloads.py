@@ -31,7 +31,7 @@ _GIVEN_UP = 3  # images in a row that a host did not give: its others are left f
 
 
 class FetchOptions(DataSource, TargetOption):
-    """Which images are fetched, and how politely."""
+    """Options of the images that are fetched, and of the requests."""
 
     data: Path = parameter(..., "Dataset of records with addresses, or CSV of id and address.", argument=True)
     contact: str = parameter(
@@ -68,7 +68,7 @@ class FetchOptions(DataSource, TargetOption):
 
 
 class Downloads(NamedTuple):
-    """How many images are there, fetched by this call and not tried yet; failures are lines of the journal."""
+    """Count images that are there, fetched by this call and not tried yet; failures are lines of the journal."""
 
     there: int
     fetched: int

@@ -1,7 +1,7 @@
 """The canonical event table: one row per thing a visitor did, the same whatever shop and format it came from.
 
 Times are whole microseconds since 1970-01-01 UTC and are computed with as integers, so that no engine's idea of
-a timestamp matters. What the clock on the visitor's wall said is stored, too: hour, week day and day of a
+a timestamp matters. The visitor's local time is stored, too: hour, week day and day of a
 stated zone.
 """
 

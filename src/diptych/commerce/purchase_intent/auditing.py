@@ -58,7 +58,7 @@ _APART = 1 << 40  # of the event ids of two worlds; those of the other end of a 
 
 
 class Finding(NamedTuple):
-    """What a check found in one place."""
+    """A finding of a check in one place."""
 
     text: str  # what it means; of a number what it is
     where: str = ""  # a setting and step, or a column; empty of the whole

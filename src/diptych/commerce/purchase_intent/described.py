@@ -90,7 +90,7 @@ class Description(
         return shown
 
     def tables(self, name: str | None = None) -> list[Table]:
-        """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
+        """Return the tables of one statistic, or of all; what is only drawn comes as its values."""
         names = [name] if name else [one for one in self.unprotected if one != "session-length"]
         each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
         return [table for tables in each for table in tables]

@@ -27,7 +27,7 @@ class DisclosureControl(Options):
     least: int = parameter(
         5, "Smaller counts, and what follows from them, are not shown.", "--least-count", ge=1
     )
-    hide_rates: bool = parameter(False, "Show standardised rates and shares alone, as in the thesis.")
+    hide_rates: bool = parameter(False, "Show standardised rates and shares only, as in the thesis.")
 
     @classmethod
     def current(cls) -> DisclosureControl:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Engine:
-    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
+    """Run expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work

@@ -83,7 +83,7 @@ class FeatureOptions(Options):
         (), "More: hour-cyclic, previous-device, previous-device-rate, history-days. Repeatable.", "--feature"
     )
     types: int = parameter(
-        200, "Page types told apart, the most frequent; all others are one.", "--page-types", ge=1
+        200, "Page types kept apart, the most frequent; all others are one.", "--page-types", ge=1
     )
 
     @model_validator(mode="after")

@@ -135,7 +135,7 @@ class Grid:
 
     @cached_property
     def by_step(self) -> bool:
-        """Whether there is more than one step."""
+        """Return whether there is more than one step."""
         return len({cell["step"] for cell in self.cells}) > 1
 
     @cached_property

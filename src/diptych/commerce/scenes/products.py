@@ -53,10 +53,12 @@ _TITLES, _EFFECTS = SHOP["titles"], SHOP["effects"]
 
 PRODUCTS = "products.jsonl"
 """A line for each product: its record, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets
-that this category depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells,
-rightly or wrongly)."""
+that this category depends on, one for each level), ``facts`` (of every facet) and what each
+modality states, rightly or wrongly, under :data:`STATED`."""
 
-_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
+STATED = "told"  # its key in files
+
+_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", STATED)  # of a line, in records
 
 TRUTH = "truth.json"
 """``effects``, what each modality tells, and ``leaves``: path, values and probability of each category of products."""
@@ -137,7 +139,7 @@ def _share(products: str) -> Any:
 
 
 class ProductOptions(ImageOptions):
-    """What generated products are like; shares are parts of all products, 0 to 1."""
+    """Options of generated products; shares are parts of all products, 0 to 1."""
 
     without_picture: float = _share("without an image")
     without_title: float = _share("without a title")
@@ -184,7 +186,7 @@ class Products(Generator):
         for number, line in zip(chunk, lines, strict=True):
             if line["picture"]:
                 chance = random.Random(f"diptych products/{self.given.seed}/{number}/drawing")
-                picture = _draw(line["told"]["picture"], chance, self.given.size)
+                picture = _draw(line[STATED]["picture"], chance, self.given.size)
                 # noise does not compress: level 1 is about as small as level 9 here, and several times faster
                 picture.save(folder / line["picture"], "PNG", compress_level=1)
         return lines
@@ -240,7 +242,7 @@ class Products(Generator):
             "belongs": list(leaf.path),
             "depends": list(leaf.values),
             "facts": facts,
-            "told": stated,
+            STATED: stated,
         }
 
 
@@ -251,7 +253,7 @@ def _stated(modality: str, facts: Mapping[str, str], leaf: Leaf, chance: random.
         draws = chance.random(), chance.random(), chance.random()
         if how := _EFFECTS[modality].get(facet):
             depends = modality == "picture" or facet == "noun" or facet in leaf.values
-            if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
+            if draws[0] < how[STATED] * (1.0 if depends else _EFFECTS["beside"]):
                 others = [other for other in WORDS[facet] if other != value]
                 found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
     return found

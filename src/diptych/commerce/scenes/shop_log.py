@@ -1,6 +1,6 @@
 """Generated shop logs: what visitors of a shop do and which of them buy, with planted effects.
 
-What a visitor does depends on (seed, visitor's number, zone, days, effects) alone, so a log of more visitors begins
+What a visitor does depends on (seed, visitor's number, zone, days, effects) only, so a log of more visitors begins
 with the visitors of a smaller one, and memory is that of a block of visitors. Events are ordered by time inside a
 block; blocks follow each other by visitors, and a log with dirt is in no order. ``shop_log.toml`` says what the columns
 mean and what is planted.
@@ -67,7 +67,7 @@ _NAMES: dict[str, Sequence[str | None]] = {
 
 
 class ShopLogOptions(GeneratorOptions):
-    """What a generated log is like."""
+    """Options of a generated log."""
 
     visitors: int = parameter(2000, "Each has about 15 events in 28 days.", ge=1, le=2**32 // 8)
     days: int = parameter(28, "From 1 October 2019 on.", ge=1, le=3660)

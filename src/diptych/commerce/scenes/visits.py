@@ -1,6 +1,6 @@
-"""What visitors of a generated shop do: who comes, when and what for, and which pages follow.
+"""Draw what visitors of a generated shop do: who comes, when and what for, and the pages that follow.
 
-Every number is drawn for a thing alone, a visitor, a session or a page, by its key; many things at a time.
+Every number is drawn for one visitor, session or page, by its key; many at a time.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNE
 
 
 class World:
-    """What a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
+    """Hold what a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
 
     def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
         self.effects, self.calendar, self.seed = effects, calendar, seed
@@ -144,8 +144,8 @@ class World:
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
         self.queries = Choice(queries / queries.sum())
         self.styles = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
-        # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
-        self.asked = np.array(_by_device(effects["query"]))
+        # (d, 2) probability that a page of results comes from a query, of others and of purchases
+        self.queried = np.array(_by_device(effects["query"]))
 
         # sets of devices; the last d are those of anonymous visitors, one device each
         sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
@@ -216,7 +216,7 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
 
 
 def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
-    """Return the sessions and the pages of these visitors; those of each depend on the visitor's number alone.
+    """Return the sessions and the pages of these visitors; those of each depend on the visitor's number only.
 
     A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
     minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
@@ -236,8 +236,8 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
     """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
     The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
-    in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
-    the visitor is, and sessions of one visitor are alike.
+    in a purchase where it is below the quantile of the session's own chance. So the chance does not depend
+    on the visitor, and sessions of one visitor are alike.
     """
     effects, calendar = world.effects, world.calendar
     customer = world.draw(Draw.KIND, number) < effects["customers"]  # whether the visitor has an account
@@ -296,7 +296,7 @@ def _devices(
 ) -> np.ndarray:
     """Return a session's device: by the transition from the customer's last session in which the customer is known.
 
-    In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
+    In sessions without a known visitor the device is one of the visitor's as in the long run, and the next one does
     not depend on it, so that the transitions that can be seen are the planted ones.
     """
     first_row = owned * (NO_DEVICE + 1)  # of a set's transitions
@@ -356,8 +356,8 @@ def _paths(world: World, sessions: Rows) -> Rows:
     inner = position < sessions.pages[session]
     dwell_us[inner & (draw(Draw.EXACT_GAP) < effects["exact_gaps"])] = LONGEST_GAP
 
-    asked = world.asked[sessions.device, sessions.purchase.astype(np.int64)][session]
-    searched = np.flatnonzero((kind == SEARCH) & (draw(Draw.QUERY) < asked))
+    queried = world.queried[sessions.device, sessions.purchase.astype(np.int64)][session]
+    searched = np.flatnonzero((kind == SEARCH) & (draw(Draw.QUERY) < queried))
     page = key[searched], position[searched]
     text = world.queries(world.draw(Draw.QUERY_TEXT, *page)) * STYLES
     query = np.full(len(kind), NOTHING)
@@ -368,7 +368,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
 
     item = (draw(Draw.ITEM) ** 2 * ITEMS).astype(np.int64)  # some products are looked at more than others
     add = (kind == PRODUCT) & (draw(Draw.ADD) < np.array(effects["add"])[buying])
-    add |= position == confirmation - FORCED  # whoever buys has put something into the basket
+    add |= position == confirmation - FORCED  # a buyer has put something into the basket
     last_add = np.maximum.accumulate(np.where(add, np.arange(len(add)), -1))
     in_basket = item[np.maximum(last_add, 0)]
     remove = (kind == BASKET) & (last_add >= first[session]) & ~add
@@ -379,7 +379,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
         kind=kind,  # number in PAGE_TYPES, or CONFIRMATION
         open_us=open_us,  # from the session's start on
         inside_us=open_us + dwell_us * 2 // 5,  # when something is put into the basket there, or taken out
-        query=query,  # the typed query that asked for the page
+        query=query,  # the typed query that led to the page
         # what the page is about, or is put into the basket there
         item=np.where(position == confirmation, in_basket, item),
         add=add,

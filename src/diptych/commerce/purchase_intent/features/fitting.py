@@ -118,7 +118,7 @@ class OneHot:
 
 @dataclass(frozen=True)
 class SmoothedRate:
-    """How often training sessions of a category end in a purchase: scikit-learn's TargetEncoder.
+    """The rate at which training sessions of a category end in a purchase: scikit-learn's TargetEncoder.
 
     That is (buyers + m·p) / (sessions + m), with p the rate of all of them and m = 20 (ours; the thesis gives no
     formula). A category that was not among them has the rate p; no category has no rate.
@@ -218,7 +218,7 @@ class Feature:
 
     @property
     def group(self) -> Literal["session", "history"]:
-        """What it is of: the session itself, or the visitor."""
+        """Return its subject: the session itself, or the visitor."""
         return "history" if {*self.columns} & {*HISTORY_COLUMNS} else "session"
 
     def names(self, learned: Encoder | None) -> list[str]:

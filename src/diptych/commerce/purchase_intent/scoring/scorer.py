@@ -112,7 +112,7 @@ class StepModel(Artifact, kind="step_model", version=2, recreate=_TRAIN, parts=[
 
     @property
     def cell(self) -> dict[str, Any]:
-        """What a scorer and tables of measures have of it."""
+        """Return what a scorer and tables of measures have of it."""
         names = ("setting", "step", "threshold", "cost_threshold", "base_rate")
         columns = {"weighting": self.model.weighting, "columns": self.features.names}
         return {name: getattr(self, name) for name in names} | columns | self.about

@@ -237,7 +237,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Training(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
-    """What the models in a scorer's folder are made of, and how."""
+    """Record what the models in a scorer's folder are made of, and how."""
 
     features: str  # fingerprint of the table
     models: list[str]
