@@ -90,7 +90,7 @@ def example_world(folder: Path) -> World:
     world = World(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _command(folder / ".venv" / "bin")
-    (folder / "recipes").symlink_to(REPOSITORY / "recipes")
+    (folder / "recipes").symlink_to(REPOSITORY / "src" / "diptych" / "training" / "recipes")
     (folder / "tiny.toml").write_text(RECIPE.format(path="flickr8k"), encoding="utf-8")
     own = folder / ".world"
     _language(own)

@@ -13,9 +13,9 @@ from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
+from diptych.evaluation.folders import evaluation_folder, evaluations_of
 from diptych.metrics import read_qrels
 from diptych.metrics.products import cosine_rows
-from diptych.training.evaluations import evaluation_folder, evaluations_of
 
 HOME = np.repeat(np.arange(6), 2)
 

@@ -29,7 +29,6 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     """
     from diptych.encoders.embeddings import Origin
     from diptych.evaluation.sources import evaluate_named
-    from diptych.training.evaluations import shortcuts_to_evaluate
 
     run, named_data = run_of(source), named(source, data, data.split, sparse=True)
     found = evaluate_named(named_data, options)
@@ -40,6 +39,8 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         next_step(["diptych", "info" if found.encoded.similarity == "order" else "index", place])
         return
     if run.recipe.shortcuts is not None:
+        from diptych.training.evaluations import shortcuts_to_evaluate
+
         begun = run.begun_with.get("shortcuts")
         both = found.with_shortcuts(named_data, partial(shortcuts_to_evaluate, run.recipe, begun_with=begun))
         show(*([] if both is None else both.tables()))
@@ -75,9 +76,9 @@ def compare(
     from diptych.core.files import short_names, write_json
     from diptych.evaluation import Comparison
     from diptych.evaluation import compare as compare_runs
+    from diptych.evaluation.folders import evaluations_of
     from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
     from diptych.report.stress import comparison_page
-    from diptych.training.evaluations import evaluations_of
 
     folders = dict(zip(short_names(runs), runs, strict=True))
     out, page = options.out, None

@@ -11,7 +11,9 @@ import typer
 
 from diptych.cli.console import next_step, show
 from diptych.cli.verbs import completion
+from diptych.core.environment import environment
 from diptych.core.errors import UnknownNameError
+from diptych.core.extras import LIBRARIES
 from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 
@@ -40,15 +42,6 @@ NAMES = {
     "catalogue-splits": ("diptych.commerce.catalogue:SPLITS", "diptych categories train --split-by"),
 }
 
-_EXTRAS = {
-    "datasets": "datasets",
-    "httpx": "downloads",
-    "open_clip_torch": "open-clip",
-    "nltk": "language",
-    "pyseismic-lsr": "engines",
-    "pyterrier-pisa": "engines",
-    "qdrant-client": "qdrant",
-}
 _WEIGHTS = (".th", ".pth", ".pt", ".bin", ".safetensors")
 _DEPTH = 3
 _LONGEST = 120
@@ -91,17 +84,18 @@ def info(
 def _installed() -> Table:
     from importlib import metadata
 
-    from diptych.training.run import environment
-
     values = environment()
     rows = [("diptych", values["diptych"]), ("python", f"{values['python']}, {values['system']}")]
     rows += [(name, version) for name, version in values["libraries"].items()]
-    for library, extra in _EXTRAS.items():
+    for library, extra in LIBRARIES.values():
+        if library in values["libraries"]:
+            continue
         try:
             rows.append((library, metadata.version(library)))
         except metadata.PackageNotFoundError:
             rows.append((library, f"not installed: pip install 'diptych[{extra}]'"))
-    rows.append(("CPUs", f"{values['processors']}, {values['threads']} threads"))
+    threads = "" if values["threads"] is None else f", {values['threads']} threads"
+    rows.append(("CPUs", f"{values['processors']}{threads}"))
     return Table.of("installed", "", ("what", "version"), [*rows, ("GPU", values["accelerator"] or "none")])
 
 

@@ -32,13 +32,14 @@ def report(
         diptych report runs/flickr8k/stress/flickr8k-test
     """
     from diptych.report import categories, stress
-    from diptych.report.run import report_of
-    from diptych.training.run import Run
 
     found = stress.page_of(run) or categories.page_of(run)
     if found is not None and options.split is not None:
         raise UsageError(f"{run} is of one split already", "leave --split out")
     if found is None:
+        from diptych.report.run import report_of
+        from diptych.training.run import Run
+
         encoded, origin, _ = encoded_of(str(run), DataSpec(), options.split)
         found = report_of(Run.open(run), encoded, origin), []
     page, lines = found

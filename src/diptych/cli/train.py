@@ -34,7 +34,7 @@ def train(data: DataSpec, options: TrainOptions) -> None:
 
     Examples:
         diptych train scenes --out runs/scenes
-        diptych train recipes/flickr8k.toml --data flickr8k --out runs/flickr8k
+        diptych train flickr8k --data flickr8k --out runs/flickr8k
         diptych train --resume runs/flickr8k
     """
     from diptych.training.fit import fit

@@ -35,6 +35,7 @@ from typer.main import get_command
 from diptych.cli import plain
 from diptych.cli.console import output, progress
 from diptych.core.errors import UsageError
+from diptych.core.extras import missing_library
 from diptych.core.options import Options, flags_of
 
 Verb = Callable[..., None]
@@ -126,12 +127,14 @@ def run(app: TyperGroup) -> int:
     """Run the command line, and return its exit code.
 
     Raises:
-        UsageError: an unknown command or option, or a value that an option cannot take.
+        UsageError: an unknown command or option, a value that an option cannot take, or a missing library.
     """
     try:
         code = app(prog_name="diptych", standalone_mode=False)
     except typer.Abort:
         return 130
+    except ModuleNotFoundError as error:
+        raise missing_library(error, "this command") from None
     except _WRONG_USE as error:
         context, message = error.ctx, error.format_message().rstrip(".").replace("Value error, ", "")
         if type(error).__name__ == "NoArgsIsHelpError" or context is None:

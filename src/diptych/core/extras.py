@@ -1,4 +1,4 @@
-"""What is imported where it is used: optional libraries, and the names of a package."""
+"""Optional libraries: imported where they are used, and named with their pip line where they are not installed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,34 @@ from typing import Any
 
 from diptych.core.errors import MissingExtraError
 
+LIBRARIES = {
+    "torch": ("torch", "train"),
+    "torchvision": ("torchvision", "train"),
+    "timm": ("timm", "train"),
+    "lightning_fabric": ("lightning-fabric", "train"),
+    "tokenizers": ("tokenizers", "train"),
+    "transformers": ("transformers", "pretrained"),
+    "huggingface_hub": ("huggingface_hub", "hub"),
+    "open_clip": ("open_clip_torch", "open-clip"),
+    "sentence_transformers": ("sentence-transformers", "targets"),
+    "matplotlib": ("matplotlib", "figures"),
+    "numba": ("numba", "kernels"),
+    "seismic": ("pyseismic-lsr", "engines"),
+    "pyterrier_pisa": ("pyterrier-pisa", "engines"),
+    "qdrant_client": ("qdrant-client", "qdrant"),
+    "duckdb": ("duckdb", "commerce"),
+    "ibis": ("ibis-framework", "commerce"),
+    "pyarrow": ("pyarrow", "commerce"),
+    "sklearn": ("scikit-learn", "commerce"),
+    "skops": ("skops", "commerce"),
+    "pyspark": ("pyspark", "spark"),
+    "datasets": ("datasets", "datasets"),
+    "httpx": ("httpx", "downloads"),
+    "nltk": ("nltk", "language"),
+    "wn": ("wn", "language"),
+}
+"""Optional libraries by the name they are imported by: their distribution, and the extra that installs it."""
+
 
 def require(library: str, extra: str, purpose: str) -> Any:
     """Import ``library``, or raise an error with the pip line of what is missing."""
@@ -20,6 +48,12 @@ def require(library: str, extra: str, purpose: str) -> Any:
         if error.name is not None and error.name.split(".")[0] != library.split(".")[0]:
             raise
         raise MissingExtraError(library.split(".")[0], extra, purpose) from None
+
+
+def missing_library(error: ModuleNotFoundError, purpose: str) -> Exception:
+    """Return the error with the pip line of an optional library that is missing; ``error`` for any other module."""
+    library = (error.name or "").split(".")[0]
+    return MissingExtraError(library, LIBRARIES[library][1], purpose) if library in LIBRARIES else error
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -38,8 +72,11 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home_of[name] == package:
             content[name] = importlib.import_module(f"{package}.{name}")
-        else:
+            return content[name]
+        try:
             content[name] = getattr(importlib.import_module(home_of[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_library(error, f"{package}.{name}") from None
         return content[name]
 
     return get, lambda: sorted(home_of)

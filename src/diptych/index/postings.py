@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.index.kernels import kernels_loaded, load_kernels
+from diptych.index.kernels import can_compile, kernels_loaded, load_kernels
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import load_array
 
@@ -242,20 +243,27 @@ class Segment:
     """Some documents: ``rows`` hold their weights, ``postings`` where to look for them."""
 
     rows: SparseRows
-    postings: Postings
+    hub_share: float
+    built: Postings | None  # None where the kernels that build postings could not be compiled
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
         kept = SparseRows(rows)
         kept.check_columns()
-        return cls(kept, Postings.build(kept, hub_share))
+        return cls(kept, hub_share, Postings.build(kept, hub_share) if can_compile() else None)
+
+    @cached_property
+    def postings(self) -> Postings:
+        """The postings, built now where they were not built before."""
+        return self.built or Postings.build(self.rows, self.hub_share)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
         """The ``k`` best for each query; fewer where fewer share a term."""
-        if len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded():
+        few_products = len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded()
+        if few_products or not can_compile():
             self.rows.check_columns()
             few = Found.nothing(len(queries), k)
             self.rows.best(queries, k, alive, few)

@@ -15,10 +15,12 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+from xml.sax.saxutils import escape
 
 from diptych.core.chart import Chart
 from diptych.core.context import track
 from diptych.core.errors import ImageError
+from diptych.core.extras import missing_library
 from diptych.core.files import write_bytes
 from diptych.core.table import Table
 from diptych.report.figures import svg
@@ -177,7 +179,7 @@ class Page:
                 page=self,
                 gallery=lambda block: drawn[id(block)],
                 table=lambda block: Markup(block.html()),
-                figure=lambda chart: Markup(svg(chart)),
+                figure=lambda chart: Markup(_figure(chart)),
                 protocol=self.protocol if isinstance(self.protocol, Mapping) else {},
                 line=self.protocol if isinstance(self.protocol, str) else "",
                 notes=[*self.notes, *([note] if note else [])],
@@ -194,6 +196,14 @@ class Page:
         # a lone surrogate in a file name or caption cannot be UTF-8: it becomes "?"
         write_bytes(path, self.html(thumbnails).encode("utf-8", "replace"))
         return Path(path)
+
+
+def _figure(chart: Chart) -> str:
+    """Return a chart as SVG; without Matplotlib the words for it, above the data that every chart unfolds."""
+    try:
+        return svg(chart)
+    except ModuleNotFoundError as error:
+        return f"<p>{escape(chart.summary)} ({escape(str(missing_library(error, 'a figure')))})</p>"
 
 
 @cache

@@ -19,8 +19,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +27,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from diptych.core.artifact import Artifact, not_here
+from diptych.core.environment import environment
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.locking import exclusive_folder
@@ -36,33 +35,6 @@ from diptych.core.reading import opening, read_log, read_text
 from diptych.core.version import __version__
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.recipe import Recipe, parse_recipe
-
-
-def environment() -> dict[str, Any]:
-    """Versions and devices that a number can depend on; nothing that names a user or a machine."""
-    from importlib import metadata
-
-    import torch
-
-    names = (
-        "torch",
-        "torchvision",
-        "timm",
-        "numpy",
-        "pillow",
-        "lightning-fabric",
-        "safetensors",
-        "transformers",
-    )
-    return {
-        "diptych": __version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "libraries": {name: metadata.version(name) for name in names},
-        "processors": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
 
 
 def trained_objective(run: Run, **options: Any) -> Objective:

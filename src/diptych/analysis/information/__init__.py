@@ -7,7 +7,6 @@ their controls; ``audit`` does all of it and turns costs into shares with interv
 from __future__ import annotations
 
 from diptych.analysis.information.audit import CONDITIONS, Audit, Encoded, audit, gap_of
-from diptych.analysis.information.probing import MOST_ROWS, ProbeName
-from diptych.analysis.information.questions import READING
+from diptych.analysis.information.questions import MOST_ROWS, READING, ProbeName
 
 __all__ = ["CONDITIONS", "MOST_ROWS", "READING", "Audit", "Encoded", "ProbeName", "audit", "gap_of"]

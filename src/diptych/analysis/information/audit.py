@@ -16,23 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.analysis.information.probing import (
-    MOST_ROWS,
-    PROBES,
-    Probed,
-    ProbeName,
-    constant_bits,
-    control_labels,
-    majority,
-    probe,
-)
 from diptych.analysis.information.questions import (
     GROUPS,
+    MOST_ROWS,
+    PROBES,
     UNLABELLED,
+    ProbeName,
     Questions,
     has_facts,
     side_questions,
@@ -41,6 +34,9 @@ from diptych.core.artifact import Artifact
 from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
+
+if TYPE_CHECKING:
+    from diptych.analysis.information.probing import Probed
 
 
 def _percent(share: float) -> float:
@@ -263,6 +259,8 @@ def audit(
     about: dict[str, Any] | None = None,
 ) -> Audit:
     """Audit the embeddings of both sides under every condition."""
+    from diptych.analysis.information.probing import probe
+
     bootstrap = bootstrap or Bootstrap()
     parts = [one.collection for one in next(iter(conditions.values()))]
 
@@ -300,6 +298,8 @@ def figures_of(
     bootstrap: Bootstrap,
 ) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
     """Return what probes found of each kind of information, and of each question."""
+    from diptych.analysis.information.probing import constant_bits, control_labels, majority
+
     part = questions.parts["test"]
     there = constant_bits(questions, part.labels)
     control = constant_bits(questions, control_labels(questions, "test", seed))

@@ -14,14 +14,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from diptych.analysis.information.questions import PLACES, UNLABELLED, Place, Questions
+from diptych.analysis.information.questions import (
+    MOST_ROWS,
+    PLACES,
+    PROBES,
+    UNLABELLED,
+    Place,
+    ProbeName,
+    Questions,
+)
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UnknownNameError
@@ -235,15 +242,7 @@ def _half_whitening(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, directions[:, kept] / np.sqrt(deviations * deviations.mean())
 
 
-ProbeName = Literal["linear", "mlp"]
-
-PROBES: dict[ProbeName, str] = {
-    "linear": "softmax regression, L2 penalty chosen on validation rows",
-    "mlp": "one hidden layer of 64 rectified units, stopped on validation rows",
-}  # the kinds of probe and what they are
-
 _ROWS, _CONTROL = (int.from_bytes(word) for word in (b"rows", b"control"))
-MOST_ROWS = 4000  # training rows per question, unless another number is given
 SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # counts added to every class of a constant prediction
 
 

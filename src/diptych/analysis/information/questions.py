@@ -28,6 +28,12 @@ _TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
 READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
 FUNCTION_WORDS = frozenset(_TEXTS["words-left-out"]["english"].split())
+ProbeName = Literal["linear", "mlp"]
+PROBES: dict[ProbeName, str] = {
+    "linear": "softmax regression, L2 penalty chosen on validation rows",
+    "mlp": "one hidden layer of 64 rectified units, stopped on validation rows",
+}  # the kinds of probe and what they are
+MOST_ROWS = 4000  # training rows per question, unless another number is given
 UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
 

@@ -49,6 +49,7 @@ from diptych.commerce.product_data import ProductData, SortedData
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
+from diptych.core.environment import environment
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import atomic_path, create_array
 from diptych.core.options import command_line, parameter, parse_values
@@ -92,7 +93,7 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         import pyarrow.parquet as parquet
 
         from diptych.encoders.inputs import save_tensors
-        from diptych.training.run import TrainingFolder, environment
+        from diptych.training.run import TrainingFolder
 
         folder, tree = Path(folder), catalogue.tree
         about = {

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
+from diptych.index.kernels import can_compile
 from diptych.index.postings import Postings, Segment, Segments
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
@@ -65,14 +66,16 @@ class InvertedIndex(SlotIndex):
             live = self._segments.take(self._ids.live_slots())
             segment = Segment.build(live, float(self.options["hub_share"]))
         segment.rows.write(folder)
-        segment.postings.write(folder)
+        if segment.built is not None or can_compile():
+            segment.postings.write(folder)
         self._ids.write(folder, live=True)
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         rows = SparseRows.read(folder, header.items, header.width)
-        postings = Postings.read(folder, header.items, header.width)
-        segments = Segments(Segment(rows, postings), float(header.options["hub_share"]))
+        has_postings, share = (folder / "postings.hubs.npy").is_file(), float(header.options["hub_share"])
+        postings = Postings.read(folder, header.items, header.width) if has_postings else None
+        segments = Segments(Segment(rows, share, postings), share)
         return cls(segments, IdTable.read(folder), **header.known())
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
 
 from diptych.core.context import task
 
-__all__ = ["kernels_loaded", "load_kernels"]
+__all__ = ["can_compile", "kernels_loaded", "load_kernels"]
 
 _COMPILED = "diptych.index.kernels.compiled"
+
+
+def can_compile() -> bool:
+    """Return whether Numba is installed; exact sparse search does without it, several times slower."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def kernels_loaded() -> bool:
