@@ -237,3 +237,13 @@ def test_losses_measures_and_perturbations_have_names() -> None:
     for namespace in (dp.measures, dp.perturbations):
         with pytest.raises(AttributeError, match="there are"):
             namespace.nonsense  # noqa: B018
+
+
+def test_names_that_moved_still_work_with_a_warning() -> None:
+    from diptych import _MOVED
+
+    for name, module in _MOVED.items():
+        with pytest.warns(DeprecationWarning, match=f"diptych.{name} is {module}.{name}"):
+            assert getattr(dp, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dp.nonsense  # noqa: B018

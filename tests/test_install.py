@@ -31,6 +31,7 @@ def test_verbs_on_embeddings_work_without_the_extras(tmp_path: Path) -> None:
         assert f"pip install 'diptych[{extra}]'" in error
         assert "Traceback" not in error
     assert done["python"]["error"] < 1e-5
+    assert done["python"]["rsum"] == 600
     assert done["python"]["queries"] == done["python"]["judged"] == 40
 
 

@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__)
+_MOVED = {
+    "Embeddings": "diptych.encoders.embeddings",
+    "Index": "diptych.index",
+    "audit_encoder": "diptych.evaluation.auditing",
+    "audit_run": "diptych.training.evaluations",
+    "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
+    "fit": "diptych.training.fit",
+    "infonce": "diptych.losses",
+    "read_collection": "diptych.data",
+    "siglip": "diptych.losses",
+    "smoothap": "diptych.losses",
+    "triplet": "diptych.losses",
+}
+__getattr__, __dir__ = lazy_names(__name__, _MOVED)
 
 if TYPE_CHECKING:
     from diptych import losses as losses

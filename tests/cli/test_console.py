@@ -7,17 +7,14 @@ import inspect
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 from rich.console import Console
 from typer.core import TyperGroup
 
-import diptych
 from diptych.cli import _print_what_the_terminal_can, tree
 from diptych.cli import console as module
 from diptych.cli.console import fail, next_step, output, progress, say, show, warn
@@ -184,19 +181,3 @@ def test_a_shell_completes_verbs_and_names(monkeypatch, capsys):
         with pytest.raises(SystemExit):
             tree.app(prog_name="diptych")
         assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()
-
-
-def test_the_python_of_the_readme_runs(run_folder, scenes_folder, capsys):
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    encoder, losses = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    names = {}
-    code = encoder.replace("runs/flickr8k/best", str(run_folder / "best"))
-    exec(code.replace('"flickr8k"', f'"{scenes_folder}"'), names)
-    assert "16 images, 80 texts" in capsys.readouterr().out
-    assert 0 < float(names["result"].value("rsum")) <= 600
-    images, texts = (torch.nn.functional.normalize(torch.randn(n, 4)) for n in (3, 6))
-    positives = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=1)
-    names = {"images": images, "texts": texts, "positives": positives, "diptych": diptych}
-    exec(losses, names)
-    assert 0 < float(names["loss"]) < 1
-    assert names["weights"].values.shape == (3, 6)

@@ -44,9 +44,9 @@ def given_embeddings() -> None:
 
     import numpy as np
 
-    from diptych import read_collection
+    import diptych as dp
 
-    collection, draw = read_collection("scenes"), np.random.default_rng(0)
+    collection, draw = dp.read("scenes"), np.random.default_rng(0)
     images = draw.normal(size=(len(collection.image_ids), 8))
     texts = images[collection.caption_image]
     for name, noise in (("good", 0.1), ("poor", 2.0)):
@@ -64,7 +64,7 @@ def from_python() -> dict[str, Any]:
     import numpy as np
     from scipy.sparse import random_array
 
-    import diptych
+    import diptych as dp
     from diptych.encoders.embeddings import SparseEmbeddings, canonical_rows
     from diptych.index import build_index
     from diptych.metrics import read_qrels, read_run
@@ -73,10 +73,12 @@ def from_python() -> dict[str, Any]:
     bags = canonical_rows(random_array((300, 40), density=0.2, rng=draw, dtype=np.float32, format="csr"))
     ids = [str(number) for number in range(300)]
     build_index(SparseEmbeddings(ids, bags, terms, "head", "data", "image", {})).save("inverted")
-    found = diptych.open_index("inverted").search(bags[:20], 5)
+    found = dp.open_index("inverted").find(bags[:20], 5)
     expected = np.sort((bags[:20] @ bags.T).toarray(), axis=1)[:, ::-1]
+    scores = [[hit.score for hit in one] for one in found]
     return {
-        "error": np.abs(expected[:, :5] - found.scores).max(),
+        "error": np.abs(expected[:, :5] - scores).max(),
+        "rsum": dp.evaluate(np.eye(3), np.eye(3)).rsum,
         "queries": len(read_run("first/evaluation/t2i.run")),
         "judged": len(read_qrels("first/evaluation/t2i.qrels")),
     }

@@ -157,7 +157,7 @@ def open_index(folder: Path | str, encoder: AnyEncoder | None = None) -> Searche
     """
     from diptych.index import open_index as open_folder
     from diptych.index.searcher import Searcher
-    from diptych.sparse.sparsified import searcher_of
+    from diptych.sparse.searcher import searcher_of
 
     index = open_folder(folder)
     if encoder is None and "origin" in index.about:

@@ -100,6 +100,8 @@ def evaluate(
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
     from diptych.metrics.bootstrap import Bootstrap
 
+    if isinstance(measures, GroundTruth):
+        raise UsageError("the third argument is measures, got a ground truth", "ground_truth=…")
     if isinstance(encoder, EncodedCollection):
         encoded: EncodedCollection | None = encoder
     elif isinstance(encoder, str | Path) and EncodedCollection.is_at(encoder):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ LIBRARIES = {
     "httpx": ("httpx", "downloads"),
     "nltk": ("nltk", "language"),
     "wn": ("wn", "language"),
+    "pandas": ("pandas", "notebook"),
 }
 """Optional libraries by the name they are imported by: their distribution, and the extra that installs it."""
 
@@ -56,10 +58,13 @@ def missing_library(error: ModuleNotFoundError, purpose: str) -> Exception:
     return MissingExtraError(library, LIBRARIES[library][1], purpose) if library in LIBRARIES else error
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, moved: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are used.
 
     They are those that it imports for type checkers, ``from MODULE import NAME as NAME``: it names them once.
+    ``moved`` says where names are now that the package had: they still work, with a warning.
     """
     content = vars(sys.modules[package])
     source = Path(content["__file__"]).read_text(encoding="utf-8")
@@ -68,6 +73,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     content["__all__"] = [*home_of]
 
     def get(name: str) -> Any:
+        if moved is not None and name in moved:
+            words = f"{package}.{name} is {moved[name]}.{name}; the old name will be removed"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            return getattr(importlib.import_module(moved[name]), name)
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home_of[name] == package:
