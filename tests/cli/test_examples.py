@@ -68,8 +68,9 @@ def examples():
 
 @cache
 def readme():
-    """Return every command line of the README, by its name."""
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    """Return every command line of the README and of the tour, by its name."""
+    names = ("docs/tour.md", "README.md")
+    text = "\n".join((REPOSITORY / name).read_text(encoding="utf-8") for name in names)
     blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]
     found = [line for line in lines if re.match(r"(\.venv/bin/)?diptych ", line)]
