@@ -232,6 +232,8 @@ def test_losses_measures_and_perturbations_have_names() -> None:
     assert len(losses) >= 12
     assert losses <= set(dir(dp.losses))
     assert {re.sub("-", "_", one.name) for one in dp.PERTURBATIONS} == set(dir(dp.perturbations))
+    typed = re.findall(r"^    (\w+): ", inspect.getsource(dp.measures), re.MULTILINE)
+    assert sorted(typed) == dir(dp.measures)
     for name in dir(dp.measures):
         assert getattr(dp.measures, name).description
     for namespace in (dp.measures, dp.perturbations):

@@ -5,7 +5,32 @@ Hyphens of names are underscores here (``R_precision``). Wherever a measure is t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from diptych.metrics.measuring import FAMILY, MEASURES, AnyMeasure
+
+if TYPE_CHECKING:
+    from diptych.metrics.measuring import GainMeasure, Measure, Sum
+
+    DCG_CM: GainMeasure
+    DCG_CM_published: GainMeasure
+    nDCG: GainMeasure
+    nDCG_CM: GainMeasure
+    nDCG_exponential: GainMeasure
+    MRR: Measure
+    P: Measure
+    R: Measure
+    R_cap: Measure
+    R_precision: Measure
+    mAP: Measure
+    mAP_at_R: Measure
+    mAP_cutoff: Measure
+    mAP_hits: Measure
+    mAP_positives: Measure
+    meanr: Measure
+    medr: Measure
+    medr_floor: Measure
+    rsum: Sum
 
 
 def _names() -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,7 +19,7 @@ from diptych.core.errors import DiptychError, UsageError, nearest
 class Options(BaseModel):
     """Values with types and bounds: unknown keys are refused, and no value changes later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
     def read(cls, values: Any, name: str, error: type[DiptychError] = UsageError, fix: str = "") -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -14,7 +14,7 @@ from diptych.data.source import OutOption, SplitOption
 
 
 class _Section(Options):
-    model_config = ConfigDict(allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
 
 
 class VocabularyOptions(_Section):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -56,7 +56,7 @@ _DEPTHS = range(-4, 5)  # differences of depth that have a column
 class MeasureOptions(Options):
     """Options of measuring a catalogue (``--set measure.KEY=VALUE``)."""
 
-    model_config = ConfigDict(strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     relevance: Literal["label", "path"] = "label"  # path: to the ancestors of a product's category too
     query: Literal["name", "path"] = "name"  # what stands for a category

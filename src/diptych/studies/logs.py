@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
@@ -58,7 +58,7 @@ _MISLEADING = {"zone", "days"}  # without them what is counted would be of somet
 class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateOptions):
     """Options of measuring a log (``--set measure.KEY=VALUE``) that a study names; defaults are commerce's own."""
 
-    model_config = ConfigDict(strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     preset: Literal["paper"] = "paper"
     inner: bool = False

@@ -12,7 +12,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -120,7 +120,7 @@ CONSTANT = ("action", "device", "channel", "country", "page_type")
 class Columns(Options):
     """Columns of one kind of file."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(coerce_numbers_to_str=True)
 
     columns: dict[str, str] = Field({})  # target → column
     # target → meaning → the words for it; what is nowhere listed stays, of an action it is unknown
