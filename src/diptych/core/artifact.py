@@ -147,7 +147,6 @@ class Artifact:
         write_json(folder / self.marker(), header)
 
     def _encoded(self, of: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return header and arrays."""
         arrays: dict[str, np.ndarray] = {}
         content = encode(self, arrays, leave_out=self.FILES | self.PARTS)
         header = {
@@ -429,7 +428,6 @@ def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.nd
 
 @functools.cache
 def _renamed(kind: Any) -> dict[str, str]:
-    """Return name on disk → name of each field of a dataclass."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {_stored_name(field): field.name for field in fields}
 

@@ -196,7 +196,6 @@ def _remove_unused(leftover: Path) -> None:
 
 
 def _escaped(name: str) -> str:
-    """Escape a name for ``glob``."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
@@ -240,13 +239,11 @@ def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.nda
 
 
 def write_bytes(target: Path | str, content: bytes) -> None:
-    """Write ``content`` atomically."""
     with atomic_path(target) as temporary, open(temporary, "wb") as handle:
         handle.write(content)
 
 
 def write_text(target: Path | str, content: str) -> None:
-    """Write ``content`` atomically as UTF-8."""
     write_bytes(target, content.encode())
 
 

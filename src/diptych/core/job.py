@@ -47,7 +47,6 @@ class Job(Generic[U]):
     suffix: str = ".npz"
 
     def path(self, key: str) -> Path:
-        """Return where a unit is kept."""
         return self.folder / _UNITS / f"{safe_name(key)}{self.suffix}"
 
     def get(self, key: str, state: Any = None) -> U | None:
@@ -124,8 +123,6 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Save:
-    """Runs one unit and saves it where it ran."""
-
     work: Callable[..., Artifact]
     setup: Callable[..., Any] | None
 

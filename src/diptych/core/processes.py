@@ -120,7 +120,6 @@ def _begin(
     stop: Event,
     keep_memory: bool,
 ) -> None:
-    """Prepare a worker."""
     global _made, _work, _event
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

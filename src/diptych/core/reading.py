@@ -395,7 +395,6 @@ def read_log(
 
 
 def read_toml(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> dict[str, Any]:
-    """Read a TOML file."""
     import tomllib
 
     text = read_text(path, error=error, fix=fix)

@@ -77,7 +77,6 @@ class Cell:
 
     @property
     def line(self) -> str:
-        """Text and note in one line."""
         return f"{self.text} ({self.note})" if self.note else self.text
 
 
@@ -112,7 +111,6 @@ class Table:
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """The cells' texts, row by row."""
         return [tuple(cell.text for cell in row) for row in self.rows]
 
     @property
@@ -254,7 +252,6 @@ class Table:
         return content
 
     def json(self) -> str:
-        """Return :meth:`content` as JSON."""
         return json.dumps(self.content(), ensure_ascii=False, allow_nan=False)
 
     def markdown(self) -> str:

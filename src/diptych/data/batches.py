@@ -85,7 +85,6 @@ class BatchPlan:
         self._steps = -(-total // size)
 
     def __len__(self) -> int:
-        """Batches per epoch."""
         return self._steps
 
     def epoch(self, epoch: int) -> list[Batch]:

@@ -37,7 +37,6 @@ class SplitCheck:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Return it as a row of a table."""
         expected = "" if self.expected_images is None else f"{self.expected_images:,}"
         captions = f"{self.captions:,}", captions_text(self.expected_captions)
         verdict = f"{self.verdict}: {self.meaning}" if self.meaning else self.verdict
@@ -63,12 +62,10 @@ class Check:
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing has to be put right."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """Return one line."""
         if self.complete:
             return "complete: nothing has to be done"
         count = len(self.problems)

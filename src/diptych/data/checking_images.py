@@ -36,7 +36,6 @@ class NamedCount:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NamedCount:
-        """Return all of ``names``."""
         rest = iter(names)
         first = tuple(map(_printable, islice(rest, _FIRST)))
         return cls(len(first) + sum(1 for _ in rest), first)
@@ -46,7 +45,6 @@ class NamedCount:
         return ", ".join(self.first) + (", …" if self.count > len(self.first) else "")
 
     def row(self, what: str) -> tuple[str, str, str]:
-        """Return them as a row of a table."""
         return what, f"{self.count:,}", self.listed()
 
 
@@ -65,7 +63,6 @@ class Pictures:
     )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return it as rows of a table."""
         there = f"{self.expected - self.missing.count:,} of {self.expected:,}"
         rows = [(f"pictures in {self.folder}", there, self.missing.listed())]
         folders = list(self.missing_by_folder.items())

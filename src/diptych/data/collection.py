@@ -161,12 +161,10 @@ class Collection:
 
     @property
     def n_images(self) -> int:
-        """Return how many images."""
         return len(self.image_ids)
 
     @property
     def n_captions(self) -> int:
-        """Return how many captions."""
         return len(self.captions)
 
     @cached_property
@@ -177,7 +175,6 @@ class Collection:
 
     @cached_property
     def captions_per_image(self) -> np.ndarray:
-        """(n_images,) int64."""
         return np.diff(self.caption_start)
 
     def captions_of(self, image: int) -> list[str]:

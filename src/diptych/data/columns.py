@@ -239,7 +239,6 @@ class StringWriter:
         self._ends.write(bytes(8))
 
     def add(self, text: str) -> None:
-        """Append one string."""
         try:
             content = text.encode()
         except UnicodeEncodeError:

@@ -38,7 +38,6 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
 
 def is_image_path(name: str) -> bool:
-    """Return whether a name is the path of an image, by its ending."""
     return Path(name).suffix.lower().removeprefix(".") in PICTURE_ENDINGS
 
 
@@ -188,14 +187,12 @@ def _open_picture(path: Path) -> tuple[BinaryIO, int]:
 
 
 def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
-    """Read one picture file to upright RGB."""
     handle, size = _open_picture(path)
     with handle:
         return _decode(handle, size, str(path), max_pixels)
 
 
 def read_image_bytes(path: Path) -> bytes:
-    """Read the bytes of one picture file."""
     handle, size = _open_picture(path)
     with handle, file_errors(path, ImageError):
         return handle.read(size)
@@ -253,15 +250,12 @@ class FolderSource:
             check_inside(name, self.root)
 
     def path(self, row: int) -> Path:
-        """Return the file of source row ``row``."""
         return self.root / self.names[row]
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row``, upright, RGB."""
         return read_image(self.path(row))
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the file's bytes."""
         return image_content(self.path(row))
 
 

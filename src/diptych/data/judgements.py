@@ -49,7 +49,6 @@ JUDGEMENTS: Registry[Format] = Registry("format of judgements", "diptych.data.ju
     "Parekh et al., EACL 2021",
 )
 def read_cxc_judgements(path: Path | str) -> Judged:
-    """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
     ratings = list(read_ratings(path))
     pairs = [(image, caption) for caption, image, _ in ratings]
     return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
@@ -109,8 +108,6 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_crowd(path: Path | str) -> Judged:
-    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or its folder: shares of people who answered yes."""
-
     def share(votes: list[str]) -> float:
         share, yes, no = float(votes[0]) if votes else -1.0, *map(int, votes[1:])
         if not 0 <= share <= 1 or min(yes, no) < 0 or yes + no == 0:

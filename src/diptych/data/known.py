@@ -26,8 +26,6 @@ def captions_text(captions: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a split."""
-
     images: int  # how many images
     # the numbers of captions that are in use, and what each means; empty where any will do. One caption
     # for each image is always in use
@@ -88,7 +86,6 @@ class KnownDataset:
         ]
 
     def tables(self) -> list[Table]:
-        """Return the sizes of its splits, and its readers."""
         sizes = []
         for form in self.forms:
             name = form.name if form.binding else f"{form.name} (not binding)"

@@ -173,5 +173,4 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
 
 
 def picture_contents(collection: Collection) -> list[str]:
-    """Return all of :func:`each_picture_content`."""
     return list(each_picture_content(collection))

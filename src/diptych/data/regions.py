@@ -71,7 +71,6 @@ class RegionSource:
         return values.reshape(self.shape)
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row``."""
         if self.pictures is None:
             raise ImageError(
                 f"{self.name} holds region features and no pictures", "use an encoder with a region tower"
@@ -79,7 +78,6 @@ class RegionSource:
         return self.pictures.read(row)
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the features."""
         return fingerprint_arrays({"regions": self.regions(row)})
 
 

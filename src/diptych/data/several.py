@@ -21,8 +21,6 @@ _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class DataChoices(Options):
-    """The data of one collection or of several."""
-
     data: list[str] = parameter(
         [],
         "A dataset or a shop's log: folder or file. Of several NAME=DATASET, repeated.",
@@ -61,7 +59,6 @@ class DataChoices(Options):
         return tuple((name, section(name, path)) for name, path in named)
 
     def one(self, why: str = "this study is of one collection") -> dict[str, Any] | None:
-        """Return the data section of one collection; None where no data is named."""
         self.check_one(why)
         return next((section for _, section in self.several()), None)
 

@@ -44,7 +44,6 @@ class Shard(NamedTuple):
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether a path stands for several files."""
     return any(mark in str(path) for mark in "*?[{") and not path.exists()
 
 
@@ -196,11 +195,9 @@ class ShardSource:
             raise ImageError(error.message, "fetch the shard again, then read the dataset again") from None
 
     def read(self, row: int) -> Image:
-        """Return the image of source row ``row``, upright, RGB."""
         return decode_image(*self._bytes(row))
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the image's bytes, that of a file which holds them."""
         return fingerprint_bytes(self._bytes(row)[0])
 
 

@@ -13,32 +13,22 @@ from diptych.data.captions import check_caption_choice
 
 
 class OutOption(Options):
-    """The option for where results are written."""
-
     out: Path | None = parameter(None, "Where to write.", "--out", "-o")
 
 
 class TargetOption(Options):
-    """The same, required."""
-
     out: Path = parameter(..., "Where to write.", "--out", "-o")
 
 
 class SamplesOption(Options):
-    """The option for the number of bootstrap resamples."""
-
     samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
 
 
 class SeedOption(Options):
-    """The option for the seed of random numbers."""
-
     seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
 
 
 class DataSource(Options):
-    """The options of reading a dataset."""
-
     images: Path | None = parameter(None, "Folder of images, if it lies elsewhere.")
     reader: str | None = parameter(
         None, "The data's format, if not recognised.", names="diptych.data.readers:READERS"
@@ -82,14 +72,10 @@ class DataSpec(DataSource):
 
 
 class SplitOption(Options):
-    """The option for a split."""
-
     split: str | None = parameter(None, "The part of the data, or all; test where there is one.")
 
 
 class CaptionsOption(Options):
-    """The option for a choice of captions."""
-
     captions: str = parameter("all", "Of each image: all, first, first:K, random or random:SEED.")
 
     @field_validator("captions")

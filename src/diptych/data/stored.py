@@ -67,7 +67,6 @@ class StoredWriter:
         place: Sequence[int],
         texts: Sequence[str] = (),
     ) -> None:
-        """Append an image."""
         code = self._splits.setdefault(split, len(self._splits))
         if code >= _MOST_SPLITS:
             raise DataError(f"more than {_MOST_SPLITS} splits, the last: {split!r}", "name one for all")
@@ -125,7 +124,6 @@ class Indexer:
         return captions
 
     def note(self, *kinds: str) -> None:
-        """Say how many of each kind were left out."""
         self.writer.notes += [f"{self.counts[kind]:,} {kind}" for kind in kinds if self.counts[kind]]
 
 

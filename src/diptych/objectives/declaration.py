@@ -71,7 +71,6 @@ class _Given(Objective):
         self.function = function
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """Return the callable's loss."""
         loss = self.function(scores, positives)
         if not isinstance(loss, Tensor) or loss.dim() != 0:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -103,13 +102,11 @@ class ObjectiveKind:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Hyper-parameters and their defaults."""
         parameters = inspect.signature(self.build).parameters.values()
         named = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
         return named if len(named) == len(parameters) else named | defaults_of(self.build)
 
     def __call__(self, **options: Any) -> Objective:
-        """Build it."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
@@ -326,6 +323,5 @@ class Tempered(Directed):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """Return the temperature, when it is learned."""
         temperature = self.temperature
         return {"temperature": float(temperature.detach())} if isinstance(temperature, Tensor) else {}

@@ -69,7 +69,6 @@ class LanguageSpec(Options):
     nltk_data: Path | None = parameter(None, "An NLTK data folder.")
 
     def open(self, collection: Collection | None) -> Language:
-        """Return the language of a collection's captions."""
         places = {"wordnet": self.wordnet, "nltk_data": self.nltk_data}
         return open_language(self.language, **places, collection=collection)
 

@@ -91,7 +91,6 @@ def _record(listing: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 
 def _listings(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yield where each line is, and its value."""
     by_name = {file.name.removesuffix(".gz"): file for file in folder.glob(f"{_LISTINGS}.gz")}
     by_name |= {file.name: file for file in folder.glob(_LISTINGS)}
     if not by_name:
@@ -158,7 +157,6 @@ def read_abo(
     missing: Missing = "error",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read listings as one image and one caption each."""
     order = [part.strip() for part in caption.split(",")]
     for part in order:
         choice("caption", part, FIELDS)

@@ -238,7 +238,6 @@ def read_captions_tsv(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read tables of captions and addresses with the images that were fetched of them."""
     choice("missing", missing, ("error", "skip"))
     shares = Shares(validation, test)
     path = Path(path)

@@ -115,7 +115,6 @@ def read_cub(
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read CUB-200-2011 with captions."""
     root = _root(Path(path))
     names = _numbered(root / "images.txt")
     for name in names.values():

@@ -80,7 +80,6 @@ def read_fashion200k(
     encoding: str = "utf-8",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read the official files of labels."""
     choice("pictures", pictures, ("all", "first"))
     path = Path(path)
     files = _files(path)

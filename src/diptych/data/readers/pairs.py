@@ -62,11 +62,9 @@ class CellSource:
         return bytes(cell)
 
     def read(self, row: int) -> Image:
-        """Return the image of source row ``row``, upright, RGB."""
         return decode_image(self._bytes(row), self._names[row])
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the image's bytes."""
         return fingerprint_bytes(self._bytes(row))
 
 
@@ -144,7 +142,6 @@ class _Parquet:
         self.group = lru_cache(_KEPT_GROUPS)(self._group)
 
     def rows(self, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the split and the fields of each row."""
         for opened, split in zip(self._files, self.splits, strict=True):
             for batch in opened.iter_batches(_BATCH, columns=columns):
                 yield from ((split, row) for row in batch.to_pylist())
@@ -203,7 +200,6 @@ def read_pairs(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read pairs from a file, a folder that holds one, a DataFrame, or rows."""
     gathered = Gathering(skip_bad_captions, validation, test, join=True)
     given = {"image": image_column, "caption": caption_column, "split": split_column}
     if not isinstance(path, str | Path):

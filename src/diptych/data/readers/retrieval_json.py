@@ -71,7 +71,6 @@ def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, li
 
 
 def _read(file: Path, split: str, remove: str, max_captions: int | None, gathered: Gathering) -> None:
-    """Add the images and captions of one file."""
     document = read_json(file, DataError)
     if not isinstance(document, list):
         raise DataError(f"{file} is not a list", 'expected [{"image": …, "caption": …}, …]')
@@ -114,7 +113,6 @@ def read_retrieval_json(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read lists of images and captions: one file, or the files of a dataset's splits in a folder."""
     path = Path(path)
     name, files = _chosen(path, dataset, split)
     gathered = Gathering(skip_bad_captions, join=True)

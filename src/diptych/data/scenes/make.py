@@ -27,8 +27,6 @@ VERSION = 1
 
 
 class SceneOptions(ImageOptions):
-    """The options of generated scenes."""
-
     n_train: int = parameter(4000, "Images to train on.", "--train", ge=0)
     n_val: int = parameter(300, "Images to validate on.", "--val", ge=0)
     n_test: int = parameter(500, "Images to test on.", "--test", ge=0)
@@ -66,7 +64,6 @@ class Scenes(Generator):
         super().__init__(parameters, sum(counts), given.workers)
 
     def chunks(self) -> list[Chunk]:
-        """Return the scenes of each split, so many at a time."""
         found, before = [], 0
         for split, count in self.counts.items():
             found += [Chunk(split, scenes, before) for scenes in parts_of(count)]
@@ -74,11 +71,9 @@ class Scenes(Generator):
         return found
 
     def make_chunk(self, folder: Path, chunk: Chunk) -> list[dict[str, Any]]:
-        """Draw scenes and describe them: one entry of ``dataset.json`` per scene."""
         return [self._scene(folder, chunk.split, index, chunk.before + index) for index in chunk.scenes]
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Return all scenes: they are in the header."""
         for split, count in self.counts.items():
             if count:
                 (folder / split).mkdir()

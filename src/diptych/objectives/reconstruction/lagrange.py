@@ -123,7 +123,6 @@ class LagrangeMultiplier(nn.Module):
             self.velocity = 0.0
 
     def logged(self) -> dict[str, float]:
-        """λ, for the metrics."""
         return {"multiplier": self.value}
 
     def get_extra_state(self) -> Tensor:
