@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import glob
 import json
 import os
 import re
@@ -173,7 +174,7 @@ def recover_folder(target: Path | str) -> None:
         else:
             os.rename(old, target)
             sync(target.parent)
-    for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
         _remove_unused(leftover)
 
 
@@ -193,10 +194,6 @@ def _remove_unused(leftover: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
     except BlockingIOError:
         pass  # another process is filling it
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def safe_name(text: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from diptych.core.artifact import Artifact
-from diptych.core.context import RESUME, stopping, task
+from diptych.core.context import RESUME, task
 from diptych.core.errors import Interrupted, MismatchError, StorageError
 from diptych.core.files import check_replaceable, safe_name
 from diptych.core.fingerprint import fingerprint
@@ -88,12 +88,10 @@ class Job(Generic[U]):
             tasks = [_Task(self.path(key), units[key], fingerprint(states.get(key)), key) for key in todo]
             with task(self.noun, len(units), self.noun, len(units) - len(todo)) as bar:
                 finished = 0
-                for key in in_processes(
-                    tasks, _Save(work, setup), processes, _set_up if setup else None, (setup, setup_args)
-                ):
+                for key in in_processes(tasks, _Save(work), processes, setup, setup_args):
                     bar.advance(1, key)
                     finished += 1
-        if finished < len(todo) or (stopping() and todo and finished < len(todo)):
+        if finished < len(todo):
             kept = len(units) - len(todo) + finished
             raise Interrupted(f"stopped: {kept:,} of {len(units):,} {self.noun} are kept", RESUME)
 
@@ -124,16 +122,11 @@ class _Task:
 @dataclass(frozen=True)
 class _Save:
     work: Callable[..., Artifact]
-    setup: Callable[..., Any] | None
 
     def __call__(self, *arguments: Any) -> str:
         *made, one = arguments
         self.work(*made, one.given).save(one.path, of=one.of)
         return str(one.key)
-
-
-def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return setup(*arguments)
 
 
 def differences(there: Any, requested: Any) -> Iterator[str]:

@@ -116,10 +116,6 @@ def _known_keys(path: tuple[int | str, ...], values: Any, model: type[BaseModel]
         candidates = (annotation, *getattr(annotation, "__args__", ()))
         kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
         given = values.get("kind") if isinstance(values, dict) else None
-        model = next((kind for kind in kinds if _default_kind(kind) == given), kinds[0])
+        named = {getattr(kind.model_fields.get("kind"), "default", None): kind for kind in reversed(kinds)}
+        model = named.get(given, kinds[0])
     return sorted(model.model_fields)
-
-
-def _default_kind(section: type[BaseModel]) -> Any:
-    field = section.model_fields.get("kind")
-    return None if field is None else field.default

@@ -72,12 +72,9 @@ def to_rgb(picture: Image) -> Image:
 
 
 def _strips(picture: Image) -> Iterator[tuple[int, Image]]:
-    """Yield top rows and strips of a picture; a small one whole."""
+    """Yield strips of an image with their top rows."""
     width, height = picture.size
     rows = max(1, _STRIP_PIXELS // max(1, width))
-    if rows >= height:
-        yield 0, picture
-        return
     for top in range(0, height, rows):
         yield top, picture.crop((0, top, width, min(height, top + rows)))
 
@@ -85,14 +82,9 @@ def _strips(picture: Image) -> Iterator[tuple[int, Image]]:
 def _by_strips(picture: Image, convert: Callable[[Image], Image]) -> Image:
     from PIL import Image as pillow
 
-    whole: Image | None = None
+    whole = pillow.new("RGB", picture.size)
     for top, strip in _strips(picture):
-        if strip is picture:
-            return convert(picture)
-        if whole is None:
-            whole = pillow.new("RGB", picture.size)
         whole.paste(convert(strip), (0, top))
-    assert whole is not None
     return whole
 
 

@@ -7,7 +7,6 @@ bounded: who decodes one calls :func:`reserve`, and waits while others hold too 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from diptych.core.context import track
+from diptych.core.processes import available_cores
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -73,7 +73,7 @@ def _give_back(n_bytes: int) -> None:
 
 def default_workers() -> int:
     """Threads for reading: as many as the process may use processors, at most 16."""
-    return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+    return min(16, available_cores())
 
 
 class _Results:

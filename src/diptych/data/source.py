@@ -9,7 +9,7 @@ from pydantic import field_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, parameter, parse_values
-from diptych.data.captions import check_caption_choice
+from diptych.data.captions import parse_caption_choice
 
 
 class OutOption(Options):
@@ -81,7 +81,7 @@ class CaptionsOption(Options):
     @field_validator("captions")
     @classmethod
     def _known(cls, captions: str) -> str:
-        check_caption_choice(captions)
+        parse_caption_choice(captions)
         return captions
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -40,24 +39,21 @@ class Columns(Artifact, kind="columns"):
 
 
 class StoredWriter:
-    """Takes a dataset's images one at a time."""
+    """Writes a dataset's images one at a time, until ``files`` are closed."""
 
-    def __init__(self, folder: Path, places: int, texts: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, files: ExitStack, places: int, texts: Sequence[str] = ()) -> None:
         self.notes: list[str] = []  # of the collection
         self.n_images = 0  # so far
         self._folder, self._places = folder, places
         self._n_captions = 0
         self._splits: dict[str, int] = {}
-        with ExitStack() as files:
-            self._ids, self._captions, self._caption_ids, *self._texts = (
-                files.enter_context(StringWriter(folder / name))
-                for name in ("image_ids", "captions", "caption_ids", *texts)
-            )
-            self._caption_image, self._place, self._split = (
-                files.enter_context(open(folder / name, "wb", _BUFFER_BYTES))
-                for name in ("caption_image.i8", "places.i8", "splits.u1")
-            )
-            self._files = files.pop_all()
+        self._ids, self._captions, self._caption_ids, *self._texts = (
+            StringWriter(folder / name, files) for name in ("image_ids", "captions", "caption_ids", *texts)
+        )
+        self._caption_image, self._place, self._split = (
+            files.enter_context(open(folder / name, "wb", _BUFFER_BYTES))  # noqa: SIM115
+            for name in ("caption_image.i8", "places.i8", "splits.u1")
+        )
 
     def add(
         self,
@@ -82,16 +78,9 @@ class StoredWriter:
             writer.add(text)
         self.n_images += 1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._files.close()
-        if error is None:
-            columns = Columns(self.n_images, self._n_captions, self._places, list(self._splits), self.notes)
-            columns.save(self._folder / Columns.marker())
+    def write_header(self) -> None:
+        columns = Columns(self.n_images, self._n_captions, self._places, list(self._splits), self.notes)
+        columns.save(self._folder / Columns.marker())
 
 
 @dataclass(kw_only=True)
@@ -192,7 +181,9 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
         return found
 
     def make(folder: Path) -> None:
-        with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
+        with atomic_folder(folder) as temporary, ExitStack() as files:
+            writer = StoredWriter(temporary, files, places, texts)
             write(writer)
+            writer.write_header()
 
     return cached(cache_root() / "collections" / key, read, make)

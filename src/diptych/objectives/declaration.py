@@ -296,7 +296,10 @@ class Tempered(Directed):
     ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[LossOptions]
+        self,
+        temperature: float | Tensor = 0.07,
+        learn_temperature: bool = False,
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)

@@ -73,20 +73,15 @@ class World:
         main = self.objects[0]
         facts: dict[str, str] = {}
         for role, item in zip(ROLES, self.objects, strict=False):
-            facts[f"{role}.shape"] = item.shape
-            facts[f"{role}.colour"] = item.colour
-            facts[f"{role}.size"] = item.size
-            facts[f"{role}.material"] = item.material
+            facts |= {
+                f"{role}.{name}": getattr(item, name) for name in ("shape", "colour", "size", "material")
+            }
         facts["main.place"] = place(main.x, main.y)
         for role, item in zip(ROLES[1:], self.objects[1:], strict=False):
             facts[f"relation.main.{role}"] = relation(main, item)
         if len(self.objects) > 1:  # a caption of one object states no count
             facts["count"] = str(len(self.objects))
-        facts["background"] = self.background
-        facts["light"] = self.light
-        facts["tint"] = self.tint
-        facts["frame"] = self.frame
-        return facts
+        return facts | {name: getattr(self, name) for name in ("background", "light", "tint", "frame")}
 
 
 def relation(first: SceneObject, other: SceneObject) -> str:
