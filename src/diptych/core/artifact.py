@@ -255,7 +255,6 @@ def _write_arrays(folder: Path, arrays: dict[str, np.ndarray], mapped: frozenset
 
 
 def _lies_in(array: np.ndarray, folder: Path) -> bool:
-    """Return whether an array is mapped from a file of the folder."""
     file = getattr(array, "filename", None)
     return file is not None and Path(file).parent.resolve() == folder.resolve()
 

@@ -37,7 +37,6 @@ def cache_root() -> Path:
 
 
 def storage_error(target: Path, error: OSError) -> StorageError:
-    """Return the error of a failed write, with what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         fix = "free some space and resume; the old version is intact"
     else:
@@ -143,7 +142,6 @@ def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = 
 
 
 def _is_leftover(path: Path) -> bool:
-    """Return whether a kill inside this module left the path."""
     return path.name.startswith(".") and (path.name.endswith(".tmp") or bool(_TENSORS.fullmatch(path.name)))
 
 
@@ -254,7 +252,6 @@ def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequenc
 
 
 def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table as :func:`write_csv` does, into an open file."""
     table = csv.writer(handle, lineterminator="\n")
     table.writerow([_inert(name) for name in columns])
     for row in rows:

@@ -54,7 +54,6 @@ def _update_list(hasher: Any, values: Iterator[Any]) -> None:
 
 
 def fingerprint_bytes(content: bytes) -> str:
-    """Fingerprint of bytes: that of a file which holds them."""
     hasher = _hasher()
     hasher.update(content)
     return str(hasher.hexdigest())
@@ -80,7 +79,6 @@ def fingerprint_file(path: Path | str) -> str:
 
 
 def fingerprint_stream(handle: BinaryIO) -> str:
-    """Fingerprint of what is left in an open file, read in blocks."""
     hasher = _hasher()
     while block := handle.read(1 << 20):
         hasher.update(block)

@@ -96,7 +96,6 @@ class Job(Generic[U]):
             raise Interrupted(f"stopped: {kept:,} of {len(units):,} {self.noun} are kept", RESUME)
 
     def _claim(self) -> None:
-        """Write the header, or see that the folder holds the same one."""
         path = self.folder / self.header.marker()
         if not path.exists():
             self.header.save(path)

@@ -62,7 +62,6 @@ def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
 
 
 def flags_of(key: str, field: Any) -> list[str]:
-    """Return the names that a field has as an option of a command."""
     return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
 
 

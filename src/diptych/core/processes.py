@@ -104,7 +104,6 @@ def _without_main() -> Iterator[None]:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

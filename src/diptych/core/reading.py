@@ -118,7 +118,6 @@ def opening(fix: str = "", error: type[DiptychError] = StorageError) -> Callable
 
 
 def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
-    """Return message and fix for a file that the system does not give."""
     path = wrong.filename if isinstance(wrong.filename, str | Path) else path
     if wrong.errno is None:  # of a library that reads the content
         return f"{path} is corrupt: {_reason(wrong)}", fix

@@ -26,7 +26,6 @@ _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def harmless(text: str) -> str:
-    """Show what a terminal would obey."""
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -115,12 +114,10 @@ class Table:
 
     @property
     def narrow(self) -> bool:
-        """Return whether the table would be lost in the width of a page."""
         return len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
 
     @property
     def starts(self) -> list[int]:
-        """The columns that begin a group."""
         return list(accumulate(span for _, span in self.groups))[:-1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
@@ -154,7 +151,6 @@ class Table:
 
     @property
     def _numbers(self) -> list[int]:
-        """Return the columns that hold numbers only."""
         return [
             place
             for place in range(len(self.columns))
@@ -181,7 +177,6 @@ class Table:
         return table
 
     def _head(self, place: int) -> str:
-        """The head of a column, below that of its group."""
         over = [text for text, span in self.groups for _ in range(span)]
         return f"{over[place]}\n{self.columns[place]}" if over and over[place] else self.columns[place]
 
@@ -255,8 +250,6 @@ class Table:
         return json.dumps(self.content(), ensure_ascii=False, allow_nan=False)
 
     def markdown(self) -> str:
-        """Return a pipe table with its caption above."""
-
         def line(cells: Iterable[str]) -> str:
             return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 

@@ -41,7 +41,6 @@ class NamedCount:
         return cls(len(first) + sum(1 for _ in rest), first)
 
     def listed(self) -> str:
-        """Return the first ones, with … where there are more."""
         return ", ".join(self.first) + (", …" if self.count > len(self.first) else "")
 
     def row(self, what: str) -> tuple[str, str, str]:
@@ -107,7 +106,6 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def scan(root: Path, names: Sequence[str]) -> Scan:
-    """Look for ``names`` below ``root``, in one walk."""
     plain = [str(PurePosixPath(one)) if "/" in one or "\\" in one else one for one in names]
     found: set[str] = set()
     unused, archives, expected = [], [], set(plain)

@@ -178,7 +178,6 @@ class Collection:
         return np.diff(self.caption_start)
 
     def captions_of(self, image: int) -> list[str]:
-        """Return the captions that describe image row ``image``."""
         return list(self.captions[self.caption_start[image] : self.caption_start[image + 1]])
 
     def image(self, row: int) -> Image:
@@ -229,7 +228,6 @@ class Collection:
             )
 
     def images(self) -> Iterator[Image]:
-        """Yield all pictures in order, one at a time."""
         for row in range(self.n_images):
             yield self.image(row)
 
@@ -363,7 +361,6 @@ class Collection:
         return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
 
     def describe(self) -> str:
-        """Return one line: name, sizes, captions per image, splits, what the pictures show."""
         counts = self.captions_per_image
         per_image = (
             "no captions"

@@ -131,7 +131,6 @@ _AGAIN = "it is corrupt: delete its folder and read the dataset again"
 
 
 def read_at(path: Path, start: int, size: int) -> bytes:
-    """``size`` bytes of a file from byte ``start`` on."""
     try:
         with open(path, "rb", buffering=0) as handle:
             handle.seek(start)

@@ -30,8 +30,6 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The contents of a file, in its own ids."""
-
     what: str  # the format and its options in a few words, for the protocol
     i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
     t2i: frozenset[Pair]  # pairs whose image is relevant to the caption that asks

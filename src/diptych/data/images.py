@@ -166,7 +166,6 @@ def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Imag
 
 
 def _open_picture(path: Path) -> tuple[BinaryIO, int]:
-    """Open a picture's file, a regular one of at most MAX_BYTES; its size too."""
     with file_errors(path, ImageError, "check the path, or the image folder given with --images"):
         handle = open_regular(path)
         size = os.fstat(handle.fileno()).st_size
@@ -191,7 +190,6 @@ def read_image_bytes(path: Path) -> bytes:
 
 
 def image_content(path: Path) -> str:
-    """Return a fingerprint of the bytes of one picture file."""
     handle, _ = _open_picture(path)
     with handle, file_errors(path, ImageError):
         return fingerprint_stream(handle)

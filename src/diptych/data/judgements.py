@@ -30,8 +30,6 @@ from diptych.data.rows_by_id import (
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The contents of a file, in its own ids."""
-
     what: str  # the format in a few words, for protocols
     pairs: list[tuple[str, str]]  # (image, caption) ids of each judged pair, in the file's order
     ratings: list[float]  # one per pair, the more the better; the mean where several people rated
@@ -163,7 +161,6 @@ class MatchedJudgements:
     by_place: int = 0  # how many of its captions were found as the first, second, … of their picture
 
     def line(self) -> str:
-        """Return what a protocol says: how many pairs, and how many were not found."""
         parts = [f"{len(self.ratings):,} pairs"]
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
@@ -193,7 +190,6 @@ class _Captions:
         self.by_place: set[str] = set()
 
     def of(self, name: str) -> int:
-        """Return the row, -1 for none."""
         row = self._by_id.of(name)
         counted = _COUNTED.fullmatch(name)
         if row >= 0 or counted is None:
@@ -249,7 +245,6 @@ def match_judgements(
 
 
 def read_judgements(source: str) -> Judged:
-    """Read how relevant people found captions to pictures."""
     reader, path = format_and_path(source, JUDGEMENTS, "judgements", "flickr8k-expert:ExpertAnnotations.txt")
     if not path.exists():
         raise DataError(f"{path} does not exist", f"check the path given with --judgements {reader.name}:…")

@@ -20,7 +20,6 @@ from diptych.data.collection import Centric, Collection
 
 
 def captions_text(captions: Mapping[int, str]) -> str:
-    """Return the numbers of captions in use, each with its meaning."""
     return " or ".join(f"{count:,} ({what})" for count, what in captions.items())
 
 
@@ -34,8 +33,6 @@ class Size:
 
 @dataclass(frozen=True)
 class Form:
-    """A way in which a dataset is split."""
-
     name: str  # what the form is called
     sizes: Mapping[str, Size]  # the size of each split
     binding: bool = True  # whether a collection that has none of its dataset's binding forms lacks something
@@ -53,8 +50,6 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """The facts of a published dataset."""
-
     name: str  # what ``diptych data`` calls it
     title: str  # its full name
     description: str  # one line for lists
@@ -72,7 +67,6 @@ class KnownDataset:
     chapter: int = 2  # of the thesis, that used it
 
     def lines(self) -> list[str]:
-        """Return everything about it that is no size."""
         return [
             self.title,
             f"{self.description}; {self.centric or 'scene- and object'}-centric",

@@ -72,7 +72,6 @@ def _give_back(n_bytes: int) -> None:
 
 
 def default_workers() -> int:
-    """Threads for reading: as many as the process may use processors, at most 16."""
     return min(16, available_cores())
 
 
@@ -109,7 +108,6 @@ class _Results:
 
 
 def _size(result: Any) -> int:
-    """Bytes of the images and arrays that a result is or holds."""
     if isinstance(result, tuple | list):
         return sum(map(_size, result))
     if hasattr(result, "nbytes"):

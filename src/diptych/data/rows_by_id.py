@@ -47,8 +47,6 @@ class RowsById:
 
 @dataclass(frozen=True)
 class Format:
-    """One format of labels, and its reader."""
-
     name: str  # of NAME:PATH
     description: str
     citation: str
@@ -72,7 +70,6 @@ def declared(
 
 
 def format_and_path(source: str, formats: Registry[Format], what: str, example: str) -> tuple[Format, Path]:
-    """Return what ``NAME:PATH`` names."""
     name, colon, path = source.partition(":")
     if not colon or not path:
         known = ", ".join(formats.names())

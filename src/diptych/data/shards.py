@@ -169,7 +169,6 @@ PLACES = 7
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
-    """Return the object that a sample's JSON file holds."""
     value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")

@@ -36,14 +36,11 @@ class DataSource(Options):
     reader_option: list[str] = parameter([], "KEY=VALUE, e.g. test=0.2. Repeatable.")
 
     def reader_options(self) -> dict[str, Any]:
-        """Return the reader's options, the image folder among them."""
         options = parse_values(self.reader_option, "--reader-option")
         return options if self.images is None else {**options, "images": str(self.images.resolve())}
 
 
 class DataSpec(DataSource):
-    """The data options of every command that reads a dataset."""
-
     data: Path | None = parameter(
         None, "A dataset: a folder of images, Karpathy JSON, CSV, JSONL or Parquet pairs, …"
     )

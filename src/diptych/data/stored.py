@@ -117,8 +117,6 @@ class Indexer:
 
 
 class Stored:
-    """A dataset's columns on disk."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._header = header = Columns.open(folder)
@@ -126,7 +124,6 @@ class Stored:
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
     def check(self, texts: Sequence[str] = ()) -> None:
-        """See that every column is as long as it should be."""
         n_images, n_captions = self._header.images, self._header.captions
         NumberTable(self._folder / "caption_image.i8", 1, n_captions)
         sizes = {"captions": n_captions, "caption_ids": n_captions} | dict.fromkeys(
@@ -140,7 +137,6 @@ class Stored:
             raise StorageError(f"{self._folder} names a split that is none", "delete it")
 
     def texts(self, name: str) -> StringTable:
-        """Return the strings of that name, one per image."""
         return StringTable(self._folder / name)
 
     def collection(
@@ -151,7 +147,6 @@ class Stored:
         centric: Centric | None = None,
         shares: Shares | None = None,
     ) -> Collection:
-        """Return all of it as a collection; source rows are rows of :attr:`places`."""
         n_images = self._header.images
         return Collection(
             name=name,

@@ -198,14 +198,12 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
 
 
 def not_negative(name: str, value: float, example: float) -> float:
-    """Return ``value``, after seeing that it is a finite number of at least 0."""
     if not 0 <= value < float("inf"):
         raise UsageError(f"{name} {value}", f"give a {name} of at least 0, such as {example}")
     return value
 
 
 def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean", "sum"]) -> Tensor:
-    """Return the values of one or both directions as one loss."""
     if reduction == "none":
         return torch.cat(losses)
     each = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
@@ -221,7 +219,6 @@ class LossOptions(TypedDict, total=False):
 
 
 def defaults_of(build: Any) -> dict[str, Any]:
-    """Return the default of each choice of a class."""
     return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
@@ -283,7 +280,6 @@ def checked_number(name: str, value: float | Tensor, example: float, positive: b
 
 
 def checked_temperature(temperature: float | Tensor) -> float | Tensor:
-    """Return ``temperature``, after seeing that it is finite and above 0."""
     return checked_number("temperature", temperature, 0.07, positive=True)
 
 

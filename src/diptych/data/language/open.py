@@ -62,8 +62,6 @@ def open_language(
 
 
 class LanguageSpec(Options):
-    """The choice of a tagger and a WordNet."""
-
     language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
     wordnet: Path | None = parameter(None, "A WordNet's folder or file.")
     nltk_data: Path | None = parameter(None, "An NLTK data folder.")

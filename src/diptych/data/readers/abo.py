@@ -114,7 +114,6 @@ def _folder(path: Path, below: str, archive: str) -> Path:
 
 
 def _image_files(folder: Path, ids: set[str]) -> dict[str, str]:
-    """Return the file of each image, as ``images.csv`` has it."""
     files = (folder / "metadata" / name for name in ("images.csv.gz", "images.csv"))
     file = next((one for one in files if one.is_file()), None)
     if file is None:

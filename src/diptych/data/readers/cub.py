@@ -55,7 +55,6 @@ def _numbered(file: Path) -> dict[str, str]:
 
 
 def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
-    """Return a value for every image's number."""
     values = _numbered(file)
     without = [number for number in images if number not in values]
     if without:

@@ -51,7 +51,6 @@ def _files(path: Path) -> list[tuple[Path, str, str]]:
 
 
 def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
-    """Yield where it is, picture, score and description of each line."""
     for number, line in read_lines(file, encoding, error=DataError):
         where = f"{file.name}, line {number}"
         fields = line.split("\t")

@@ -86,7 +86,6 @@ Row = tuple[str, Mapping[str, Any]]
 
 
 def _rows_of(file: Path) -> Iterator[Row]:
-    """Yield the rows of a text file, one at a time."""
     if file.suffix == ".jsonl":
         for number, value in read_jsonl(file, DataError, "give one JSON object per line"):
             if not isinstance(value, dict):
@@ -104,7 +103,6 @@ Columns = Mapping[str, str | None]
 
 
 def _gather(gathered: Gathering, rows: Iterable[Row], name: str, given: Columns) -> None:
-    """Add rows of an image's file and a caption."""
     columns: list[str] = []
     named = {what: given[what] for what in COLUMNS}
     for where, fields in rows:
@@ -159,7 +157,6 @@ class _Parquet:
 def _gather_parquet(
     gathered: Gathering, path: Path, files: list[Path], images: Path, given: Columns
 ) -> Path | CellSource:
-    """Add the rows of Parquet files, and return where their images are."""
     with file_errors(files[0], DataError, "write the files again"):
         table = _Parquet(files, path if path.is_dir() else path.parent)
         types = require("pyarrow", "datasets", "reading Parquet files").types

@@ -43,7 +43,6 @@ def _is_list(file: Path) -> bool:
 
 
 def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, list[tuple[str, Path]]]:
-    """Return the dataset's name and its splits' files."""
     if not path.is_dir():
         named, rest = _split_and_rest(path)
         return dataset or rest or path.resolve().parent.name, [(split or named, path)]

@@ -42,14 +42,11 @@ _OPENINGS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence and the keys of the facts it states."""
-
     text: str
     states: tuple[str, ...]
 
 
 def write_captions(facts: Mapping[str, str], chance: random.Random, k: int = 5) -> list[Caption]:
-    """Write ``k`` captions of the scene with these facts."""
     captions = []
     for topics in plan_topics(facts, chance, k):
         states = (*SHARED, *(key for topic in topics for key in TOPICS[topic]))

@@ -206,7 +206,6 @@ def with_changes(usual: Mapping[str, Any], changes: Mapping[str, Any] | None) ->
 
 
 def parts_of(total: int, size: int = CHUNK) -> list[range]:
-    """Return the numbers below ``total``, so many at a time."""
     return [range(start, min(start + size, total)) for start in range(0, total, size)]
 
 

@@ -120,7 +120,6 @@ def make_scenes(folder: Path | str | None = None, *counts: int, **options: Any) 
 
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
-    """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
     header, gathered = Scenes.read_header(folder), Gathering()

@@ -103,7 +103,6 @@ def place(x: float, y: float) -> str:
 
 
 def generator(seed: int, split: str, index: int, purpose: str) -> random.Random:
-    """Return the generator of one purpose (world, captions, picture) of one scene."""
     return random.Random(f"diptych scenes/{seed}/{split}/{index}/{purpose}")
 
 
