@@ -15,22 +15,16 @@ from diptych.core.fingerprint import (
 )
 
 
-def test_equal_values_have_equal_fingerprints_and_others_have_not() -> None:
+def test_what_counts_in_a_fingerprint(tmp_path: Path) -> None:
     assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
     assert len(fingerprint(None)) == 16
-
-
-def test_arrays_count_with_name_type_shape_and_content() -> None:
     base = fingerprint_arrays({"x": np.zeros((2, 3), np.float32)})
     assert base == fingerprint_arrays([("x", np.zeros((2, 3), np.float32))])
     assert base != fingerprint_arrays({"y": np.zeros((2, 3), np.float32)})
     assert base != fingerprint_arrays({"x": np.zeros((3, 2), np.float32)})
     assert base != fingerprint_arrays({"x": np.zeros((2, 3), np.int32)})
     assert fingerprint_arrays({"x": np.float64(1)}) != fingerprint_arrays({"x": np.float64(2)})
-
-
-def test_a_file_counts_with_its_bytes_not_its_name(tmp_path: Path) -> None:
     content = b"same" * (1 << 19)
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(content)

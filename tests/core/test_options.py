@@ -42,7 +42,7 @@ class Everything(Options):
         return self
 
 
-def test_a_fault_is_one_line_with_the_keys_or_the_value() -> None:
+def test_a_fault_is_one_line_of_the_readers_error_and_fix() -> None:
     given: Any
     for given, message, fix in (
         ({"lwo": 1}, "file: unknown key 'lwo'", "did you mean 'low'? known there: high, low, pattern"),
@@ -53,23 +53,17 @@ def test_a_fault_is_one_line_with_the_keys_or_the_value() -> None:
         ([1], "file: Input should be a valid dictionary or instance of Everything", "got [1]"),
     ):
         assert refused(UsageError, message, Everything.read, given, "file").fix.startswith(fix)
-
-
-def test_the_error_and_the_way_out_are_the_readers() -> None:
     args = ({"low": "x"}, "file", StorageError, "recreate it")
     assert refused(StorageError, "low", Everything.read, *args).fix == "recreate it"
     refused(RecipeError, "unknown key", Everything.read, {"x": 1}, "recipe", RecipeError)
 
 
-def test_unknown_name_lists_the_known_and_the_nearest() -> None:
+def test_registries_describe_their_members_and_list_the_nearest_name() -> None:
     registry: Registry[Any] = Registry("thing", "diptych.core")
     for name in ("recall", "precision"):
         registry.add(SimpleNamespace(name=name))
     error = refused(UnknownNameError, "unknown thing 'recal'", registry.get, "recal")
     assert (error.fix, error.exit_code) == ("did you mean 'recall'? known: precision, recall", 2)
-
-
-def test_every_registry_describes_its_members() -> None:
     for registry in (READERS, FAMILIES, OBJECTIVES, ENGINES, MEASURES):
         assert registry.names()
         for member in registry:

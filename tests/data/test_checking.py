@@ -137,16 +137,13 @@ def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
     assert [one.verdict for one in check.splits] == ["differs", "not expected"]
 
 
-def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
+def test_captions_that_cannot_be_used_or_come_twice(tmp_path: Path) -> None:
     folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
     first = "the first: dataset_tiny.json, caption 101 of in/a.png is empty"
     assert f"2 empty captions left out; {first}" in said(check_dataset(TINY, folder))
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
     check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
     assert check.without_captions == NamedCount(1, ("in/a.png",))
-
-
-def test_the_same_captions_twice(tmp_path: Path) -> None:
     changes = {
         "in/a.png": ("train", ["A  dog", "a dog", "a cat"]),
         "out/c.png": ("test", ["a cat", "a cat", "a bird"]),
@@ -157,13 +154,22 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     assert check.shared == NamedCount(3, ("102", "106", "107"))
 
 
-def test_what_cannot_be_checked(tmp_path: Path) -> None:
+def test_what_cannot_be_checked_or_is_another_dataset(tmp_path: Path) -> None:
     caught = refused(DataError, "gone does not exist", check_dataset, "coco", tmp_path / "gone")
     assert "diptych data show coco" in caught.fix
     unread = refused(UsageError, "no reader recognises .* as coco", check_dataset, "coco", tmp_path)
     assert "diptych data show coco says how it is laid out" in unread.fix
     refused(UnknownNameError, "unknown dataset 'cocoa'", check_dataset, "cocoa", tmp_path)
     refused(UsageError, "has no option 'colour'", check_dataset, "coco", tiny(tmp_path), colour=3)
+    # Fashion200k's sizes do not bind, so anything that could be read used to be one.
+    tiny(tmp_path)
+    for name in ("fashion200k", "abo", "cub"):
+        caught = refused(
+            UsageError, f"is not laid out as {name}: it looks like .* karpathy", check_dataset, name, tmp_path
+        )
+        assert f"diptych data show {name} says how it is laid out" in caught.fix
+        assert "--reader karpathy" in caught.fix
+    assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 
 def test_the_walk_follows_links_once_and_never_up(tmp_path: Path) -> None:
@@ -177,18 +183,6 @@ def test_the_walk_follows_links_once_and_never_up(tmp_path: Path) -> None:
     found = scan(root, ["linked/a.png", "again/a.png"])
     assert found.there.sum() == 1  # the second link leads to the same pictures
     assert found.unused == []
-
-
-def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) -> None:
-    """Fashion200k's sizes do not bind, so anything that could be read used to be one."""
-    tiny(tmp_path)
-    for name in ("fashion200k", "abo", "cub"):
-        caught = refused(
-            UsageError, f"is not laid out as {name}: it looks like .* karpathy", check_dataset, name, tmp_path
-        )
-        assert f"diptych data show {name} says how it is laid out" in caught.fix
-        assert "--reader karpathy" in caught.fix
-    assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 
 def test_accents_written_otherwise(tmp_path: Path) -> None:
@@ -209,7 +203,7 @@ def total(one: Form) -> int:
     return sum(size.images for size in one.sizes.values())
 
 
-def test_sizes_add_up() -> None:
+def test_known_sizes_and_names() -> None:
     # The numbers of the whole datasets, from the thesis and the publications, not from these files.
     for number in (0, 1):
         coco = form("coco", number)
@@ -228,9 +222,6 @@ def test_sizes_add_up() -> None:
         "test": 10_210,
     }
     assert form("coco").sizes["test"].captions == {25_010: "all", 25_000: "the first five of each"}
-
-
-def test_from_a_collections_name_to_the_dataset() -> None:
     known = {"coco": "coco COCO_val2017 coco_mini coco_karpathy", "coco-fg": "coco-fg coco_fg"}
     known |= {"flickr30k": "f30k_precomp", "flickr8k": "flickr8k", "fashion200k": "fashion200k"}
     known |= {"fashion-products": "fashion_products_small", "conceptual-captions": "cc3m"}

@@ -45,7 +45,7 @@ def collection(**changes: object) -> Collection:
     return Collection(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_which_caption_describes_which_image() -> None:
+def test_which_caption_describes_which_image_in_every_part() -> None:
     three = collection()
     assert three.captions_of(0) == ["a0", "a1"]
     assert three.captions_of(1) == []
@@ -53,18 +53,6 @@ def test_which_caption_describes_which_image() -> None:
     assert three.image(2).getpixel((0, 0)) == (30, 0, 0)
     assert three.split_sizes == {"train": 2, "test": 1}
     assert "3 images, 3 captions (0–2 captions per image); train 2, test 1" in three.describe()
-
-
-def test_an_item_without_a_picture_is_nobody_elses() -> None:
-    three = collection(source_rows=np.array([10, -1, 30]))
-    assert three.pictured.tolist() == [True, False, True]
-    for read in (three.image, three.item):
-        refused(ImageError, "b has no picture", read, 1)
-    assert picture_contents(three) == ["10", NO_PICTURE, "30"]
-    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
-
-
-def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_for() -> None:
     train = collection().split("train")
     assert train.image_ids == ["a", "c"]
     assert train.captions == ["a0", "a1", "c0"]
@@ -76,9 +64,12 @@ def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_fo
     assert turned.caption_image.tolist() == [0, 2, 2]
     assert turned.first_captions(1).captions == ["c0", "a0"]
     refused(UnknownNameError, r"unknown split of three 'val' .*known: test, train", collection().split, "val")
-
-
-def test_what_does_not_fit_together_is_refused() -> None:
+    three = collection(source_rows=np.array([10, -1, 30]))
+    assert three.pictured.tolist() == [True, False, True]
+    for read in (three.image, three.item):
+        refused(ImageError, "b has no picture", read, 1)
+    assert picture_contents(three) == ["10", NO_PICTURE, "30"]
+    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
     for changes, message in (
         ({"splits": ["train"]}, "3 splits expected, got 1"),
         ({"caption_image": np.array([0, 0, 3])}, r"must not decrease and lie in \[0, 3\)"),
@@ -116,7 +107,7 @@ def test_random_captions_are_a_function_of_seed_and_image() -> None:
     assert one.split("test").captions == whole.split("test").random_captions(seed=3).captions
 
 
-def test_words_and_what_they_choose() -> None:
+def test_words_and_the_captions_they_choose() -> None:
     whole = with_captions([5] * 40 + [3])
     assert choose_captions(whole, "all") is whole
     first = choose_captions(whole, "first")
@@ -130,9 +121,6 @@ def test_words_and_what_they_choose() -> None:
         assert found.captions == whole.random_captions(seed=seed).captions
         assert found.notes == (f"1 caption of each image, drawn with seed {seed}",)
     assert choose_captions(whole, "random:7").captions != choose_captions(whole, "random").captions
-
-
-def test_other_words_are_refused() -> None:
     for word in ("", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"):
         whole = with_captions([1])
         refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)

@@ -44,7 +44,7 @@ def said(found: MatchedJudgements) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, found.ratings.tolist(), strict=True))
 
 
-def test_experts_by_hand(tmp_path: Path) -> None:
+def test_judgements_by_hand(tmp_path: Path) -> None:
     file = tmp_path / "ExpertAnnotations.txt"
     file.write_text(EXPERT)
     found = read(f"flickr8k-expert:{file}")
@@ -55,15 +55,21 @@ def test_experts_by_hand(tmp_path: Path) -> None:
     assert found.repeated == 1
     assert found.line().endswith("not in the collection: 2 captions, 2 pairs)")
     assert said(read(f"flickr8k-expert:{tmp_path}")) == said(found)  # the folder
-
-
-def test_the_crowd_by_hand_and_gzipped(tmp_path: Path) -> None:
     file = tmp_path / "CrowdFlowerAnnotations.txt.gz"
     file.write_bytes(gzip.compress(CROWD.encode()))
     for source in (file, tmp_path):
         found = read(f"flickr8k-crowd:{source}")
         assert said(found) == pytest.approx({(0, 3): 1 / 3, (2, 4): 1})
         assert (found.lowest, found.highest) == (0, 1)
+    file = tmp_path / "mine.csv"
+    file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')
+    found = read(f"csv:{file}")
+    assert said(found) == {(1, 3): 3.5, (0, 0): -1.0}
+    assert (found.lowest, found.highest) == (-1, 3.5)
+    assert found.what == "judgements of mine.csv"
+    file.write_text("image,caption,rating\na.webp,10,2\nb.webp,20,5\n")
+    found = read(f"csv:{file}")
+    assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
 
 
 def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
@@ -82,19 +88,7 @@ def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
     }
 
 
-def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    file = tmp_path / "mine.csv"
-    file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')
-    found = read(f"csv:{file}")
-    assert said(found) == {(1, 3): 3.5, (0, 0): -1.0}
-    assert (found.lowest, found.highest) == (-1, 3.5)
-    assert found.what == "judgements of mine.csv"
-    file.write_text("image,caption,rating\na.webp,10,2\nb.webp,20,5\n")
-    found = read(f"csv:{file}")
-    assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
-
-
-def test_what_is_not_as_it_should_be_is_named(tmp_path: Path) -> None:
+def test_what_are_no_judgements_is_named(tmp_path: Path) -> None:
     for number, (name, text, words) in enumerate(
         (
             (
@@ -126,9 +120,6 @@ def test_what_is_not_as_it_should_be_is_named(tmp_path: Path) -> None:
         file = folder / "file.txt"
         file.write_text(text)
         refused(UsageError if "no column" in words else DataError, words, read, f"{name}:{file}")
-
-
-def test_names_that_do_not_exist(tmp_path: Path) -> None:
     refused(UsageError, "not FORMAT:PATH", read, "ExpertAnnotations.txt")
     refused(UnknownNameError, "flickr8k-crowd, flickr8k-expert", read, "flickr:x")
     refused(DataError, r"gone\.txt does not exist", read, f"csv:{tmp_path / 'gone.txt'}")
@@ -240,16 +231,13 @@ WRONG_FILES: list[tuple[str, object, str]] = [
 ]
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_what_are_no_positives_is_named(tmp_path: Path) -> None:
     for number, (form, content, message) in enumerate(WRONG_FILES):
         folder = tmp_path / str(number)
         folder.mkdir()
         file = folder / "sits_test.csv"
         file.write_text(content if isinstance(content, str) else json.dumps(content))
         refused(DataError, message, read_positives, f"{form}:{file}")
-
-
-def test_what_cannot_be_read() -> None:
     for source, options, kind, message in (
         ("cxc", {}, UsageError, "positives 'cxc' are not FORMAT:PATH"),
         ("cxc:", {}, UsageError, "are not FORMAT:PATH.*formats: cxc, eccv, pairs"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
 
 
-def test_plain_text() -> None:
+def test_plain_text_paths_and_names() -> None:
     for text, plain in (
         ("<b>Red</b> dress &amp; shoes", "Red dress & shoes"),
         ("&lt;b&gt;Red&lt;/b&gt;", "Red"),
@@ -30,6 +30,28 @@ def test_plain_text() -> None:
         ("", ""),
     ):
         assert plain_text(text) == plain
+    assert paths_of({"category_path": ["Home ", "", "<b>Lamps</b>"]}) == (("Home", "Lamps"),)
+    assert paths_of({"category_paths": [["A"], ["B", "C"], ["A"], []], "category_path": ["Z"]}) == (
+        ("A",),
+        ("B", "C"),
+    )
+    assert paths_of({"category_path": []}) == paths_of(None) == paths_of({}) == ()
+    assert split_path("Home > Bed, Bath & A>B > ") == ("Home", "Bed, Bath & A>B")
+    assert attributes_of({"attributes": {"a": [" x", "x", None, ""], "b": 3, "c": None}}) == (
+        ("a", "x"),
+        ("b", "3"),
+    )
+    assert attributes_of({"attributes": {}}) == attributes_of(None) == ()
+    names = {picture_name(one).lower() for one in ODD}
+    assert len(names) == len(ODD)
+    for name in names:
+        assert 0 < len(name) <= 80
+        assert os.path.basename(name) == name
+        assert name.isascii()
+        assert name not in (".", "..", "con", "com1")
+    for opening in ("<!--", "/* ", "<script ", "<style>", "<a ", "&lt;!--"):
+        given = opening * 200_000  # an hour's work, were each looked for to the end
+        assert plain_text(given) in ("", given.strip(), "<!--" * 200_000)
 
 
 _PIECES = (
@@ -52,38 +74,7 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert plain_text(plain_text(text)) == plain_text(text)
 
 
-def test_openings_that_nothing_closes_cost_no_more_than_their_length() -> None:
-    for opening in ("<!--", "/* ", "<script ", "<style>", "<a ", "&lt;!--"):
-        given = opening * 200_000  # an hour's work, were each looked for to the end
-        assert plain_text(given) in ("", given.strip(), "<!--" * 200_000)
-
-
 ODD = (
     *("", ".", "..", "../x", "a/b", "a\\b", "abc", "ABC", "Abc", "CON"),
     *("COM1", "é", "e\u0301", "A" * 300, "\ud800", "A B"),
 )
-
-
-def test_names_of_pictures_never_meet() -> None:
-    names = {picture_name(one).lower() for one in ODD}
-    assert len(names) == len(ODD)
-    for name in names:
-        assert 0 < len(name) <= 80
-        assert os.path.basename(name) == name
-        assert name.isascii()
-        assert name not in (".", "..", "con", "com1")
-
-
-def test_one_path_or_several() -> None:
-    assert paths_of({"category_path": ["Home ", "", "<b>Lamps</b>"]}) == (("Home", "Lamps"),)
-    assert paths_of({"category_paths": [["A"], ["B", "C"], ["A"], []], "category_path": ["Z"]}) == (
-        ("A",),
-        ("B", "C"),
-    )
-    assert paths_of({"category_path": []}) == paths_of(None) == paths_of({}) == ()
-    assert split_path("Home > Bed, Bath & A>B > ") == ("Home", "Bed, Bath & A>B")
-    assert attributes_of({"attributes": {"a": [" x", "x", None, ""], "b": 3, "c": None}}) == (
-        ("a", "x"),
-        ("b", "3"),
-    )
-    assert attributes_of({"attributes": {}}) == attributes_of(None) == ()

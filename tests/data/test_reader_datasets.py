@@ -25,7 +25,7 @@ def fine(folder: Path, content: Any = FINE, name: str = "MSCOCO_FG_ann.json") ->
     return folder / name
 
 
-def test_captions_of_the_test_split(tmp_path: Path) -> None:
+def test_fine_captions_and_karpathys_sentences(tmp_path: Path) -> None:
     file = fine(tmp_path)
     picture(tmp_path / "images" / "COCO_val2014_01.jpg", 7)
     for path in (file, tmp_path):
@@ -36,9 +36,6 @@ def test_captions_of_the_test_split(tmp_path: Path) -> None:
         assert found.image_ids == ["COCO_val2014_02.jpg", "COCO_val2014_01.jpg"]
         assert found.captions_of(1) == FINE["COCO_val2014_01"]
         assert found.image(1).size == (4, 4)
-
-
-def test_ids_and_order_of_karpathys_sentences(tmp_path: Path) -> None:
     images = {
         f"val2014/COCO_val2014_0{i}.jpg": ("test", [f"{i} {k}" for k in range(n)])
         for i, n in ((1, 3), (2, 2))

@@ -141,7 +141,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert "1 shards that are cut off used up to there" in found.notes
 
 
-def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_and_shards_that_go_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard(tmp_path / "train.tar", samples(1))
     found = read_collection(tmp_path)
     monkeypatch.setattr("diptych.data.shards.MAX_BYTES", 10)
@@ -153,9 +153,7 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shard(tmp_path / "train.tar", samples(1, 2))
     monkeypatch.setattr("diptych.data.readers.webdataset.MAX_BYTES", 10)
     refused(DataError, "its picture has .* more than the 10 allowed", read_collection, tmp_path)
-
-
-def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> None:
+    monkeypatch.undo()
     file = shard(tmp_path / "train.tar", [("1.png", b"no picture"), ("1.txt", b"x"), *samples(2)])
     found = read_collection(tmp_path)
     refused(ImageError, r"image at byte 512 is not an image Pillow can read", found.image, 0)

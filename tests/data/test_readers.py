@@ -130,7 +130,7 @@ def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
     assert read_collection(folder, max_captions=1).captions == ["one", "three", "four"]
 
 
-def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path) -> None:
+def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
     for number, raw in enumerate(("", "   ", "...", "\n")):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -139,9 +139,6 @@ def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path) -> No
         kept = read_collection(folder, skip_bad_captions=True)
         assert kept.captions == ["one"]
         assert kept.notes == ("1 empty captions left out",)
-
-
-def test_a_caption_of_100_000_characters_is_named(tmp_path: Path) -> None:
     folder = karpathy_folder(tmp_path, [entry("a.png", "test", "x" * 100_000)])
     refused(CaptionError, "has 100,000 characters, more than the 20,000 allowed", read_collection, folder)
 

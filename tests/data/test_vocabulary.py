@@ -17,18 +17,39 @@ from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, fi
 from diptych.data.word_vectors import convert_word_vectors, read_word_vectors, row_of
 
 
-def test_words_keep_inner_marks_and_split_others() -> None:
+def test_words_by_hand() -> None:
     assert words("A man's T-shirt, red!") == ["a", "man's", "t-shirt", ",", "red", "!"]
     assert words("café 3.5 “x”") == ["café", "3", ".", "5", "“", "x", "”"]
     assert words("  ") == []
-
-
-def test_frequent_words_come_first_and_rare_ones_not_at_all() -> None:
     vocabulary = Vocabulary.build(["b a b", "c b a", "d"], min_count=2)
     assert vocabulary.entries == (*SPECIAL, "b", "a")
     assert vocabulary.encode("A b zebra") == [START, 5, 4, UNKNOWN, END]
     assert vocabulary.encode("a a a a", max_tokens=4) == [START, 5, 5, END]
     assert vocabulary.encode("") == [START, END]
+    for word in ("two words", "Upper", "", "0."):
+        refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
+    for text, expected in (
+        ("Men's T-shirt & Tops", ["mens", "tshirt", "tops"]),
+        ("For Her", ["for", "her"]),  # no word is dropped
+        ("A > B/C, 3.5", ["a", "b", "c", "3", "5"]),
+        ("Größe XL – Über", ["größe", "xl", "über"]),
+        ("  -- ' ", []),
+    ):
+        assert title_words(text) == expected
+    for plural, singular in (
+        *(("dresses", "dress"), ("watches", "watch"), ("brushes", "brush"), ("boxes", "box")),
+        *(("shoes", "shoe"), ("accessories", "accessory"), ("hoodies", "hoodie")),
+        *(("tshirts", "tshirt"), ("jeans", "jean"), ("glasses", "glass")),
+    ):
+        assert fold_plural(plural) == fold_plural(singular)
+    rows = {"tshirt": 0, "mans": 1, "and": 2}
+    assert [row_of(word, rows) for word in ("t-shirt", "man's", "and/or", "tshirt")] == [None, None, None, 0]
+    assert [row_of(word, rows, published=True) for word in ("t-shirt", "man's", "and/or", "dog")] == [
+        0,
+        1,
+        2,
+        None,
+    ]
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8))
@@ -48,36 +69,11 @@ def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
         assert [loaded.entries[i] for i in ids[1:-1]] == words(caption)
 
 
-def test_words_that_captions_cannot_have_are_refused() -> None:
-    for word in ("two words", "Upper", "", "0."):
-        refused(DataError, "not as itself", Vocabulary.build, ["a a"], min_count=1, always=[word])
-
-
 @given(st.text(max_size=30), st.integers(0, 12))
 @example("İstanbul 3 men", 4)
 @example("İİ", 2)
 def test_first_words_are_the_first_words(text: str, count: int) -> None:
     assert words(first_words(text, count)) == words(text)[:count]
-
-
-def test_words_of_a_title() -> None:
-    for text, expected in (
-        ("Men's T-shirt & Tops", ["mens", "tshirt", "tops"]),
-        ("For Her", ["for", "her"]),  # no word is dropped
-        ("A > B/C, 3.5", ["a", "b", "c", "3", "5"]),
-        ("Größe XL – Über", ["größe", "xl", "über"]),
-        ("  -- ' ", []),
-    ):
-        assert title_words(text) == expected
-
-
-def test_a_plural_meets_its_singular() -> None:
-    for plural, singular in (
-        *(("dresses", "dress"), ("watches", "watch"), ("brushes", "brush"), ("boxes", "box")),
-        *(("shoes", "shoe"), ("accessories", "accessory"), ("hoodies", "hoodie")),
-        *(("tshirts", "tshirt"), ("jeans", "jean"), ("glasses", "glass")),
-    ):
-        assert fold_plural(plural) == fold_plural(singular)
 
 
 def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
@@ -129,14 +125,3 @@ def test_a_line_that_is_no_vector_is_refused_and_nothing_is_written(tmp_path: Pa
         with pytest.raises(DataError, match="none of the 1 words"):
             (folder / "v.txt").write_text("\n".join(LINES))
             convert_word_vectors(folder / "v.txt", folder / "v.npz", {"green"})
-
-
-def test_the_published_lookup_tries_a_word_without_its_marks() -> None:
-    rows = {"tshirt": 0, "mans": 1, "and": 2}
-    assert [row_of(word, rows) for word in ("t-shirt", "man's", "and/or", "tshirt")] == [None, None, None, 0]
-    assert [row_of(word, rows, published=True) for word in ("t-shirt", "man's", "and/or", "dog")] == [
-        0,
-        1,
-        2,
-        None,
-    ]

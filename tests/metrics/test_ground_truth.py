@@ -8,24 +8,18 @@ from diptych.core.errors import DataError, UnknownNameError
 from diptych.metrics import GroundTruth
 
 
-def test_from_caption_image_both_ways() -> None:
+def test_relevant_pairs_by_hand() -> None:
     truth = GroundTruth.from_caption_image([0, 0, 2, 0, 2], 4)
     assert [truth.i2t.of(image).tolist() for image in range(4)] == [[0, 1, 3], [], [2, 4], []]
     assert [truth.t2i.of(text).tolist() for text in range(5)] == [[0], [0], [2], [0], [2]]
     assert (truth.i2t.gallery, truth.t2i.gallery) == (5, 4)
     assert truth.text_image.tolist() == [0, 0, 2, 0, 2]
     assert truth.without_positive == {"i2t": 2, "t2i": 0}
-
-
-def test_from_pairs_is_many_to_many_and_a_pair_counts_once() -> None:
     truth = GroundTruth.from_pairs([1, 0, 1, 1], [0, 2, 2, 0], 2, 4)
     assert [truth.i2t.of(image).tolist() for image in range(2)] == [[2], [0, 2]]
     assert [truth.t2i.of(text).tolist() for text in range(4)] == [[1], [], [0, 1], []]
     assert truth.text_image.tolist() == [1, -1, 0, -1]
     assert truth.without_positive == {"i2t": 0, "t2i": 2}
-
-
-def test_subset_renumbers() -> None:
     truth = GroundTruth.from_pairs([0, 1, 1, 2], [0, 1, 2, 2], 3, 3, text_image=[0, 1, 1])
     part = truth.subset(np.array([2, 1]), np.array([1, 2]))
     assert [part.i2t.of(image).tolist() for image in range(2)] == [[1], [0, 1]]
@@ -33,16 +27,13 @@ def test_subset_renumbers() -> None:
     assert truth.subset(np.array([2]), np.array([1, 2])).text_image.tolist() == [-1, -1]
 
 
-def test_it_cannot_be_changed() -> None:
+def test_what_is_no_ground_truth_and_no_change_to_one() -> None:
     caption_image = np.array([0, 1])
     truth = GroundTruth.from_caption_image(caption_image, 2)
     caption_image[0] = 1
     assert truth.t2i.of(0).tolist() == [0]
     with pytest.raises(ValueError, match="read-only"):
         truth.i2t.rows[0] = 1
-
-
-def test_what_is_no_ground_truth() -> None:
     for images, texts, message in (
         ([0, 2], [0, 1], r"image row 2 \(entry 1\) is not in \[0, 2\)"),
         ([0, -1], [0, 1], r"image row -1 \(entry 1\)"),

@@ -48,23 +48,13 @@ def test_no_product_leaves_the_band() -> None:
                 assert np.all(band < 2000 * np.finfo(kind).eps * 200)  # a bound, not a blanket
 
 
-def test_a_product_that_may_overflow_has_no_band() -> None:
+def test_bounds_of_norms_and_rows_that_are_none() -> None:
     assert rounding_band(4, np.dtype(np.float32), np.array([1e20]), 1e20).tolist() == [math.inf]
     assert rounding_band(4, np.dtype(np.float64), np.array([1e20]), 1e20)[0] < 1e26
-
-
-def test_norms_bound_from_above_and_large_rows_are_finite() -> None:
     rows = np.array([[3, 4], [0, 0], [3e38, 3e38]], np.float32)
     norms = check_rows(rows, "image")
     assert np.all(norms >= [5, 0, 3e38 * 2**0.5 * (1 - 1e-7)])
     assert np.all(norms <= [5.0001, 1e-15, 4.3e38])
-
-
-NAN, INFINITE = np.ones((5, 3), np.float32), np.ones((5, 3), np.float32)
-NAN[3, 1], INFINITE[3, 1] = np.nan, -np.inf
-
-
-def test_bad_rows_are_named() -> None:
     for rows, ids, error, message in (
         (NAN, list("abcde"), NumericalError, r"image 'd' \(row 3\) is not finite"),
         (INFINITE, None, NumericalError, r"image \(row 3\) is not finite"),
@@ -73,3 +63,7 @@ def test_bad_rows_are_named() -> None:
         (np.ones((2, 2), np.float32), ["a"], DataError, "1 image ids for 2 image rows"),
     ):
         refused(error, message, check_rows, rows, "image", ids)
+
+
+NAN, INFINITE = np.ones((5, 3), np.float32), np.ones((5, 3), np.float32)
+NAN[3, 1], INFINITE[3, 1] = np.nan, -np.inf

@@ -182,7 +182,7 @@ def test_what_cannot_be_ranked() -> None:
         refused(DataError, message, ranks_from_rows, np.ones((n, 2), "f"), np.ones((m, 2), "f"), empty)
 
 
-def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_count_as_the_environment_says_and_lose_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: TileCounter, images: slice, texts: slice) -> None:
         raise MemoryError("no more")
 
@@ -190,9 +190,6 @@ def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> 
     rows = np.eye(10, dtype=np.float32)
     with pytest.raises(MemoryError, match="no more"):
         ranks_from_rows(rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=2)
-
-
-def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert module.available_threads() == 1

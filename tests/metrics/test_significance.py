@@ -73,7 +73,7 @@ def test_numbers_that_cannot_be() -> None:
     refused(UsageError, "confidence is 95", Bootstrap, confidence=95)
 
 
-def test_corrections_by_hand() -> None:
+def test_corrections_by_hand_and_by_name() -> None:
     p = [0.03, None, 0.01, 0.02, 0.5]
     assert corrected(p, "none") == p
     assert corrected(p, "bonferroni") == pytest.approx([0.12, None, 0.04, 0.08, 1.0])
@@ -81,6 +81,9 @@ def test_corrections_by_hand() -> None:
     assert corrected(p, "holm") == pytest.approx([0.06, None, 0.04, 0.06, 0.5])
     assert corrected([], "holm") == []
     assert corrected([None], "bonferroni") == [None]
+    texts = [correction_text(correction_named(name), 1200) for name in CORRECTIONS]
+    assert texts == ["Bonferroni over 1,200 comparisons", "Holm over 1,200 comparisons", ""]
+    refused(UnknownNameError, "unknown correction 'Holm'.*did you mean 'holm'", correction_named, "Holm")
 
 
 def rejected_in_turn(p: list[float], level: float) -> set[int]:
@@ -109,30 +112,18 @@ def test_holm_rejects_what_stepping_down_rejects(p: list[float], level: float) -
         assert min(1.0, raw) <= one <= other <= 1
 
 
-def test_names_of_corrections() -> None:
-    texts = [correction_text(correction_named(name), 1200) for name in CORRECTIONS]
-    assert texts == ["Bonferroni over 1,200 comparisons", "Holm over 1,200 comparisons", ""]
-    refused(UnknownNameError, "unknown correction 'Holm'.*did you mean 'holm'", correction_named, "Holm")
-
-
-def test_shares_add_up_to_the_difference() -> None:
+def test_a_clustered_t_test_by_its_special_cases() -> None:
     differences = np.array([1.0, 0.0, -1.0, 2.0, 0.5])
     shares = shares_of(differences, np.array([0, 0, 2, 2, 3]), 5)
     assert shares.parts.tolist() == pytest.approx([0.2, 0, 0.2, 0.1, 0])
     assert shares.difference == pytest.approx(differences.mean())
     assert shares.residuals.sum() == pytest.approx(0)
     assert shares.used.tolist() == [True, False, True, True, False]
-
-
-def test_clusters_of_one_size_give_the_plain_paired_t_test() -> None:
     for per_image in (1, 5):
         one, other = np.random.default_rng(per_image).random((2, 40 * per_image))
         shares = shares_of(one - other, np.repeat(np.arange(40), per_image), 40)
         means = (one - other).reshape(40, per_image).mean(axis=1)
         assert t_test([shares]) == pytest.approx(stats.ttest_1samp(means, 0).pvalue, rel=1e-9)
-
-
-def test_captions_of_one_image_are_not_five_observations() -> None:
     per_image = np.random.default_rng(3).normal(0.2, 1, 50)
     same = np.repeat(per_image, 5)  # all five captions move together
     clustered = t_test([shares_of(same, np.repeat(np.arange(50), 5), 50)])
@@ -141,6 +132,21 @@ def test_captions_of_one_image_are_not_five_observations() -> None:
     assert naive is not None
     assert clustered is not None
     assert naive < clustered / 2
+    random = np.random.default_rng(5)
+    folds = [random.normal(0.3, 1, 30) for _ in range(3)]
+    p = t_test([shares_of(values, np.arange(30), 30) for values in folds])
+    error = np.sqrt(sum(values.var(ddof=1) / 30 for values in folds)) / 3
+    t = np.mean([values.mean() for values in folds]) / error
+    assert p == pytest.approx(2 * stats.t.sf(abs(t), 87))
+    for differences, expected in (
+        ([0.0, 0.0, 0.0], 1.0),  # identical runs
+        ([0.5, 0.5, 0.5], None),  # the same difference everywhere: no spread to test against
+        ([0.5], None),  # one image
+        ([0.0], 1.0),
+        ([1.0, -1.0], 1.0),
+    ):
+        size = len(differences)
+        assert t_test([shares_of(np.array(differences), np.arange(size), size)]) == expected
 
 
 def test_uneven_clusters_hold_their_level() -> None:
@@ -157,27 +163,6 @@ def test_uneven_clusters_hold_their_level() -> None:
     assert 30 <= below <= 75
 
 
-def test_folds_are_averaged_like_independent_samples() -> None:
-    random = np.random.default_rng(5)
-    folds = [random.normal(0.3, 1, 30) for _ in range(3)]
-    p = t_test([shares_of(values, np.arange(30), 30) for values in folds])
-    error = np.sqrt(sum(values.var(ddof=1) / 30 for values in folds)) / 3
-    t = np.mean([values.mean() for values in folds]) / error
-    assert p == pytest.approx(2 * stats.t.sf(abs(t), 87))
-
-
-def test_degenerate_t_tests() -> None:
-    for differences, expected in (
-        ([0.0, 0.0, 0.0], 1.0),  # identical runs
-        ([0.5, 0.5, 0.5], None),  # the same difference everywhere: no spread to test against
-        ([0.5], None),  # one image
-        ([0.0], 1.0),
-        ([1.0, -1.0], 1.0),
-    ):
-        size = len(differences)
-        assert t_test([shares_of(np.array(differences), np.arange(size), size)]) == expected
-
-
 def every_swap(parts: np.ndarray) -> float:
     observed = abs(parts.sum())
     swaps = list(itertools.product([1, -1], repeat=len(parts)))
@@ -191,7 +176,7 @@ def test_few_clusters_are_swapped_in_every_way(values: list[float]) -> None:
     assert sign_flip_tests(parts[:, None], 1_000, 0).tolist() == pytest.approx([every_swap(parts)])
 
 
-def test_random_swaps_are_near_the_exact_ones_and_never_zero() -> None:
+def test_random_swaps_are_near_the_exact_ones() -> None:
     random = np.random.default_rng(6)
     parts = np.stack([random.normal(0.3, 1, 12), random.normal(0, 1, 12), np.full(12, 1.0)], axis=1)
     exact = sign_flip_tests(parts, 2**12, 0)
@@ -201,8 +186,5 @@ def test_random_swaps_are_near_the_exact_ones_and_never_zero() -> None:
     assert sign_flip_tests(np.full((60, 1), 1.0), 500, 0)[0] == 1 / 501
     assert drawn.tolist() == sign_flip_tests(parts, 2**12 - 1, 0).tolist()
     assert drawn.tolist() != sign_flip_tests(parts, 2**12 - 1, 1).tolist()
-
-
-def test_identical_runs_and_one_cluster_have_p_one() -> None:
     assert sign_flip_tests(np.zeros((500, 2)), 200, 0).tolist() == [1, 1]
     assert sign_flip_tests(np.array([[0.7]]), 200, 0).tolist() == [1]

@@ -24,11 +24,35 @@ def slowly(queries: np.ndarray, gallery: np.ndarray, k: int) -> tuple[list[list[
     return order, [[float(mine[row]) for row in rows] for mine, rows in zip(scores, order, strict=True)]
 
 
-def test_top_k_by_hand() -> None:
+def test_the_best_by_hand() -> None:
     gallery = np.array([[0, 1], [1, 0], [1, 0], [2, 2]], np.float32)
     rows, scores = top_k(np.array([[1, 0], [0, -1]], np.float32), gallery, 3)
     assert rows.tolist() == [[3, 1, 2], [1, 2, 0]]
     assert scores.tolist() == [[2, 1, 1], [0, 0, -1]]
+    queries = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+    gallery = np.array([[0.5, 0], [0.5, 1], [0.25, 1], [0.5, 1]], dtype=np.float32)
+    found = lists(list(first_places(sided(queries, gallery), 1)))
+    assert found == {0: [(0, 0.5), (1, 0.5), (3, 0.5)], 1: [(1, 1.0), (2, 1.0), (3, 1.0)]}
+    assert lists(list(first_places(sided(queries, gallery), 4)))[0][-1] == (2, 0.25)
+    assert lists(list(first_places(sided(queries, gallery), 99))) == slow_lists(
+        exact_scores(queries, gallery), 4
+    )
+    #                 query 0: one, three that tie; query 1: two that tie
+    firsts = Firsts(
+        np.array([4, 9]),
+        np.array([0, 4, 6]),
+        np.array([7, 1, 2, 3, 5, 6]),
+        np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1]),
+    )
+    values = np.array([0.2, 0.0, 0.6, 0.3, 1.0, 0.0])
+    by_hand = {
+        "expected": [[0.2, 0.3], [0.5, 0.5]],
+        "pessimistic": [[0.2, 0.0], [0.0, 1.0]],
+        "optimistic": [[0.2, 0.6], [1.0, 0.0]],
+        "compat": [[0.2, 0.3], [0.0, 1.0]],  # rows 3 and 6 come first
+    }
+    for rule, expected in by_hand.items():
+        assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule
 
 
 @settings(max_examples=60)
@@ -115,17 +139,6 @@ def slow_lists(scores: np.ndarray, depth: int) -> dict[int, list[tuple[int, floa
     return made
 
 
-def test_first_places_by_hand() -> None:
-    queries = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-    gallery = np.array([[0.5, 0], [0.5, 1], [0.25, 1], [0.5, 1]], dtype=np.float32)
-    found = lists(list(first_places(sided(queries, gallery), 1)))
-    assert found == {0: [(0, 0.5), (1, 0.5), (3, 0.5)], 1: [(1, 1.0), (2, 1.0), (3, 1.0)]}
-    assert lists(list(first_places(sided(queries, gallery), 4)))[0][-1] == (2, 0.25)
-    assert lists(list(first_places(sided(queries, gallery), 99))) == slow_lists(
-        exact_scores(queries, gallery), 4
-    )
-
-
 @settings(max_examples=80)
 @given(data=st.data())
 def test_agrees_with_sorting_everything(data: st.DataObject) -> None:
@@ -181,22 +194,3 @@ def test_every_tile_is_shown_once() -> None:
             assert sums.tolist() == pytest.approx(
                 exact_scores(queries, gallery).sum(axis=1).tolist(), rel=1e-4
             )
-
-
-def test_places_of_ties() -> None:
-    #                 query 0: one, three that tie; query 1: two that tie
-    firsts = Firsts(
-        np.array([4, 9]),
-        np.array([0, 4, 6]),
-        np.array([7, 1, 2, 3, 5, 6]),
-        np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1]),
-    )
-    values = np.array([0.2, 0.0, 0.6, 0.3, 1.0, 0.0])
-    by_hand = {
-        "expected": [[0.2, 0.3], [0.5, 0.5]],
-        "pessimistic": [[0.2, 0.0], [0.0, 1.0]],
-        "optimistic": [[0.2, 0.6], [1.0, 0.0]],
-        "compat": [[0.2, 0.3], [0.0, 1.0]],  # rows 3 and 6 come first
-    }
-    for rule, expected in by_hand.items():
-        assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule

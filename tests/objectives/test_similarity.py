@@ -18,7 +18,7 @@ def rows(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(random.standard_normal((n, d))), torch.from_numpy(random.standard_normal((m, d)))
 
 
-def test_by_hand() -> None:
+def test_by_hand_and_where_order_is_perfect() -> None:
     images = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
     texts = torch.tensor([[0.5, 1.0], [3.0, 2.0], [2.0, 4.0]])
     # A text below its image in every coordinate is in order; else the squares of what stands out.
@@ -27,6 +27,15 @@ def test_by_hand() -> None:
     roots = [pytest.approx([-((-value) ** 0.5) for value in row]) for row in expected]
     assert order_root_similarity(images, texts).tolist() == roots
     assert cosine_similarity(images, texts).tolist() == [[2.5, 7.0, 10.0], [0.0, 0.0, 0.0]]
+    images = torch.ones(1, 3, requires_grad=True)
+    order_root_similarity(images, torch.zeros(1, 3)).sum().backward()
+    assert images.grad is not None
+    assert not images.grad.any()
+    error = refused(UnknownNameError, "unknown similarity 'angle'", similarity_of, "angle")
+    assert error.known == ["cosine", "order", "order-root"]
+    images, texts = (part.requires_grad_() for part in rows(0))
+    with pytest.raises(UsageError, match="order similarity has no second derivative"):
+        torch.autograd.grad(order_similarity(images, texts).sum(), images, create_graph=True)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1, 9, 10_000]))
@@ -55,21 +64,6 @@ def test_gradients_are_those_of_finite_differences() -> None:
         message = r"images have shape \(2, 3\), texts \(2, 4\)"
         refused(MismatchError, message, similarity_of(name), torch.zeros(2, 3), torch.zeros(2, 4))
         assert similarity_of(name).description
-
-
-def test_perfect_order_has_a_gradient_of_zero() -> None:
-    images = torch.ones(1, 3, requires_grad=True)
-    order_root_similarity(images, torch.zeros(1, 3)).sum().backward()
-    assert images.grad is not None
-    assert not images.grad.any()
-
-
-def test_what_makes_no_sense_is_refused() -> None:
-    error = refused(UnknownNameError, "unknown similarity 'angle'", similarity_of, "angle")
-    assert error.known == ["cosine", "order", "order-root"]
-    images, texts = (part.requires_grad_() for part in rows(0))
-    with pytest.raises(UsageError, match="order similarity has no second derivative"):
-        torch.autograd.grad(order_similarity(images, texts).sum(), images, create_graph=True)
 
 
 def test_what_is_kept_for_the_gradient_is_the_two_inputs() -> None:

@@ -194,13 +194,10 @@ def test_the_shortest_and_the_longest_of_all_ways(above: list[list[int]]) -> Non
         assert found[thing] == (min(ways), max(ways))
 
 
-def test_a_cycle_ends() -> None:
+def test_depths_of_cycles_and_chains() -> None:
     for above in ([[0]], [[1], [0]], [[1], [2], [0, 3], []]):
         found = depths(above)
         assert all(low <= high < len(above) for low, high in found)
-
-
-def test_a_chain_longer_than_the_stack() -> None:
     n = 20_000
     assert net_above([[row + 1] for row in range(n - 1)] + [[]]).depth("0") == (n - 1, n - 1)
 
