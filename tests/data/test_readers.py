@@ -64,14 +64,11 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], bool]] = {
 
 
 def test_it_is_declared_and_recognised(tmp_path: Path) -> None:
-    for number, reader in enumerate(list(READERS)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for reader in READERS:
         assert reader.patterns
-        assert reader.description
         assert all(reader.options.values())
         write, is_file = LAYOUTS[reader.name]
-        folder = folder / "data"
+        folder = tmp_path / reader.name
         folder.mkdir()
         write(folder)
         folder = folder / "it" if (folder / "it").is_dir() else folder
@@ -131,10 +128,8 @@ def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
 
 
 def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
-    for number, raw in enumerate(("", "   ", "...", "\n")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        folder = karpathy_folder(folder, [entry("a.png", "test", "one", raw)])
+    for raw in ("", "   ", "...", "\n"):
+        folder = karpathy_folder(tmp_path, [entry("a.png", "test", "one", raw)])
         refused(CaptionError, r"of a\.png is empty", read_collection, folder)
         kept = read_collection(folder, skip_bad_captions=True)
         assert kept.captions == ["one"]

@@ -48,12 +48,8 @@ def test_words_by_hand() -> None:
         assert fold_plural(plural) == fold_plural(singular)
     rows = {"tshirt": 0, "mans": 1, "and": 2}
     assert [row_of(word, rows) for word in ("t-shirt", "man's", "and/or", "tshirt")] == [None, None, None, 0]
-    assert [row_of(word, rows, published=True) for word in ("t-shirt", "man's", "and/or", "dog")] == [
-        0,
-        1,
-        2,
-        None,
-    ]
+    published = [row_of(word, rows, published=True) for word in ("t-shirt", "man's", "and/or", "dog")]
+    assert published == [0, 1, 2, None]
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8))
@@ -117,18 +113,19 @@ def test_words_and_vectors_are_those_of_the_lines(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_vector_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    for number, (line, said) in enumerate(
-        (("blue 1", "line 7 is no word"), ("blue 1 x", "line 7"), ("blue nan 1", "line 7"), ("", "line 7"))
+    for line, said in (
+        ("blue 1", "line 7 is no word"),
+        ("blue 1 x", "line 7"),
+        ("blue nan 1", "line 7"),
+        ("", "line 7"),
     ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "v.txt").write_text("\n".join([*LINES, line, "last 1 2"]))
+        (tmp_path / "v.txt").write_text("\n".join([*LINES, line, "last 1 2"]))
         with pytest.raises(DataError, match=said):
-            convert_word_vectors(folder / "v.txt", folder / "v.npz")
-        assert [path.name for path in folder.iterdir()] == ["v.txt"]
+            convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz")
+        assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]
         with pytest.raises(DataError, match="none of the 1 words"):
-            (folder / "v.txt").write_text("\n".join(LINES))
-            convert_word_vectors(folder / "v.txt", folder / "v.npz", {"green"})
+            (tmp_path / "v.txt").write_text("\n".join(LINES))
+            convert_word_vectors(tmp_path / "v.txt", tmp_path / "v.npz", {"green"})
 
 
 def test_plain_text_paths_and_names() -> None:
