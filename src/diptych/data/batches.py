@@ -1,6 +1,6 @@
 """Batches: the captions and images that are trained on together.
 
-Three plans, each a pure function of ``(seed, epoch)``, so that a killed run goes on with the same
+Three plans, each a pure function of ``(seed, epoch)``, so that a killed run resumes with the same
 batches and any number of processes sees the same epoch:
 
 ``captions``

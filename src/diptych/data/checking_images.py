@@ -179,7 +179,7 @@ def inspected(
 ) -> tuple[Pictures | None, list[Problem]]:
     """Look for the images of ``rows``, decode them where that is chosen, and return what has to be put right.
 
-    Returns no pictures where they are not files of a folder; items without an image are not counted.
+    Returns no images where they are not files of a folder; items without an image are not counted.
     """
     source, pictures, problems = collection.source, None, list[Problem]()
     present = rows = rows[collection.pictured[rows]]

@@ -1,4 +1,4 @@
-"""Extended positives: which captions describe which pictures beyond a collection's own pairs, read from files."""
+"""Extended positives: which captions describe which images beyond a collection's own pairs, read from files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Pictures from real folders: upright RGB out of whatever was in the file.
+"""Images from real folders: upright RGB out of whatever was in the file.
 
-EXIF orientation is applied, CMYK, palette, alpha and 16-bit pictures are converted, decompression
+EXIF orientation is applied, CMYK, palette, alpha and 16-bit images are converted, decompression
 bombs are refused before a pixel is decoded, and what cannot be read is an error that names the file.
 """
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs.
+# Images with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs.
 MAX_PIXELS = 100_000_000
 
 # Files larger than this are refused before they are read.
 MAX_BYTES = 500_000_000
 
-# Endings of file names, in lower case, by which pictures are looked for.
+# Endings of file names, in lower case, by which images are looked for.
 PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
@@ -120,7 +120,7 @@ def _on_white(picture: Image) -> Image:
 
 
 def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Image:
-    """Decode the bytes of one picture to upright RGB.
+    """Decode the bytes of one image to upright RGB.
 
     Args:
         max_pixels: width × height above which it is refused before decoding.
@@ -231,7 +231,7 @@ def check_inside(name: str, root: Path | str) -> None:
 
 
 class FolderSource:
-    """Pictures that are files below one folder."""
+    """Images that are files below one folder."""
 
     def __init__(self, root: Path | str, names: Sequence[str]) -> None:
         self.root = Path(root)
@@ -253,7 +253,7 @@ class Patch(NamedTuple):
     """Opaque pixels and where they go.
 
     Attributes:
-        left, top: of the patch's first pixel, in pixels of the prepared picture.
+        left, top: of the patch's first pixel, in pixels of the prepared image.
         pixels: (height, width, 3) uint8.
     """
 
@@ -270,12 +270,12 @@ class Overlay(Protocol):
         """Return a name by content: the same overlay has the same key."""
 
     def patches(self, width: int, height: int) -> Sequence[Patch]:
-        """Return the patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
+        """Return the patches for a prepared image of ``width`` × ``height`` pixels, the last on top."""
 
 
 @dataclass(frozen=True)
 class OverlaidPicture:
-    """A picture as an encoder takes it, and what goes over it once it is prepared."""
+    """An image as an encoder takes it, and what goes over it once it is prepared."""
 
     picture: Image
     overlay: Overlay
@@ -283,14 +283,14 @@ class OverlaidPicture:
 
 @runtime_checkable
 class OverlaySource(Protocol):
-    """An image source whose pictures have overlays."""
+    """An image source whose images have overlays."""
 
     def overlay(self, row: int) -> Overlay | None:
-        """Return what goes over the picture of source row ``row``; None for nothing."""
+        """Return what goes over the image of source row ``row``; None for nothing."""
 
 
 def split_overlay(item: Any) -> tuple[Any, Overlay | None]:
-    """Return a picture and its overlay; anything else as it is, with None."""
+    """Return an image and its overlay; anything else as it is, with None."""
     if isinstance(item, OverlaidPicture):
         return item.picture, item.overlay
     return item, None

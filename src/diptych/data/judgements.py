@@ -1,4 +1,4 @@
-"""Judgements: how relevant people found captions to pictures, read from files."""
+"""Judgements: how relevant people found captions to images, read from files."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class MatchedJudgements:
     highest: float  # where it ends
     missing: dict[str, int]  # images, captions and pairs that the collection does not hold
     repeated: int = 0  # how many of the file's pairs were there before
-    by_place: int = 0  # how many of its captions were found as the first, second, … of their picture
+    by_place: int = 0  # how many of its captions were found as the first, second, … of their image
 
     def line(self) -> str:
         parts = [f"{len(self.ratings):,} pairs"]
@@ -170,10 +170,10 @@ class MatchedJudgements:
 
 
 class _Captions:
-    """Rows of captions by id, or by their picture's name and number.
+    """Rows of captions by id, or by their image's name and number.
 
-    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its picture's name has; else, where
-    the captions of each picture begin with its first one (``in_order``), the first of that picture.
+    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its image's name has; else, where
+    the captions of each image begin with its first one (``in_order``), the first of that image.
     """
 
     def __init__(

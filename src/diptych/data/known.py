@@ -53,16 +53,16 @@ class KnownDataset:
     name: str  # what ``diptych data`` calls it
     title: str  # its full name
     description: str  # one line for lists
-    centric: Centric | None  # what its pictures show; None where both are in it
+    centric: Centric | None  # what its images show; None where both are in it
     citation: str  # the paper to cite
-    licence: str  # what may be done with it, and who owns the pictures, in plain words
+    licence: str  # what may be done with it, and who owns the images, in plain words
     where: Mapping[str, str]  # what there is to fetch, and where
     layout: str  # the folder as it should be, as a tree
     readings: tuple[Reading, ...]  # the readers that read it, the usual one first
     forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
     thesis: tuple[str, ...] = ()  # what the thesis used of it, and how that is known
     notes: tuple[str, ...] = ()  # what else a user of numbers should know
-    # further names by which collections of it go; those that begin so and go on after ``_`` or ``-`` are parts of it
+    # further names of collections of it; names that begin so and continue after ``_`` or ``-`` are parts of it
     names: tuple[str, ...] = ()
     chapter: int = 2  # of the thesis, that used it
 
@@ -119,7 +119,7 @@ def known_by_name(name: str) -> KnownDataset | None:
 
 
 def centric_of(given: Any, name: str) -> Centric | None:
-    """Return what the pictures of a collection show: as given, else as its dataset's known name says.
+    """Return what the images of a collection show: as given, else as its dataset's known name says.
 
     Args:
         given: a reader's option ``centric``; None where it was not given.

@@ -161,7 +161,7 @@ NO_PICTURE = "no picture"
 def each_picture_content(collection: Collection) -> Iterator[str]:
     """Yield one fingerprint per image, of its file's bytes, when it is needed; reads every file once, in parallel.
 
-    Of an item without a picture it is :data:`NO_PICTURE`.
+    Of an item without an image it is :data:`NO_PICTURE`.
     """
     source = collection.source
     found = read_ahead(

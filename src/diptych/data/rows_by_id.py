@@ -16,7 +16,7 @@ _SENTENCE = ":sentid:"
 
 
 def image_name(name: str) -> str:
-    """Return a picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
+    """Return an image's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
     stem = name.rsplit("/", 1)[-1]
     stem = stem.rsplit(".", 1)[0] if "." in stem else stem
     found = _NUMBERED.fullmatch(stem)

@@ -1,6 +1,6 @@
 """Collections read once into columns on disk, and opened from there the next time.
 
-What is stored of a dataset is its ids, captions and splits and where its pictures are, never a pixel.
+What is stored of a dataset is its ids, captions and splits and where its images are, never a pixel.
 It lies in the cache folder under a name made of everything it depends on; half of it is never seen.
 """
 

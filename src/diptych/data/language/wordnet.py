@@ -66,7 +66,7 @@ class WordNet:
         """Make one of what a file holds.
 
         Args:
-            title: the name it goes by.
+            title: its name.
             content: a fingerprint of what it was made from.
             senses: lemma, part and names of synsets, the usual one first; in the order of ``synsets`` by default.
             forms: its own irregular forms; the common ones by default.

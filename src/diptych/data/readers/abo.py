@@ -1,7 +1,7 @@
-"""Amazon Berkeley Objects: product listings as one picture and one text each.
+"""Amazon Berkeley Objects: product listings as one image and one text each.
 
 ``listings/metadata/listings_*.json.gz`` hold a listing per line, in many languages,
-``images/metadata/images.csv.gz`` says in which file below ``images/small/`` a picture is. The picture of a
+``images/metadata/images.csv.gz`` says in which file below ``images/small/`` an image is. The image of a
 listing is its main one; its caption is a field in one language. The dataset comes without splits.
 
 Source: Collins et al., ABO: Dataset and Benchmarks for Real-World 3D Object Understanding, CVPR 2022.

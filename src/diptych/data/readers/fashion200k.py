@@ -1,7 +1,7 @@
-"""Fashion200k as its authors distribute it: files of labels and a folder of cropped pictures.
+"""Fashion200k as its authors distribute it: files of labels and a folder of cropped images.
 
-A line of ``labels/CATEGORY_SPLIT_detect_all.txt`` is a picture, the score of its detection and the
-description of its product: ``women/dresses/casual_and_day_dresses/51727804/51727804_0.jpeg``. The pictures
+A line of ``labels/CATEGORY_SPLIT_detect_all.txt`` is an image, the score of its detection and the
+description of its product: ``women/dresses/casual_and_day_dresses/51727804/51727804_0.jpeg``. The images
 of one product share one description.
 
 Source: Han et al., Automatic Spatially-aware Fashion Concept Discovery, ICCV 2017.

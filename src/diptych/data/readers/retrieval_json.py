@@ -1,7 +1,7 @@
 """Lists of images and captions as ALBEF, X-VLM and BLIP read them: one JSON file per split.
 
 ``[{"image": "val2014/….jpg", "caption": "…" or ["…", …], "image_id": …}, …]``: one line per caption to train,
-one line per picture to validate and test. The split is in the file's name (``coco_karpathy_test.json``).
+one line per image to validate and test. The split is in the file's name (``coco_karpathy_test.json``).
 
 Source: Li et al., ALBEF, NeurIPS 2021, and the published lists of X-VLM and BLIP.
 """

@@ -1,7 +1,7 @@
-"""Pictures of worlds: textured ground, shaded objects that cast shadows and occlude each other, noise.
+"""Images of worlds: textured ground, shaded objects that cast shadows and occlude each other, noise.
 
 Shapes are drawn four times larger and averaged down, so edges are smooth; colours, textures, turns,
-light and noise vary from picture to picture, so a pixel never tells a fact by itself.
+light and noise vary from image to image, so a pixel never tells a fact by itself.
 """
 
 from __future__ import annotations
@@ -231,10 +231,10 @@ def draw_world(world: World, chance: random.Random, size: int) -> Image:
 
     Args:
         world: what is in it; the same world drawn twice with other ``chance`` gives other pixels.
-        size: side of the square picture in pixels.
+        size: side of the square image in pixels.
 
     Returns:
-        An RGB Pillow picture, (size, size).
+        An RGB Pillow image, (size, size).
     """
     from PIL import Image as pillow
 

@@ -22,7 +22,7 @@ from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
-# Raised whenever the same seed would give other pictures or captions; part of the cache's key.
+# Raised whenever the same seed would give other images or captions; part of the cache's key.
 VERSION = 1
 
 
@@ -160,7 +160,7 @@ def scenes(
 ) -> Collection:
     """Make the scenes, or find them in the cache, and read them.
 
-    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
+    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no image.
     """
     made = make_scenes(folder, n_train, n_val, n_test, **options)
     return read_scenes(made, finer)

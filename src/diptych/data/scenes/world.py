@@ -47,7 +47,7 @@ _OVERLAP = 0.78  # centres may come as close as this share of the two radii: obj
 
 @dataclass(frozen=True)
 class SceneObject:
-    """One object; lengths are fractions of the picture's side, y grows downwards."""
+    """One object; lengths are fractions of the image's side, y grows downwards."""
 
     shape: str
     colour: str
@@ -93,7 +93,7 @@ def relation(first: SceneObject, other: SceneObject) -> str:
 
 
 def place(x: float, y: float) -> str:
-    """In which part of the picture a point is: the middle, or the side its larger offset leads to."""
+    """In which part of the image a point is: the middle, or the side its larger offset leads to."""
     across, down = x - 0.5, y - 0.5
     if max(abs(across), abs(down)) < 0.11:
         return "middle"
