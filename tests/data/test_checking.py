@@ -43,13 +43,13 @@ def tiny(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def said(check: Check) -> str:
+def problems_of(check: Check) -> str:
     return "\n".join(f"{problem.what} | {problem.fix}" for problem in check.problems)
 
 
 def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     check = check_dataset(TINY, tiny(tmp_path), decode=True)
-    assert check.complete, said(check)
+    assert check.complete, problems_of(check)
     assert (check.reader, check.form) == ("karpathy", "whole")
     splits = [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits]
     assert splits == [("train", 2, 5, "as expected", "all"), ("test", 1, 3, "as expected", "all")]
@@ -62,17 +62,19 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     pictures = tiny(tmp_path) / "images"
     (pictures / "in" / "a.png").write_bytes(b"")
     check = check_dataset(TINY, tmp_path)
-    assert check.complete, "not opened unless asked"
+    assert check.complete, "not opened unless requested"
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
     assert (check.pictures.empty, check.pictures.corrupt) == (NamedCount(1, ("in/a.png",)), NamedCount())
-    assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
+    assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in problems_of(
+        check
+    )
     (pictures / "in" / "a.png").write_text("no picture at all")
     (pictures / "out" / "c.png").write_bytes((pictures / "out" / "c.png").read_bytes()[:40])
     for workers in (0, 3):
         check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
         assert check.pictures.corrupt == NamedCount(2, ("in/a.png", "out/c.png"))
-        assert "--skip-bad-images" in said(check)
+        assert "--skip-bad-images" in problems_of(check)
     (pictures / "in" / "b.png").unlink()
     picture(pictures / "in" / "z.JPG")
     (pictures / "Thumbs.db").write_text("x")
@@ -82,9 +84,9 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
         NamedCount(1, ("in/z.JPG",)),
     )
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
-    assert "unpack the pictures' archive again" in said(check)
+    assert "unpack the pictures' archive again" in problems_of(check)
     (pictures / "in.zip").write_bytes(b"PK")
-    assert f"unpack in.zip in {pictures}" in said(check_dataset(TINY, tmp_path))
+    assert f"unpack in.zip in {pictures}" in problems_of(check_dataset(TINY, tmp_path))
     assert check_dataset(TINY, tmp_path, split="test").complete, "pictures of other splits are not missing"
 
 
@@ -113,7 +115,7 @@ def test_where_pictures_are_is_found_out(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         moved(tiny(folder), name)
-        assert fix.replace("IMAGES", str(folder / "images")) in said(check_dataset(TINY, folder))
+        assert fix.replace("IMAGES", str(folder / "images")) in problems_of(check_dataset(TINY, folder))
         if "unpacked" in fix:
             assert check_dataset(TINY, folder, images=folder / "images" / "unpacked").complete
 
@@ -121,15 +123,17 @@ def test_where_pictures_are_is_found_out(tmp_path: Path) -> None:
 def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
     karpathy(tmp_path, {name: value for name, value in IMAGES.items() if name.startswith("in")}, "tiny")
     check = check_dataset(None, tmp_path, images=tmp_path / "images" / "in")
-    assert f"give the folder above, --images {tmp_path / 'images'}" in said(check)
-    assert "split test is not there, 1 images are expected (whole)" in said(check_dataset(TINY, tmp_path))
+    assert f"give the folder above, --images {tmp_path / 'images'}" in problems_of(check)
+    assert "split test is not there, 1 images are expected (whole)" in problems_of(
+        check_dataset(TINY, tmp_path)
+    )
     assert check_dataset(TINY, tmp_path, split="train").complete
     refused(UnknownNameError, "unknown split of tiny 'test'", check_dataset, TINY, tmp_path, split="test")
     check = check_dataset(TINY, tiny(tmp_path, **{"in/a.png": ("train", ["one"])}))
     assert check.complete, "four captions are in use"
     check = check_dataset(TINY, tiny(tmp_path, **{"in/b.png": ("train", ["1", "2", "3", "4", "5"])}))
     expected = "split train: 2 images and 5 (all) or 4 (two of each) captions expected (whole), "
-    assert f"{expected}found 2 images and 7 captions" in said(check)
+    assert f"{expected}found 2 images and 7 captions" in problems_of(check)
     assert check_dataset(TINY, tmp_path, max_captions=1).complete
     loose = KnownDataset(**{**vars(TINY), "forms": (Form("guess", {"train": Size(9)}, binding=False),)})
     check = check_dataset(loose, tmp_path)
@@ -140,7 +144,7 @@ def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
 def test_captions_that_cannot_be_used_or_come_twice(tmp_path: Path) -> None:
     folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
     first = "the first: dataset_tiny.json, caption 101 of in/a.png is empty"
-    assert f"2 empty captions left out; {first}" in said(check_dataset(TINY, folder))
+    assert f"2 empty captions left out; {first}" in problems_of(check_dataset(TINY, folder))
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
     check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
     assert check.without_captions == NamedCount(1, ("in/a.png",))
@@ -190,7 +194,7 @@ def test_accents_written_otherwise(tmp_path: Path) -> None:
         name = normalize(form, "café.png")
         karpathy(tmp_path / form, {name: ("test", ["one"])}, "mine")
         (tmp_path / form / "images" / name).rename(tmp_path / form / "images" / normalize(other, name))
-        found = said(check_dataset(None, tmp_path / form))
+        found = problems_of(check_dataset(None, tmp_path / form))
         assert "with its accents written otherwise (Unicode's NFC and NFD" in found
         assert f"--{form.lower()} " in found
 

@@ -39,7 +39,7 @@ def read(source: str) -> MatchedJudgements:
     return match_judgements(read_judgements(source), IMAGES, CAPTIONS, HOME)
 
 
-def said(found: MatchedJudgements) -> dict[tuple[int, int], float]:
+def ratings_of(found: MatchedJudgements) -> dict[tuple[int, int], float]:
     pairs = zip(found.images.tolist(), found.captions.tolist(), strict=True)
     return dict(zip(pairs, found.ratings.tolist(), strict=True))
 
@@ -49,22 +49,22 @@ def test_judgements_by_hand(tmp_path: Path) -> None:
     file.write_text(EXPERT)
     found = read(f"flickr8k-expert:{file}")
     # Picture a with b's first caption was judged twice: 4/3 and 2.
-    assert said(found) == pytest.approx({(0, 2): (4 / 3 + 2) / 2, (0, 1): 4, (1, 1): 2})
+    assert ratings_of(found) == pytest.approx({(0, 2): (4 / 3 + 2) / 2, (0, 1): 4, (1, 1): 2})
     assert (found.lowest, found.highest) == (1, 4)
     assert found.missing == {"images": 0, "captions": 2, "pairs": 2}
     assert found.repeated == 1
     assert found.line().endswith("not in the collection: 2 captions, 2 pairs)")
-    assert said(read(f"flickr8k-expert:{tmp_path}")) == said(found)  # the folder
+    assert ratings_of(read(f"flickr8k-expert:{tmp_path}")) == ratings_of(found)  # the folder
     file = tmp_path / "CrowdFlowerAnnotations.txt.gz"
     file.write_bytes(gzip.compress(CROWD.encode()))
     for source in (file, tmp_path):
         found = read(f"flickr8k-crowd:{source}")
-        assert said(found) == pytest.approx({(0, 3): 1 / 3, (2, 4): 1})
+        assert ratings_of(found) == pytest.approx({(0, 3): 1 / 3, (2, 4): 1})
         assert (found.lowest, found.highest) == (0, 1)
     file = tmp_path / "mine.csv"
     file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')
     found = read(f"csv:{file}")
-    assert said(found) == {(1, 3): 3.5, (0, 0): -1.0}
+    assert ratings_of(found) == {(1, 3): 3.5, (0, 0): -1.0}
     assert (found.lowest, found.highest) == (-1, 3.5)
     assert found.what == "judgements of mine.csv"
     file.write_text("image,caption,rating\na.webp,10,2\nb.webp,20,5\n")
@@ -72,7 +72,7 @@ def test_judgements_by_hand(tmp_path: Path) -> None:
     assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
 
 
-def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
+def test_numbers_of_ids_come_before_places(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text(
         "a.jpg\tb.jpg#1\t1\t2\t3\na.jpg\tb.jpg#0\t1\t1\t1\na.jpg\ta.jpg#1\t2\t2\t2\n"
     )
@@ -80,11 +80,11 @@ def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
     # Only b's captions 3 and 1 are there, and c's id says that it is of another picture than it belongs to.
     ids = ["10", "11", "folder/b.webp#3", "folder/b.webp#1", "a.webp#1"]
     found = match_judgements(judged, IMAGES, ids, HOME)
-    assert said(found) == {(0, 3): 2.0, (0, 1): 2.0}
+    assert ratings_of(found) == {(0, 3): 2.0, (0, 1): 2.0}
     assert (found.by_place, found.missing["captions"]) == (1, 1)
     (tmp_path / "y.txt").write_text("a.jpg\tc.jpg#0\t1\t1\t1\n")
     other = match_judgements(read_flickr8k_expert(tmp_path / "y.txt"), IMAGES, ids, HOME)
-    assert said(other) == {(0, 4): 1.0}
+    assert ratings_of(other) == {(0, 4): 1.0}
 
 
 def test_what_are_no_judgements_is_named(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from diptych.metrics.bootstrap import FLOOR_MEDIAN, MEAN, MEDIAN, clusters, inte
 from diptych.metrics.correlation import (
     COEFFICIENTS,
     LEAST_HITS,
+    Coefficient,
     correlate,
     weighted_correlations,
 )
@@ -279,6 +280,8 @@ def test_of_few_hits_there_is_no_interval() -> None:
             assert (one.low is None) is one.few
         nearly_all = correlate(1 - x, y, image, Bootstrap(50))["tau_b"]
         assert nearly_all.few is (hits < LEAST_HITS)
+    assert Coefficient(-0.5, -0.6, 0.1).cell.line == "-0.500 (-0.600 to +0.100)"
+    assert [Coefficient(value, few=True).cell.line for value in (0.25, None)] == ["+0.250 (–)", "–"]
     x[:] = 0
     x[:30] = 1.0  # thirty hits of six images
     assert correlate(x, y, image // 5, Bootstrap(50))["pearson"].few
