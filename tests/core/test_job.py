@@ -52,7 +52,7 @@ def values(one: Job[Square], count: int) -> list[int]:
     return [one.get(key).value for key in units(count)]  # type: ignore[union-attr]
 
 
-def test_finished_units_are_kept_and_the_rest_is_run(tmp_path: Path) -> None:
+def test_finished_units_of_the_same_state_are_kept(tmp_path: Path) -> None:
     one, log = job(tmp_path / "job"), tmp_path / "log"
     for count, processes in ((3, 1), (5, 1), (7, 2)):
         one.run(units(count, log), square, processes=processes)

@@ -37,16 +37,13 @@ def corners() -> Image.Image:
     return picture
 
 
-def test_exif_orientation_is_applied() -> None:
+def test_every_mode_becomes_upright_rgb() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # rotate 90° clockwise to see it upright
     upright = decode_image(encoded(corners(), "PNG", exif=exif), "x")
     assert upright.size == (3, 2)
     assert upright.getpixel((2, 0)) == (255, 0, 0)
     assert upright.getpixel((0, 1)) == (0, 0, 255)
-
-
-def test_palettes_sixteen_bits_and_animations() -> None:
     picture = Image.new("P", (2, 1))
     picture.putpalette([10, 20, 30, 200, 100, 50])
     picture.putpixel((1, 0), 1)
@@ -59,9 +56,6 @@ def test_palettes_sixteen_bits_and_animations() -> None:
     frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
     content = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert decode_image(content, "x").getpixel((0, 0)) == (255, 0, 0)  # the first frame
-
-
-def test_cmyk_alpha_grey_one_bit_and_float_become_rgb() -> None:
     cmyk = encoded(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG")
     assert decode_image(cmyk, "x").getpixel((1, 1))[0] > 240
     assert to_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 0))).getpixel((0, 0)) == (255, 255, 255)
@@ -201,7 +195,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_regions_in_the_order_of_the_json(folder: Path) -> None:
+def test_regions_by_order_and_by_name(folder: Path) -> None:
     found = read_collection(folder, regions=folder / "regions.npy")
     assert found.holds == "regions"
     assert "3 images as region features" in found.describe()
@@ -210,14 +204,17 @@ def test_regions_in_the_order_of_the_json(folder: Path) -> None:
     # Reports still find the pictures.
     assert found.image(1).size == (4, 4)
     assert read_collection(folder).holds == "pictures"
-
-
-def test_regions_by_name(folder: Path) -> None:
     np.save(folder / "more.npy", features(4, 4, 5))
     (folder / "ids.txt").write_text("c\nelsewhere\nb.png\ntrain2014/a.jpg\n")
     found = read_collection(folder, regions=folder / "more.npy", region_ids=folder / "ids.txt")
     for image, row in enumerate((3, 2, 0)):
         assert np.array_equal(found.item(image), features(4, 4, 5)[row])
+    before = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
+    values = features(3, 4, 5)
+    values[1, 2, 3] += 1
+    np.save(folder / "regions.npy", values)
+    after = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
 
 
 def test_what_are_no_features_or_ids(folder: Path) -> None:
@@ -261,15 +258,6 @@ def test_several_arrays_are_one_and_one_vector_is_one_region() -> None:
     refused(ImageError, "both holds region features and no pictures", source.read, 0)
 
 
-def test_contents_are_of_the_features(folder: Path) -> None:
-    before = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
-    values = features(3, 4, 5)
-    values[1, 2, 3] += 1
-    np.save(folder / "regions.npy", values)
-    after = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
-    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
-
-
 def write(folder: Path, split: str, rows: np.ndarray, captions: int) -> None:
     folder.mkdir(exist_ok=True)
     np.save(folder / f"{split}_ims.npy", rows)
@@ -296,7 +284,7 @@ def test_training_features_once_test_features_five_times(tmp_path: Path) -> None
         assert all(np.array_equal(part.item(row), features(rows, 2, 4)[row]) for row in range(part.n_images))
 
 
-def test_as_many_captions_as_images_that_differ_are_pairs(tmp_path: Path) -> None:
+def test_captions_of_features(tmp_path: Path) -> None:
     rows = np.repeat(features(3, 2, 4), 5, axis=0)
     rows[14, 1, 3] += 1e-3  # the very last number
     write(tmp_path, "train", rows, 15)

@@ -25,7 +25,7 @@ def fine(folder: Path, content: Any = FINE, name: str = "MSCOCO_FG_ann.json") ->
     return folder / name
 
 
-def test_captions_of_the_test_split(tmp_path: Path) -> None:
+def test_fine_captions_and_karpathys_sentences(tmp_path: Path) -> None:
     file = fine(tmp_path)
     picture(tmp_path / "images" / "COCO_val2014_01.jpg", 7)
     for path in (file, tmp_path):
@@ -36,9 +36,6 @@ def test_captions_of_the_test_split(tmp_path: Path) -> None:
         assert found.image_ids == ["COCO_val2014_02.jpg", "COCO_val2014_01.jpg"]
         assert found.captions_of(1) == FINE["COCO_val2014_01"]
         assert found.image(1).size == (4, 4)
-
-
-def test_ids_and_order_of_karpathys_sentences(tmp_path: Path) -> None:
     images = {
         f"val2014/COCO_val2014_0{i}.jpg": ("test", [f"{i} {k}" for k in range(n)])
         for i, n in ((1, 3), (2, 2))
@@ -295,7 +292,7 @@ def test_other_encodings_empty_captions_and_options_that_are_none(dataset: Path)
     refused(UsageError, "pictures is 'last'", read_collection, dataset, pictures="last")
 
 
-def said(*texts: str) -> list[dict[str, str]]:
+def tagged(*texts: str) -> list[dict[str, str]]:
     """``"en_GB: a lamp"`` as the listings have it."""
     return [dict(zip(("language_tag", "value"), text.split(": "), strict=True)) for text in texts]
 
@@ -322,15 +319,15 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
     lamp = listing(
         "B1",
         "i2",
-        item_name=said("de_DE: Lampe", "en_GB: Lamp"),
-        product_description=said("en_US:  A lamp\nfor reading "),
-        bullet_point=said("en_US: bright", "de_DE: hell", "en_US: cheap"),
+        item_name=tagged("de_DE: Lampe", "en_GB: Lamp"),
+        product_description=tagged("en_US:  A lamp\nfor reading "),
+        bullet_point=tagged("en_US: bright", "de_DE: hell", "en_US: cheap"),
         product_type=[{"value": "LAMP"}],
         node=[{"node_id": 1, "node_name": "/Home/Lighting/Lamps"}],
     )
     chair = {
-        "item_name": said("en_IN: Chair", "en_US: Seat"),
-        "bullet_point": said("en_US: soft", "en_US: red"),
+        "item_name": tagged("en_IN: Chair", "en_US: Seat"),
+        "bullet_point": tagged("en_US: soft", "en_US: red"),
     }
     others = [listing("B2", **chair), named("B3", "en_US: Sofa")]
     write(tmp_path, [lamp, *others], [named("B4", "fr_FR: Table"), named("B5", "en_US: Shelf", None)])
@@ -350,15 +347,15 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
 
 
 def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
-    colour = {**said("de_DE: Rot")[0], "standardized_values": ["Red", "Red"]}
+    colour = {**tagged("de_DE: Rot")[0], "standardized_values": ["Red", "Red"]}
     paths = ("/Categories/Home & Kitchen/Lamps", "/Categories/Home &amp; Kitchen/Lamps", "/Categories")
     lamp = listing(
         "B1",
-        item_name=said("en_US: Lamp &amp; <b>shade</b>"),
-        brand=said("en_US: Rivet", "en_GB: Rivet", "de_DE: Niete"),
+        item_name=tagged("en_US: Lamp &amp; <b>shade</b>"),
+        brand=tagged("en_US: Rivet", "en_GB: Rivet", "de_DE: Niete"),
         color=[colour],
-        material=said("en_US: Wood &amp; Steel", "en_US: Glass"),
-        style=said("en_US:  "),
+        material=tagged("en_US: Wood &amp; Steel", "en_US: Glass"),
+        style=tagged("en_US:  "),
         node=[*({"path": path} for path in paths), {"node_name": "/Categories/Sale//Lamps/"}],
     )
     write(tmp_path, [lamp])
@@ -370,7 +367,7 @@ def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
 
 
 def named(item: str, text: str, image: str | None = "i1") -> dict[str, Any]:
-    return listing(item, image, item_name=said(text))
+    return listing(item, image, item_name=tagged(text))
 
 
 def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
@@ -406,7 +403,7 @@ def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> No
     table = "image_id,height,width,path\n" + "".join(f"i{i},1,1,{i}.png\n" for i in range(100))
     write(
         tmp_path,
-        [listing(f"B{n}", f"i{n % 100}", item_name=said(f"en_US: {n}")) for n in range(300)],
+        [listing(f"B{n}", f"i{n % 100}", item_name=tagged(f"en_US: {n}")) for n in range(300)],
         images=table,
     )
     found = read_collection(tmp_path).divided()
@@ -435,7 +432,7 @@ def test_half_of_abo(tmp_path: Path) -> None:
 
 
 def test_splits_from_a_file(tmp_path: Path) -> None:
-    write(tmp_path, [listing(f"B{n}", item_name=said(f"en_US: {n}")) for n in range(3)])
+    write(tmp_path, [listing(f"B{n}", item_name=tagged(f"en_US: {n}")) for n in range(3)])
     file = tmp_path / "splits.csv"
     file.write_text("B2,test\nB0,train\nB9,val\n")
     found = read_collection(tmp_path, split_file=file)
@@ -449,18 +446,18 @@ def test_splits_from_a_file(tmp_path: Path) -> None:
 def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
     refused(DataError, r"no images\.txt", read_collection, tmp_path, "cub")
     names = cub(tmp_path)
-    said, seen = tmp_path / "said", tmp_path / "seen"
-    (tmp_path / "cvpr2016_cub" / "text_c10").rename(said)
+    texts, seen = tmp_path / "said", tmp_path / "seen"
+    (tmp_path / "cvpr2016_cub" / "text_c10").rename(texts)
     (tmp_path / "CUB_200_2011" / "images").rename(seen)
-    found = read_collection(tmp_path, captions=said, images=seen)
+    found = read_collection(tmp_path, captions=texts, images=seen)
     assert found.n_captions == 60
     assert found.image(0).size == (4, 4)
     assert "diptych data show cub" in refused(DataError, "no captions near", read_collection, tmp_path).fix
     refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
-        (said / name).with_suffix(".txt").unlink()
+        (texts / name).with_suffix(".txt").unlink()
     with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
-        read_collection(tmp_path, captions=said)
+        read_collection(tmp_path, captions=texts)
 
 
 def test_lists_of_several_datasets(tmp_path: Path) -> None:

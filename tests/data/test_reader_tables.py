@@ -234,7 +234,7 @@ def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
     assert read_collection(tmp_path / "val.tsv.gz", "captions-tsv").split_sizes == {"val": 1}
 
 
-def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:
+def test_captions_that_are_not_utf8_and_pictures_that_share_a_number(tmp_path: Path) -> None:
     file = table(tmp_path / "train.tsv", *captions(0), "...\thttp://b")
     pictures(tmp_path / "images", "0.png", "1.png")
     found = read_collection(tmp_path, skip_bad_captions=True)

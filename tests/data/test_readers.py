@@ -64,14 +64,11 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], bool]] = {
 
 
 def test_it_is_declared_and_recognised(tmp_path: Path) -> None:
-    for number, reader in enumerate(list(READERS)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for reader in READERS:
         assert reader.patterns
-        assert reader.description
         assert all(reader.options.values())
         write, is_file = LAYOUTS[reader.name]
-        folder = folder / "data"
+        folder = tmp_path / reader.name
         folder.mkdir()
         write(folder)
         folder = folder / "it" if (folder / "it").is_dir() else folder
@@ -130,18 +127,13 @@ def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
     assert read_collection(folder, max_captions=1).captions == ["one", "three", "four"]
 
 
-def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path) -> None:
-    for number, raw in enumerate(("", "   ", "...", "\n")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        folder = karpathy_folder(folder, [entry("a.png", "test", "one", raw)])
+def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
+    for raw in ("", "   ", "...", "\n"):
+        folder = karpathy_folder(tmp_path, [entry("a.png", "test", "one", raw)])
         refused(CaptionError, r"of a\.png is empty", read_collection, folder)
         kept = read_collection(folder, skip_bad_captions=True)
         assert kept.captions == ["one"]
         assert kept.notes == ("1 empty captions left out",)
-
-
-def test_a_caption_of_100_000_characters_is_named(tmp_path: Path) -> None:
     folder = karpathy_folder(tmp_path, [entry("a.png", "test", "x" * 100_000)])
     refused(CaptionError, "has 100,000 characters, more than the 20,000 allowed", read_collection, folder)
 

@@ -73,7 +73,7 @@ def test_no_two_splits_share_a_describable_world_and_hardly_two_images_do() -> N
     assert not seen["val"] & seen["test"]
 
 
-def test_described_by_hand() -> None:
+def test_every_fact_shows_and_is_described() -> None:
     facts = {"a": "1", "b": "1", "c": "1", "d": "1"}
     assert described(facts, [["a", "b"], ["a", "b", "c"], ["a"]]) == Described(
         shared=("a",), partial=("b",), specific=("c",), undescribed=("d",)
@@ -82,19 +82,7 @@ def test_described_by_hand() -> None:
     assert described(facts, [["a"]]) == Described(("a",), (), (), ("b", "c", "d"))
     assert described(facts, []) == Described((), (), (), ("a", "b", "c", "d"))
     refused(DataError, "caption 1 states 'x'", described, facts, [["a"], ["x"]])
-
-
-STAR = SceneObject("star", "red", "large", "matte", 0.5, 0.5, 0.3)
-RING = replace(STAR, shape="ring", colour="blue", x=0.2, y=0.2, radius=0.1)
-WORLD = World((STAR, RING), "sand", "left", "neutral", "none")
-
-
-def pixels(world: World, seed: int = 0, size: int = 64) -> np.ndarray:
-    return np.asarray(draw_world(world, random.Random(seed), size), dtype=np.float64)
-
-
-def test_every_fact_shows() -> None:
-    """Changing one fact, with the same noise, changes far more than rounding would."""
+    # Changing one fact, with the same noise, changes far more than rounding would.
     before = pixels(WORLD)
     changed = [replace(WORLD, light="right"), replace(WORLD, tint="warm"), replace(WORLD, frame="black")]
     changed += [replace(WORLD, background=kind) for kind in BACKGROUNDS if kind != "sand"]
@@ -105,6 +93,15 @@ def test_every_fact_shows() -> None:
         changed += [replace(WORLD, objects=(star, RING)) for star in others]
     for world in changed:
         assert np.abs(pixels(world) - before).mean() > 1.0, world
+
+
+STAR = SceneObject("star", "red", "large", "matte", 0.5, 0.5, 0.3)
+RING = replace(STAR, shape="ring", colour="blue", x=0.2, y=0.2, radius=0.1)
+WORLD = World((STAR, RING), "sand", "left", "neutral", "none")
+
+
+def pixels(world: World, seed: int = 0, size: int = 64) -> np.ndarray:
+    return np.asarray(draw_world(world, random.Random(seed), size), dtype=np.float64)
 
 
 KINDS = {

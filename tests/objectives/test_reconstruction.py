@@ -266,7 +266,7 @@ def test_the_gradient_of_the_loss_is_scaled_and_the_multiplier_has_none() -> Non
     assert [*multiplier.parameters(), *multiplier.buffers()] == []
 
 
-def test_projected_it_recovers_at_once_and_unprojected_it_winds_up() -> None:
+def test_a_multiplier_recovers_survives_a_file_and_refuses_nan() -> None:
     for compat, least, most in (("none", 1, 1), ("unprojected", 91, 1000)):
         multiplier, waited = LagrangeMultiplier(0.2, start=0.1, learning_rate=0.05, compat=compat), 0
         for _ in range(200):
@@ -276,6 +276,13 @@ def test_projected_it_recovers_at_once_and_unprojected_it_winds_up() -> None:
             multiplier.ascend(0.4)
             waited += 1
         assert least <= waited <= most
+    for loss in (math.nan, math.inf):
+        multiplier = LagrangeMultiplier(0.2)
+        multiplier.ascend(0.3)
+        before = multiplier.get_extra_state()
+        refused(NumericalError, f"reconstruction loss is {loss}", multiplier.ascend, loss)
+        assert torch.equal(multiplier.get_extra_state(), before)
+        assert multiplier.logged() == {"multiplier": multiplier.value}
 
 
 def test_the_state_of_a_multiplier_survives_a_file_and_any_precision(tmp_path: Path) -> None:
@@ -306,13 +313,3 @@ def test_the_state_of_a_multiplier_survives_a_file_and_any_precision(tmp_path: P
     ):
         message = "three finite float64 numbers"
         refused(StorageError, message, LagrangeMultiplier(0.2).load_state_dict, {"_extra_state": wrong})
-
-
-def test_a_loss_that_is_no_number() -> None:
-    for loss in (math.nan, math.inf):
-        multiplier = LagrangeMultiplier(0.2)
-        multiplier.ascend(0.3)
-        before = multiplier.get_extra_state()
-        refused(NumericalError, f"reconstruction loss is {loss}", multiplier.ascend, loss)
-        assert torch.equal(multiplier.get_extra_state(), before)
-        assert multiplier.logged() == {"multiplier": multiplier.value}

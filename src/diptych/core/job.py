@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from diptych.core.artifact import Artifact
-from diptych.core.context import RESUME, stopping, task
+from diptych.core.context import RESUME, task
 from diptych.core.errors import Interrupted, MismatchError, StorageError
 from diptych.core.files import check_replaceable, safe_name
 from diptych.core.fingerprint import fingerprint
@@ -47,7 +47,6 @@ class Job(Generic[U]):
     suffix: str = ".npz"
 
     def path(self, key: str) -> Path:
-        """Return where a unit is kept."""
         return self.folder / _UNITS / f"{safe_name(key)}{self.suffix}"
 
     def get(self, key: str, state: Any = None) -> U | None:
@@ -89,17 +88,14 @@ class Job(Generic[U]):
             tasks = [_Task(self.path(key), units[key], fingerprint(states.get(key)), key) for key in todo]
             with task(self.noun, len(units), self.noun, len(units) - len(todo)) as bar:
                 finished = 0
-                for key in in_processes(
-                    tasks, _Save(work, setup), processes, _set_up if setup else None, (setup, setup_args)
-                ):
+                for key in in_processes(tasks, _Save(work), processes, setup, setup_args):
                     bar.advance(1, key)
                     finished += 1
-        if finished < len(todo) or (stopping() and todo and finished < len(todo)):
+        if finished < len(todo):
             kept = len(units) - len(todo) + finished
             raise Interrupted(f"stopped: {kept:,} of {len(units):,} {self.noun} are kept", RESUME)
 
     def _claim(self) -> None:
-        """Write the header, or see that the folder holds the same one."""
         path = self.folder / self.header.marker()
         if not path.exists():
             self.header.save(path)
@@ -124,19 +120,12 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Save:
-    """Runs one unit and saves it where it ran."""
-
     work: Callable[..., Artifact]
-    setup: Callable[..., Any] | None
 
     def __call__(self, *arguments: Any) -> str:
         *made, one = arguments
         self.work(*made, one.given).save(one.path, of=one.of)
         return str(one.key)
-
-
-def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return setup(*arguments)
 
 
 def differences(there: Any, requested: Any) -> Iterator[str]:

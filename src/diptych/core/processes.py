@@ -104,7 +104,6 @@ def _without_main() -> Iterator[None]:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -120,7 +119,6 @@ def _begin(
     stop: Event,
     keep_memory: bool,
 ) -> None:
-    """Prepare a worker."""
     global _made, _work, _event
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

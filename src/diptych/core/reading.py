@@ -118,7 +118,6 @@ def opening(fix: str = "", error: type[DiptychError] = StorageError) -> Callable
 
 
 def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
-    """Return message and fix for a file that the system does not give."""
     path = wrong.filename if isinstance(wrong.filename, str | Path) else path
     if wrong.errno is None:  # of a library that reads the content
         return f"{path} is corrupt: {_reason(wrong)}", fix
@@ -170,14 +169,24 @@ class _Packed:
         return self._packed.read(size)
 
 
-class _Bounded(io.RawIOBase):
-    """An unpacked stream that ends in an error after ``limit`` bytes; closes the packed file with itself."""
+class _Stream(io.RawIOBase):
+    """A stream that closes the file behind it with itself."""
 
-    def __init__(self, unpacked: Any, packed: BinaryIO, limit: int) -> None:
-        self._unpacked, self._packed, self._limit, self._read = unpacked, packed, limit, 0
+    _file: BinaryIO
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Bounded(_Stream):
+    """An unpacked stream that ends in an error after ``limit`` bytes."""
+
+    def __init__(self, unpacked: Any, packed: BinaryIO, limit: int) -> None:
+        self._unpacked, self._file, self._limit, self._read = unpacked, packed, limit, 0
 
     def readinto(self, buffer: Any) -> int:
         count: int = self._unpacked.readinto(buffer)
@@ -185,10 +194,6 @@ class _Bounded(io.RawIOBase):
         if self._read > self._limit:
             raise _OverpackedError(f"unpacks to more than {self._limit:,} bytes")
         return count
-
-    def close(self) -> None:
-        self._packed.close()
-        super().close()
 
 
 def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
@@ -207,27 +212,20 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     return io.BufferedReader(_Bounded(unpacked, packed, limit), 1 << 17)
 
 
-class _Lines(io.RawIOBase):
+class _Lines(_Stream):
     """A stream that ends in an error where a line is too long, before it fills the memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._since = stream, 0
-
-    def readable(self) -> bool:
-        return True
+        self._file, self._since = stream, 0
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._stream.read(len(buffer))
+        piece = self._file.read(len(buffer))
         buffer[: len(piece)] = piece
         end = piece.rfind(b"\n")
         self._since = self._since + len(piece) if end < 0 else len(piece) - end - 1
         if self._since > MAX_LINE_BYTES:
             raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
         return len(piece)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 @contextmanager
@@ -395,7 +393,6 @@ def read_log(
 
 
 def read_toml(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> dict[str, Any]:
-    """Read a TOML file."""
     import tomllib
 
     text = read_text(path, error=error, fix=fix)

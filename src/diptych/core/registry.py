@@ -57,7 +57,6 @@ class Registry(Generic[T]):
         self._complete = True
 
     def get(self, name: str) -> T:
-        """The member called ``name``."""
         self._discover()
         try:
             return self._members[name]
@@ -65,7 +64,6 @@ class Registry(Generic[T]):
             raise UnknownNameError(self.kind, name, self._members) from None
 
     def names(self) -> list[str]:
-        """All names, sorted."""
         self._discover()
         return sorted(self._members)
 

@@ -27,7 +27,6 @@ _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def harmless(text: str) -> str:
-    """Show what a terminal would obey."""
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -78,7 +77,6 @@ class Cell:
 
     @property
     def line(self) -> str:
-        """Text and note in one line."""
         return f"{self.text} ({self.note})" if self.note else self.text
 
 
@@ -113,17 +111,14 @@ class Table:
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """The cells' texts, row by row."""
         return [tuple(cell.text for cell in row) for row in self.rows]
 
     @property
     def narrow(self) -> bool:
-        """Return whether the table would be lost in the width of a page."""
         return len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
 
     @property
     def starts(self) -> list[int]:
-        """The columns that begin a group."""
         return list(accumulate(span for _, span in self.groups))[:-1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
@@ -157,7 +152,6 @@ class Table:
 
     @property
     def _numbers(self) -> list[int]:
-        """Return the columns that hold numbers only."""
         return [
             place
             for place in range(len(self.columns))
@@ -184,7 +178,6 @@ class Table:
         return table
 
     def _head(self, place: int) -> str:
-        """The head of a column, below that of its group."""
         over = [text for text, span in self.groups for _ in range(span)]
         return f"{over[place]}\n{self.columns[place]}" if over and over[place] else self.columns[place]
 
@@ -269,12 +262,9 @@ class Table:
         return content
 
     def json(self) -> str:
-        """Return :meth:`content` as JSON."""
         return json.dumps(self.content(), ensure_ascii=False, allow_nan=False)
 
     def markdown(self) -> str:
-        """Return a pipe table with its caption above."""
-
         def line(cells: Iterable[str]) -> str:
             return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 

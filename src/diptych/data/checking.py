@@ -25,8 +25,6 @@ Found = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class SplitCheck:
-    """A split as it is, and what is expected of it."""
-
     split: str
     images: int  # 0 where it is not there
     captions: int
@@ -37,7 +35,6 @@ class SplitCheck:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Return it as a row of a table."""
         expected = "" if self.expected_images is None else f"{self.expected_images:,}"
         captions = f"{self.captions:,}", captions_text(self.expected_captions)
         verdict = f"{self.verdict}: {self.meaning}" if self.meaning else self.verdict
@@ -46,8 +43,6 @@ class SplitCheck:
 
 @dataclass(frozen=True)
 class Check(Tabular):
-    """The findings of a dataset's check."""
-
     dataset: str | None  # the known dataset that it was held against; None for any other
     reader: str
     collection: str  # what was read, in one line
@@ -63,19 +58,16 @@ class Check(Tabular):
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing has to be put right."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """Return one line."""
         if self.complete:
             return "complete: nothing has to be done"
         count = len(self.problems)
         return f"not complete: {count} {'thing has' if count == 1 else 'things have'} to be put right"
 
     def tables(self) -> list[Table]:
-        """Return the splits, and what was counted besides."""
         title = f"splits, held against {self.form}" if self.form else "splits"
         columns = ("split", "images", "expected", "captions", "expected captions", "verdict")
         counts = [
@@ -91,7 +83,6 @@ class Check(Tabular):
 
 
 def _held_against(found: Found, form: Form | None) -> list[SplitCheck]:
-    """Return each split of ``found`` and of ``form``; the form's order first."""
     sizes: Mapping[str, Size] = {} if form is None else form.sizes
     return [_one(split, found.get(split), sizes.get(split), form) for split in {**sizes, **found}]
 
@@ -127,7 +118,6 @@ def _nearest_form(known: KnownDataset | None, found: Found, split: str | None) -
 
 
 def _size_problems(splits: Sequence[SplitCheck], form: Form, known: KnownDataset) -> Iterator[Problem]:
-    """Yield what is wrong with the splits of a form that binds."""
     show = f"diptych data show {known.name} lists the"
     for one in splits:
         captions = captions_text(one.expected_captions)
@@ -216,7 +206,6 @@ def check_collection(
     workers: int | None = None,
     problems: Sequence[Problem] = (),
 ) -> Check:
-    """Check what was read already; arguments as in :func:`check_dataset`."""
     found, notes = list(problems), list(collection.notes)
     names, captions = np.asarray(collection.splits, dtype=object), collection.captions_per_image
     sizes = {name: (n, int(captions[names == name].sum())) for name, n in collection.split_sizes.items()}

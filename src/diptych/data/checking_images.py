@@ -36,17 +36,14 @@ class NamedCount:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NamedCount:
-        """Return all of ``names``."""
         rest = iter(names)
         first = tuple(map(_printable, islice(rest, _FIRST)))
         return cls(len(first) + sum(1 for _ in rest), first)
 
     def listed(self) -> str:
-        """Return the first ones, with … where there are more."""
         return ", ".join(self.first) + (", …" if self.count > len(self.first) else "")
 
     def row(self, what: str) -> tuple[str, str, str]:
-        """Return them as a row of a table."""
         return what, f"{self.count:,}", self.listed()
 
 
@@ -65,7 +62,6 @@ class Pictures:
     )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return it as rows of a table."""
         there = f"{self.expected - self.missing.count:,} of {self.expected:,}"
         rows = [(f"pictures in {self.folder}", there, self.missing.listed())]
         folders = list(self.missing_by_folder.items())
@@ -110,7 +106,6 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def scan(root: Path, names: Sequence[str]) -> Scan:
-    """Look for ``names`` below ``root``, in one walk."""
     plain = [str(PurePosixPath(one)) if "/" in one or "\\" in one else one for one in names]
     found: set[str] = set()
     unused, archives, expected = [], [], set(plain)
@@ -184,7 +179,7 @@ def inspected(
 ) -> tuple[Pictures | None, list[Problem]]:
     """Look for the images of ``rows``, decode them where that is chosen, and return what has to be put right.
 
-    Returns no pictures where they are not files of a folder; items without an image are not counted.
+    Returns no images where they are not files of a folder; items without an image are not counted.
     """
     source, pictures, problems = collection.source, None, list[Problem]()
     present = rows = rows[collection.pictured[rows]]

@@ -1,4 +1,4 @@
-"""Extended positives: which captions describe which pictures beyond a collection's own pairs, read from files."""
+"""Extended positives: which captions describe which images beyond a collection's own pairs, read from files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The contents of a file, in its own ids."""
-
     what: str  # the format and its options in a few words, for the protocol
     i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
     t2i: frozenset[Pair]  # pairs whose image is relevant to the caption that asks
@@ -102,7 +100,6 @@ def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, st
     threshold="the least rating of a positive pair (default: 3, as CxC)",
 )
 def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
-    """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder."""
     if not isinstance(threshold, int | float) or not 0 < threshold <= HIGHEST_RATING:
         raise UsageError(
             f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"
@@ -168,7 +165,6 @@ _I2T, _T2I = "image_to_caption", "caption_to_image"
     variant="which of the folder's lists: eccv, cxc, original or pm (default: eccv)",
 )
 def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
-    """Read the two JSON files of one variant."""
     folder = Path(path)
     if folder.is_file():
         variant = folder.name.split(f"_{_I2T}")[0].split(f"_{_T2I}")[0]

@@ -41,7 +41,6 @@ class DelimitedTable:
         self.columns: tuple[str, ...] = tuple(name.strip() for name in named[1])
 
     def where(self, line: int) -> str:
-        """Return how errors call a row that begins in ``line``."""
         return f"{self.file.name}, line {line}"
 
     def places(self, known: Sequence[str]) -> list[int]:

@@ -7,7 +7,6 @@ bounded: who decodes one calls :func:`reserve`, and waits while others hold too 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from diptych.core.context import track
+from diptych.core.processes import available_cores
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -72,8 +72,7 @@ def _give_back(n_bytes: int) -> None:
 
 
 def default_workers() -> int:
-    """Threads for reading: as many as the process may use processors, at most 16."""
-    return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+    return min(16, available_cores())
 
 
 class _Results:
@@ -109,7 +108,6 @@ class _Results:
 
 
 def _size(result: Any) -> int:
-    """Bytes of the images and arrays that a result is or holds."""
     if isinstance(result, tuple | list):
         return sum(map(_size, result))
     if hasattr(result, "nbytes"):
@@ -163,7 +161,7 @@ NO_PICTURE = "no picture"
 def each_picture_content(collection: Collection) -> Iterator[str]:
     """Yield one fingerprint per image, of its file's bytes, when it is needed; reads every file once, in parallel.
 
-    Of an item without a picture it is :data:`NO_PICTURE`.
+    Of an item without an image it is :data:`NO_PICTURE`.
     """
     source = collection.source
     found = read_ahead(
@@ -173,5 +171,4 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
 
 
 def picture_contents(collection: Collection) -> list[str]:
-    """Return all of :func:`each_picture_content`."""
     return list(each_picture_content(collection))

@@ -11,7 +11,7 @@ A product is an item of a :class:`~diptych.data.collection.Collection`; its reco
 ``category_paths``
     several such paths, where it is in several places of the tree;
 ``product``
-    the id of the product, where several pictures show one; without it each item is a product of its own.
+    the id of the product, where several images show one; without it each item is a product of its own.
 
 Any of them may be missing or empty: shops have such products. Text from shops holds HTML, entities and white
 space of all kinds; :func:`plain_text` makes one line of it.
@@ -111,7 +111,7 @@ def attributes_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, str], ..
 
 
 def picture_name(product_id: str) -> str:
-    """Return the name, without an ending, of the file that holds a product's picture.
+    """Return the name, without an ending, of the file that holds a product's image.
 
     An id of capital letters, digits, ``_`` and ``-`` is its own name (``B00ABC123``); of any other, what is harmless of
     it and 16 hexadecimal digits of its fingerprint (``red-shoe~1f8c40d2a96be357``). So no name leads out of a folder or

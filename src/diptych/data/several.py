@@ -21,8 +21,6 @@ _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class DataChoices(Options):
-    """The data of one collection or of several."""
-
     data: list[str] = parameter(
         [],
         "A dataset or a shop's log: folder or file. Of several NAME=DATASET, repeated.",
@@ -61,15 +59,10 @@ class DataChoices(Options):
         return tuple((name, section(name, path)) for name, path in named)
 
     def one(self, why: str = "this study is of one collection") -> dict[str, Any] | None:
-        """Return the data section of one collection; None where no data is named."""
-        self.check_one(why)
-        return next((section for _, section in self.several()), None)
-
-    def check_one(self, why: str) -> None:
-        """Raise a UsageError where something is given for several collections."""
         for key in ("data", "images", "reader"):
             if len(given := getattr(self, key)) > 1:
                 raise UsageError(f"--{key} is given {len(given)} times: {', '.join(given)}", why)
+        return next((section for _, section in self.several()), None)
 
 
 def named_apart(collections: Iterable[Collection]) -> dict[str, Collection]:

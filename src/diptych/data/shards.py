@@ -44,7 +44,6 @@ class Shard(NamedTuple):
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether a path stands for several files."""
     return any(mark in str(path) for mark in "*?[{") and not path.exists()
 
 
@@ -170,7 +169,6 @@ PLACES = 7
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
-    """Return the object that a sample's JSON file holds."""
     value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")
@@ -196,11 +194,9 @@ class ShardSource:
             raise ImageError(error.message, "fetch the shard again, then read the dataset again") from None
 
     def read(self, row: int) -> Image:
-        """Return the image of source row ``row``, upright, RGB."""
         return decode_image(*self._bytes(row))
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the image's bytes, that of a file which holds them."""
         return fingerprint_bytes(self._bytes(row)[0])
 
 

@@ -100,12 +100,10 @@ class Vocabulary:
         return np.asarray(flat, dtype=np.int32), np.asarray(starts, dtype=np.int64)
 
     def save(self, path: Path | str) -> None:
-        """Write the words as a JSON list."""
         write_json(path, list(self.entries))
 
     @classmethod
     def load(cls, path: Path | str) -> Vocabulary:
-        """Read what :meth:`save` wrote."""
         entries = read_json(path)
         if not isinstance(entries, list) or not all(isinstance(word, str) for word in entries):
             raise StorageError(f"{path} is not a list of words")

@@ -104,7 +104,6 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return self.i2t if direction == "i2t" else self.t2i
 
     def final(self, direction: Direction) -> np.ndarray:
-        """(n_queries, k) float32 scores that rank the candidates."""
         one = self.candidates(direction)
         scores: np.ndarray = one.matching + one.contrastive if self.adds_contrastive else one.matching
         return scores

@@ -18,6 +18,7 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.processes import available_cores
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.runs import begins, blocks, places, starts
 from diptych.metrics.sources import ScoreSource
@@ -54,7 +55,7 @@ class Ranks:
 
 def available_threads() -> int:
     """Count the cores of this process, or fewer if ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS`` say so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:

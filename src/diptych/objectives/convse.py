@@ -58,7 +58,6 @@ class ConVSEPlusPlus(TripletHardest):
         return super().forward(scores, positives) / self.temperature
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """Return (queries,) sums over a query's positives."""
         return super().per_query(scores, positives) / self.temperature
 
 

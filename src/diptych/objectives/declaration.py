@@ -83,7 +83,6 @@ class _Given(Objective):
         self.function = function
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """Return the callable's loss."""
         loss = self.function(scores, positives)
         if not isinstance(loss, Tensor) or loss.dim() != 0:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -125,13 +124,11 @@ class ObjectiveKind:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Hyper-parameters and their defaults."""
         parameters = inspect.signature(self.build).parameters.values()
         named = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
         return named if len(named) == len(parameters) else named | defaults_of(self.build)
 
     def __call__(self, **options: Any) -> Objective:
-        """Build it."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
@@ -223,14 +220,12 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
 
 
 def not_negative(name: str, value: float, example: float) -> float:
-    """Return ``value``, after seeing that it is a finite number of at least 0."""
     if not 0 <= value < float("inf"):
         raise UsageError(f"{name} {value}", f"give a {name} of at least 0, such as {example}")
     return value
 
 
 def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean", "sum"]) -> Tensor:
-    """Return the values of one or both directions as one loss."""
     if reduction == "none":
         return torch.cat(losses)
     each = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
@@ -246,7 +241,6 @@ class LossOptions(TypedDict, total=False):
 
 
 def defaults_of(build: Any) -> dict[str, Any]:
-    """Return the default of each choice of a class."""
     return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
@@ -308,7 +302,6 @@ def checked_number(name: str, value: float | Tensor, example: float, positive: b
 
 
 def checked_temperature(temperature: float | Tensor) -> float | Tensor:
-    """Return ``temperature``, after seeing that it is finite and above 0."""
     return checked_number("temperature", temperature, 0.07, positive=True)
 
 
@@ -321,7 +314,10 @@ class Tempered(Directed):
     ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[LossOptions]
+        self,
+        temperature: float | Tensor = 0.07,
+        learn_temperature: bool = False,
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)
@@ -348,6 +344,5 @@ class Tempered(Directed):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """Return the temperature, when it is learned."""
         temperature = self.temperature
         return {"temperature": float(temperature.detach())} if isinstance(temperature, Tensor) else {}

@@ -52,14 +52,6 @@ def infonce_per_query(logits: Tensor, positives: Tensor) -> Tensor:
 class InfoNCE(Tempered):
     """InfoNCE with a fixed or learned temperature."""
 
-    def __init__(
-        self,
-        temperature: float | Tensor = 0.07,
-        learn_temperature: bool = False,
-        **choices: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(temperature, learn_temperature, **choices)
-
     def of_logits(self, temperature: float | Tensor) -> OneWay:
         return infonce_per_query
 

@@ -65,7 +65,6 @@ class SigLIP(Tempered):
         return per_query
 
     def logged(self) -> dict[str, float]:
-        """Return the temperature and the bias, when they are learned."""
         bias = {"bias": float(self.bias.detach())} if isinstance(self.bias, nn.Parameter) else {}
         return super().logged() | bias
 

@@ -46,7 +46,6 @@ SIMILARITIES: Registry[Similarity] = Registry("similarity", "diptych.objectives"
 
 
 def similarity_of(name: str) -> Similarity:
-    """Return the similarity called ``name``."""
     return SIMILARITIES.get(name)
 
 

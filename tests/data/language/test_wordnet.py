@@ -23,7 +23,6 @@ from diptych.data.language.nltk_tagger import TAGGER
 from diptych.data.language.open import LANGUAGES, find_resources, is_of_scenes, open_language, open_wordnet
 from diptych.data.scenes import read_scenes
 
-FORMS = ["database", "JSON lines", "WN-LMF"]
 FORMS_OF_WORDS: list[tuple[str, PartOfSpeech, list[str]]] = [
     *(("dogs", "noun", ["dog"]), ("Wolves", "noun", ["wolf"]), ("Paris", "noun", ["paris"])),
     *(("cities", "noun", ["city"]), ("dogs", "verb", ["dog"]), ("reddish", "adjective", ["reddish"])),
@@ -36,12 +35,10 @@ def words(net: WordNet, synsets: Sequence[str]) -> list[list[str]]:
 
 
 def test_every_form_gives_the_same_answers(tmp_path: Path) -> None:
-    for number, form in enumerate(FORMS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for form, path in in_all_forms(tmp_path).items():
         if form == "WN-LMF":
             pytest.importorskip("wn")
-        net = open_wordnet(in_all_forms(folder)[form])
+        net = open_wordnet(path)
         assert net.summary() == f"{net.name}: 14 synsets, 19 lemmas"
         for made in SYNSETS.values():
             for lemma in made.lemmas:
@@ -131,10 +128,7 @@ def test_nltk_data_has_it_in_a_folder_or_in_its_zip(tmp_path: Path) -> None:
 
 
 def test_files_that_are_corrupt(tmp_path: Path) -> None:
-    for number, form in enumerate(FORMS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        path = in_all_forms(folder)[form]
+    for form, path in in_all_forms(tmp_path).items():
         if form == "WN-LMF":
             pytest.importorskip("wn")
         if form == "database":
@@ -194,13 +188,10 @@ def test_the_shortest_and_the_longest_of_all_ways(above: list[list[int]]) -> Non
         assert found[thing] == (min(ways), max(ways))
 
 
-def test_a_cycle_ends() -> None:
+def test_depths_of_cycles_and_chains() -> None:
     for above in ([[0]], [[1], [0]], [[1], [2], [0, 3], []]):
         found = depths(above)
         assert all(low <= high < len(above) for low, high in found)
-
-
-def test_a_chain_longer_than_the_stack() -> None:
     n = 20_000
     assert net_above([[row + 1] for row in range(n - 1)] + [[]]).depth("0") == (n - 1, n - 1)
 

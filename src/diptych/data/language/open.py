@@ -62,14 +62,11 @@ def open_language(
 
 
 class LanguageSpec(Options):
-    """The choice of a tagger and a WordNet."""
-
     language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
     wordnet: Path | None = parameter(None, "A WordNet's folder or file.")
     nltk_data: Path | None = parameter(None, "An NLTK data folder.")
 
     def open(self, collection: Collection | None) -> Language:
-        """Return the language of a collection's captions."""
         places = {"wordnet": self.wordnet, "nltk_data": self.nltk_data}
         return open_language(self.language, **places, collection=collection)
 

@@ -40,8 +40,6 @@ _MARK = re.compile(r"\([a-z]+\)$")  # where an adjective may stand: galore(ip)
 
 
 class _Content:
-    """The contents of a file, gathered."""
-
     def __init__(self, title: str) -> None:
         self.title = title
         self.synsets: list[Synset] = []

@@ -36,8 +36,6 @@ _TEXTS = "options.toml"  # next to a reader: what its options mean
 
 @dataclass(frozen=True)
 class Reader:
-    """One dataset format: how it is recognised and read."""
-
     name: str  # what ``--reader`` calls it
     description: str  # one line for help texts
     read: Callable[..., Collection]  # from a path and keyword options
@@ -98,7 +96,6 @@ def looks(check: Callable[[Path], bool]) -> Callable[[Path, Sequence[Path]], boo
 
 
 def begins(text: str) -> Callable[[Path, Sequence[Path]], bool]:
-    """Return a claim of files that begin with a text."""
     return looks(lambda file: beginning_of(file, len(text)) == text)
 
 

@@ -42,14 +42,11 @@ _OPENINGS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence and the keys of the facts it states."""
-
     text: str
     states: tuple[str, ...]
 
 
 def write_captions(facts: Mapping[str, str], chance: random.Random, k: int = 5) -> list[Caption]:
-    """Write ``k`` captions of the scene with these facts."""
     captions = []
     for topics in plan_topics(facts, chance, k):
         states = (*SHARED, *(key for topic in topics for key in TOPICS[topic]))
@@ -166,10 +163,10 @@ def _joined(
     return " and ".join(clauses)
 
 
-# Finer captions of the same scenes: every caption states more facts of its picture than before.
+# Finer captions of the same scenes: every caption states more facts of its image than before.
 #
-# What Flickr30k-FG is to Flickr30k (Chen et al., 2023), for scenes: same pictures, same ids, same number of
-# captions, and each caption repeats its facts and adds further details of its picture besides.
+# What Flickr30k-FG is to Flickr30k (Chen et al., 2023), for scenes: same images, same ids, same number of
+# captions, and each caption repeats its facts and adds further details of its image besides.
 
 
 def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collection:

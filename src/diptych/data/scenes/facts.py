@@ -18,7 +18,6 @@ Words = Mapping[str, tuple[str, ...]]
 
 
 def _words(*kinds: str) -> Iterator[Words]:
-    """Yield tables of value → phrases."""
     tables = read_toml(Path(__file__).with_suffix(".toml"))
     for kind in kinds:
         yield {value: tuple(phrases) for value, phrases in tables[kind].items()}
@@ -97,7 +96,6 @@ class Described:
 
 
 def described(facts: Mapping[str, str], states: Sequence[Collection[str]]) -> Described:
-    """Sort the keys of one image by who states them."""
     for position, stated in enumerate(states):
         if strange := sorted(set(stated) - set(facts)):
             raise DataError(

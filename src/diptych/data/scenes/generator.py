@@ -43,14 +43,10 @@ Span = Annotated[str, BeforeValidator(_as_text)]
 
 
 class GeneratorOptions(Options):
-    """The options of every generator."""
-
     seed: int = parameter(0, "The same seed gives the same bytes.")
 
 
 class ImageOptions(GeneratorOptions):
-    """The options of generators of images."""
-
     size: int = parameter(64, "Side of an image, in pixels.", ge=32, le=1024)
     workers: int | None = parameter(None, "Processes; as many as there are CPUs.", ge=1)
 
@@ -106,7 +102,6 @@ class Generator(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Of everything that the data depend on."""
         planted = () if self.planted is None else (self.planted,)
         return fingerprint(self.dataset, self.version, dict(self.parameters), *planted)
 
@@ -211,11 +206,9 @@ def with_changes(usual: Mapping[str, Any], changes: Mapping[str, Any] | None) ->
 
 
 def parts_of(total: int, size: int = CHUNK) -> list[range]:
-    """Return the numbers below ``total``, so many at a time."""
     return [range(start, min(start + size, total)) for start in range(0, total, size)]
 
 
 def sizes_of(folder: Path) -> dict[str, int]:
-    """Return the size of every file below a folder, by name."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}

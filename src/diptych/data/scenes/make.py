@@ -22,13 +22,11 @@ from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
-# Raised whenever the same seed would give other pictures or captions; part of the cache's key.
+# Raised whenever the same seed would give other images or captions; part of the cache's key.
 VERSION = 1
 
 
 class SceneOptions(ImageOptions):
-    """The options of generated scenes."""
-
     n_train: int = parameter(4000, "Images to train on.", "--train", ge=0)
     n_val: int = parameter(300, "Images to validate on.", "--val", ge=0)
     n_test: int = parameter(500, "Images to test on.", "--test", ge=0)
@@ -66,7 +64,6 @@ class Scenes(Generator):
         super().__init__(parameters, sum(counts), given.workers)
 
     def chunks(self) -> list[Chunk]:
-        """Return the scenes of each split, so many at a time."""
         found, before = [], 0
         for split, count in self.counts.items():
             found += [Chunk(split, scenes, before) for scenes in parts_of(count)]
@@ -74,11 +71,9 @@ class Scenes(Generator):
         return found
 
     def make_chunk(self, folder: Path, chunk: Chunk) -> list[dict[str, Any]]:
-        """Draw scenes and describe them: one entry of ``dataset.json`` per scene."""
         return [self._scene(folder, chunk.split, index, chunk.before + index) for index in chunk.scenes]
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Return all scenes: they are in the header."""
         for split, count in self.counts.items():
             if count:
                 (folder / split).mkdir()
@@ -125,7 +120,6 @@ def make_scenes(folder: Path | str | None = None, *counts: int, **options: Any) 
 
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
-    """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
     header, gathered = Scenes.read_header(folder), Gathering()
@@ -166,7 +160,7 @@ def scenes(
 ) -> Collection:
     """Make the scenes, or find them in the cache, and read them.
 
-    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
+    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no image.
     """
     made = make_scenes(folder, n_train, n_val, n_test, **options)
     return read_scenes(made, finer)

@@ -47,7 +47,7 @@ _OVERLAP = 0.78  # centres may come as close as this share of the two radii: obj
 
 @dataclass(frozen=True)
 class SceneObject:
-    """One object; lengths are fractions of the picture's side, y grows downwards."""
+    """One object; lengths are fractions of the image's side, y grows downwards."""
 
     shape: str
     colour: str
@@ -73,20 +73,15 @@ class World:
         main = self.objects[0]
         facts: dict[str, str] = {}
         for role, item in zip(ROLES, self.objects, strict=False):
-            facts[f"{role}.shape"] = item.shape
-            facts[f"{role}.colour"] = item.colour
-            facts[f"{role}.size"] = item.size
-            facts[f"{role}.material"] = item.material
+            facts |= {
+                f"{role}.{name}": getattr(item, name) for name in ("shape", "colour", "size", "material")
+            }
         facts["main.place"] = place(main.x, main.y)
         for role, item in zip(ROLES[1:], self.objects[1:], strict=False):
             facts[f"relation.main.{role}"] = relation(main, item)
         if len(self.objects) > 1:  # a caption of one object states no count
             facts["count"] = str(len(self.objects))
-        facts["background"] = self.background
-        facts["light"] = self.light
-        facts["tint"] = self.tint
-        facts["frame"] = self.frame
-        return facts
+        return facts | {name: getattr(self, name) for name in ("background", "light", "tint", "frame")}
 
 
 def relation(first: SceneObject, other: SceneObject) -> str:
@@ -98,7 +93,7 @@ def relation(first: SceneObject, other: SceneObject) -> str:
 
 
 def place(x: float, y: float) -> str:
-    """In which part of the picture a point is: the middle, or the side its larger offset leads to."""
+    """In which part of the image a point is: the middle, or the side its larger offset leads to."""
     across, down = x - 0.5, y - 0.5
     if max(abs(across), abs(down)) < 0.11:
         return "middle"
@@ -108,7 +103,6 @@ def place(x: float, y: float) -> str:
 
 
 def generator(seed: int, split: str, index: int, purpose: str) -> random.Random:
-    """Return the generator of one purpose (world, captions, picture) of one scene."""
     return random.Random(f"diptych scenes/{seed}/{split}/{index}/{purpose}")
 
 

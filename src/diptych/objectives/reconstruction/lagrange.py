@@ -123,7 +123,6 @@ class LagrangeMultiplier(nn.Module):
             self.velocity = 0.0
 
     def logged(self) -> dict[str, float]:
-        """λ, for the metrics."""
         return {"multiplier": self.value}
 
     def get_extra_state(self) -> Tensor:
@@ -131,7 +130,6 @@ class LagrangeMultiplier(nn.Module):
         return torch.tensor([self.raw, self.velocity, float(self._stepped)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take back what :meth:`get_extra_state` gave."""
         if state.shape != (3,) or state.dtype != torch.float64 or not bool(torch.isfinite(state).all()):
             raise StorageError(
                 f"a multiplier's state is three finite float64 numbers, got {state.tolist()} ({state.dtype})",
