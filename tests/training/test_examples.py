@@ -89,9 +89,8 @@ def test_other_digits_on_resume_are_refused(
     refused(MismatchError, "begun with shortcuts", fit, Run.open(run.folder), collection)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_impossible_recipes_are_refused(scenes_folder: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"features": {}, "stages": [{"epochs": 1, "learning_rate": 1e-3}]}, "features"),
         ({"shortcuts": {**UNIQUE, "in_targets": True}}, "in_targets"),
         ({"shortcuts": {**UNIQUE, "digit_size": 28}}, "32 × 32"),
@@ -102,10 +101,9 @@ def test_other_digits_on_resume_are_refused(
         ({"shortcuts": {"setup": "unique", "bits": 3}}, "bits"),
         ({"shortcuts": {"setup": "images", "in_targets": True}}, "captions no numbers"),
         ({"model": {"image": {"kind": "regions"}, "text": {"word_width": 8}}}, "region features"),
-    ],
-)
-def test_impossible_recipes_are_refused(scenes_folder: Path, changes: dict[str, Any], message: str) -> None:
-    refused(ValidationError, message, tiny, scenes_folder, **{"shortcuts": UNIQUE, **changes})
+    ]
+    for changes, message in cases:
+        refused(ValidationError, message, tiny, scenes_folder, **{"shortcuts": UNIQUE, **changes})
 
 
 def _images(examples: Examples, captions: list[int], epoch: int = 0) -> torch.Tensor:

@@ -15,9 +15,8 @@ MINIMAL = "[[stages]]\nepochs = 1\nlearning_rate = 0.1\n"
 SHUFFLED = "[reconstruction]\ntargets = { shuffled = true }\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_is_wrong_is_named_in_one_line() -> None:
+    for text, message in (
         (MINIMAL + "colour = 3", "unknown key 'stages.0.colour'"),
         ("nmae = 'x'\n" + MINIMAL, "unknown key 'nmae'.*known there: .*name"),
         (
@@ -44,12 +43,10 @@ SHUFFLED = "[reconstruction]\ntargets = { shuffled = true }\n"
         ("fine_tune = 'a'\n[model]\nwidth = 8\n" + MINIMAL, r"leave the section \[model\] out"),
         ("fine_tune = 'a'\n[features]\nviews = 1\n" + MINIMAL, r"leave \[features\] out"),
         ("fine_tune = 'a'\nwarm_start = 'b'\n" + MINIMAL, "two beginnings"),
-    ],
-)
-def test_what_is_wrong_is_named_in_one_line(text: str, message: str) -> None:
-    error = refused(RecipeError, message, parse_recipe, text, "r.toml")
-    assert "\n" not in str(error)
-    assert error.exit_code == 2
+    ):
+        error = refused(RecipeError, message, parse_recipe, text, "r.toml")
+        assert "\n" not in str(error)
+        assert error.exit_code == 2
 
 
 def test_overrides_reach_everywhere(tmp_path: Path) -> None:

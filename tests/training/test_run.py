@@ -44,15 +44,14 @@ def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> 
     assert socket.gethostname() not in environment
 
 
-@pytest.mark.parametrize(
-    ("asked", "has", "precision"),
-    [("auto", True, "bf16-mixed"), ("auto", False, "32-true"), ("32-true", True, "32-true")],
-)
-def test_auto_is_bfloat16_where_the_device_computes_in_it(
-    asked: str, has: bool, precision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device: has)
-    assert fit._precision(asked, "cpu") == precision
+def test_auto_is_bfloat16_where_the_device_computes_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, has, precision in (
+        ("auto", True, "bf16-mixed"),
+        ("auto", False, "32-true"),
+        ("32-true", True, "32-true"),
+    ):
+        monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device, has=has: has)
+        assert fit._precision(given, "cpu") == precision
 
 
 REQUEST = {"data": "d0", "loss": {"eta": 0.5, "terms": (1, 2)}, "validation": None}
@@ -74,20 +73,18 @@ def test_it_is_begun_once_and_ends_with_numbers(tmp_path: Path) -> None:
     assert not folder.checkpoint.exists()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_another_training_is_refused(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path)
+    folder.begin(REQUEST)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"data": "d1"}, "was begun with data = d0, asked for is d1"),
         ({"loss": {"eta": 0.1, "terms": [1, 2]}}, "was begun with loss.eta = 0.5, asked for is 0.1"),
         ({"loss": {"eta": 0.5}}, r"was begun with loss.terms = \[1, 2\], asked for is None"),
         ({"objective": "mine"}, "was begun with objective = None, asked for is mine"),
-    ],
-)
-def test_another_training_is_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:
-    folder = TrainingFolder(tmp_path)
-    folder.begin(REQUEST)
-    for attempt in (folder.check, folder.begin):
-        refused(MismatchError, words, attempt, {**REQUEST, **change})
+    ]
+    for change, words in cases:
+        for attempt in (folder.check, folder.begin):
+            refused(MismatchError, words, attempt, {**REQUEST, **change})
     folder.check({"data": "d0"}, whole=False)
 
 
@@ -151,12 +148,12 @@ def test_what_the_metrics_do_not_say(tmp_path: Path) -> None:
     refused(RecipeError, "no option 'margin'", trained_objective, run, margin=0.2)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "", "null", '{"state": "running"}', "{" * 3000])
-def test_a_corrupt_folder_is_named(content: str, tmp_path: Path) -> None:
+def test_a_corrupt_folder_is_named(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path)
     folder.begin(REQUEST)
-    (tmp_path / "training.json").write_text(content)
-    assert refused(StorageError, r"training\.json", folder.check, REQUEST).fix
+    for content in ("[]", "{}", "", "null", '{"state": "running"}', "{" * 3000):
+        (tmp_path / "training.json").write_text(content)
+        assert refused(StorageError, r"training\.json", folder.check, REQUEST).fix
     for line in ("no line of ours", "[1]", '{"loss": 1}'):
         (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n' + line + "\n")
         refused(StorageError, r"metrics\.jsonl, line 2 ", list, folder.metrics())

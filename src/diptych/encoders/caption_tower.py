@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
-from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
+from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
@@ -111,6 +112,47 @@ class CaptionTower(WordTower):
     """A GRU over the words."""
 
     config: CaptionTowerConfig
+    published_names: ClassVar[dict[str, str]] = {
+        **{"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."},
+        "": "",
+    }
+
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], vocabulary: Vocabulary | None = None, **options: Any
+    ) -> CaptionTower:
+        """Load the caption encoder of a checkpoint of VSE++ or of LTD (Bleeker, Yates, de Rijke, 2022).
+
+        Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a
+        head ``fc.projector.0`` and ``.2`` and, with the triplet loss, ``bn``; in a file of both encoders the second
+        of ``model``. Files are read with ``weights_only=True``.
+
+        Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
+
+        Args:
+            path: a file, or weights by name.
+            vocabulary: the words in the order of the checkpoint; without it the tower takes token ids only.
+            options: of :class:`CaptionTowerConfig` that no shape determines, such as ``max_tokens``.
+        """
+        weights = published_weights(path, 1)
+        words, word_width = weights.shape("embed.weight", 2)
+        state = weights.shape("rnn.weight_hh_l0", 2)[1]
+        both, head = "rnn.weight_hh_l0_reverse" in weights, "fc.projector.0.weight" in weights
+        config = {
+            "word_width": word_width,
+            "hidden_state": state * (2 if both else 1),
+            "bidirectional": both,
+            "layers": sum(f"rnn.weight_hh_l{layer}" in weights for layer in range(len(weights.state))),
+            "head": "mlp" if head else "none",
+            "hidden": weights.shape("fc.projector.0.weight", 2)[0] if head else 1,
+            "bias": "fc.projector.0.bias" in weights,
+            "batch_norm": "bn.weight" in weights,
+            "compat": "last-token",
+        }
+        width = weights.shape("fc.projector.2.weight", 2)[0] if head else state * (2 if both else 1)
+        if vocabulary is None:
+            vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
+        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights)
 
     def _add_layers(self) -> tuple[int, str]:
         config, state = self.config, self.config.hidden_state or self.base

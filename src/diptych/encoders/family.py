@@ -67,9 +67,9 @@ def _is_huggingface(folder: Path) -> bool:
 def _load_blip(source: str, device: str | None) -> DualEncoder:
     path = Path(source).expanduser()
     if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and _model_type(path) != "blip"):
-        from diptych.encoders.official.encoder import open_official_blip
+        from diptych.encoders.two_stage import BlipEncoder
 
-        return open_official_blip(source, device=device)
+        return BlipEncoder.load_published(source, device=device)
     return _loader("two_stage", "BlipEncoder")(source, device)
 
 

@@ -15,6 +15,7 @@ Semantic Reasoning for Image-Text Matching, ICCV 2019.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -36,6 +37,7 @@ from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.hub import hub_within_reach, loading
 from diptych.encoders.inputs import as_regions, load_fitting, split_picture, weights_fingerprint
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.row_store import RowPlan, RowStore
 from diptych.encoders.tower import Tower, make_head, start_uniform, unit_rows
@@ -66,6 +68,34 @@ class ImageTower(Tower):
     """Images to unit rows."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+    published_names: ClassVar[dict[str, str]] = {
+        **{"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1."},
+        "": "",
+    }
+
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], backbone: str = "resnet152", **options: Any
+    ) -> ImageTower:
+        """Load the image encoder of a checkpoint of VSE++ that was trained on images.
+
+        Layout: a ResNet of torchvision under ``cnn.module.`` (or ``cnn.``) and the projection ``fc``; in a file of both
+        encoders the first of ``model``. Files are read with ``weights_only=True``. One that was trained on features
+        is a :class:`RegionTower`.
+
+        Source: github.com/fartashf/vsepp.
+
+        Args:
+            path: a file, or weights by name.
+            backbone: timm's name of the network.
+            options: further ones of :class:`ImageTowerConfig`.
+        """
+        weights = published_weights(path, 0)
+        config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
+        tower = cls(
+            ImageTowerConfig(backbone=backbone, **config | options), weights.shape("fc.weight", 2)[0], False
+        )
+        return tower.take_published(weights)
 
     def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
@@ -239,6 +269,35 @@ class RegionTower(Tower):
     """Region features to unit rows; ``backbone`` is empty: the detector is not part of the model."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
+    published_names: ClassVar[dict[str, str]] = {"": "head."}
+
+    @classmethod
+    def load_published(cls, path: Path | str | Mapping[str, Any], **options: Any) -> RegionTower:
+        """Load the image encoder of a checkpoint of VSRN, or of VSE++ that was trained on features.
+
+        Layout: the projection ``fc``, of VSRN graph convolutions ``Rs_GCN_1`` to ``Rs_GCN_4``, a GRU ``img_rnn`` and,
+        for Flickr30k, ``bn``; in a file of both encoders the first of ``model``. Files are read with
+        ``weights_only=True``.
+
+        Source: github.com/KunpengLi1994/VSRN, github.com/fartashf/vsepp.
+
+        Args:
+            path: a file, or weights by name.
+            options: of :class:`RegionTowerConfig` that no shape determines, such as ``regions``.
+        """
+        weights = published_weights(path, 0)
+        width, feature_width = weights.shape("fc.weight", 2)
+        relates, norm = "img_rnn.weight_hh_l0" in weights, "bn.weight" in weights
+        config = {
+            "regions": 36 if relates else 1,
+            "feature_width": feature_width,
+            "layers": len({name.split(".")[0] for name in weights.state if name.startswith("Rs_GCN_")}),
+            "fusion": "gru" if relates else "mean",
+            "normalise_input": not norm,
+            "batch_norm": norm,
+            "compat": "region-axis" if relates else "none",
+        }
+        return cls(RegionTowerConfig(**config | options), width).take_published(weights)
 
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)

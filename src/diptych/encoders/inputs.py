@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from diptych.data.images import Overlay
 
 
+_COUNTS = "num_batches_tracked"
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
@@ -161,19 +162,32 @@ def load_fitting(
     network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
 ) -> None:
     """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
-    state, expected = load_tensors(path, fix), network.state_dict()
-    missing = sorted(expected.keys() - state.keys())
+    take_weights(network, load_tensors(path, fix), str(path), what, fix, ignore)
+
+
+def take_weights(
+    network: torch.nn.Module,
+    state: Mapping[str, Tensor],
+    source: str,
+    what: str,
+    fix: str,
+    ignore: tuple[str, ...] = (),
+) -> None:
+    """Load weights as :func:`load_fitting` does; counts of batches, which old files lack, may be missing."""
+    expected = network.state_dict()
+    missing = sorted(name for name in expected.keys() - state.keys() if not name.endswith(_COUNTS))
     surplus = sorted(name for name in state.keys() - expected.keys() if not name.startswith(ignore))
     other = sorted(
         name for name in state.keys() & expected.keys() if state[name].shape != expected[name].shape
     )
     if missing or surplus or other:
         raise MismatchError(
-            f"{path} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{source} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
             f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
             fix,
         )
-    network.load_state_dict({name: state[name].to(value.dtype) for name, value in expected.items()})
+    kept = {name: state[name].to(value.dtype) for name, value in expected.items() if name in state}
+    network.load_state_dict(kept, strict=False)
 
 
 def weights_fingerprint(state: Mapping[str, Tensor]) -> str:

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
+from diptych.encoders.inputs import take_weights
+from diptych.encoders.official.checkpoint import Weights
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 """Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths."""
@@ -96,6 +98,9 @@ class ProjectionConfig(Options):
 class Tower(nn.Module):
     """Base of all towers: their own layers give rows of width ``base``, :meth:`finish` makes unit rows of them."""
 
+    # beginnings of published names and what they are here, the first that fits
+    published_names: ClassVar[dict[str, str]]
+
     def __init__(
         self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
     ) -> None:
@@ -109,6 +114,18 @@ class Tower(nn.Module):
             second = nn.Linear(projection.hidden, width, bias=projection.bias)
             start_uniform(first, second)
             self.projection = nn.Sequential(first, nn.ReLU(), second)
+
+    def take_published(self, weights: Weights) -> Self:
+        """Load weights by their published names, in double precision where they are."""
+        state: dict[str, Tensor] = {}
+        for name, value in weights.state.items():
+            begin = next(begin for begin in self.published_names if name.startswith(begin))
+            state[self.published_names[begin] + name.removeprefix(begin)] = value
+        if any(value.dtype == torch.float64 for value in state.values()):
+            self.double()
+        fix = "give the checkpoint as it was published, or the options that it was trained with"
+        take_weights(self, state, weights.source, "the published tower", fix)
+        return self.eval()
 
     def finish(self, rows: Tensor) -> Tensor:
         """(n, base) → (n, width) unit rows, without signs where ``absolute``."""

@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,6 +203,23 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         self.stage = stage
         super().__init__(model, tokenizer, image_processor, name, **options)
         self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
+
+    @classmethod
+    def load_published(cls, path: str | Path, **options: Any) -> BlipEncoder:
+        """Load a checkpoint of BLIP's authors: a file, a folder with one, or ``pretraining:FILE``.
+
+        Layout: timm's ViT under ``visual_encoder.``, BERT with cross-attention in every layer under ``text_encoder.``,
+        ``vision_proj``, ``text_proj`` and ``itm_head``; by themselves or under ``model``. Momentum copies and queues
+        are left out. Files are read with ``weights_only=True``.
+
+        Source: the checkpoints that github.com/salesforce/BLIP links to.
+
+        Args:
+            options: ``tokenizer`` and ``device``.
+        """
+        from diptych.encoders.official.encoder import open_official_blip
+
+        return open_official_blip(path, **options)
 
     @classmethod
     def _check_config(cls, config: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -28,6 +28,7 @@ from diptych.encoders.caption_tower import (
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
@@ -107,6 +108,28 @@ class TwoTowerEncoder(TrainableEncoder):
         self.name = name
         self.temperature = temperature
         self._stored_fingerprint = ""  # of one whose image tower was not loaded
+
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], vocabulary: Vocabulary | None = None, **options: Any
+    ) -> TwoTowerEncoder:
+        """Load both encoders of a checkpoint of VSE++ or VSRN: ``model`` is a list of image and caption encoder.
+
+        Layout and source: see :meth:`ImageTower.load_published`, :meth:`RegionTower.load_published` and
+        :meth:`CaptionTower.load_published`.
+
+        Args:
+            path: a file, or its content.
+            vocabulary: the words in the order of the checkpoint; without it captions cannot be encoded.
+            options: of the image tower's ``load_published``.
+        """
+        text = CaptionTower.load_published(path, vocabulary)
+        images = any(name.startswith("cnn.") for name in published_weights(path, 0).state)
+        image: Any = (ImageTower if images else RegionTower).load_published(path, **options)
+        config = ModelConfig(width=text.base, image=image.config, text=text.config)
+        model = TwoTowerModel(config, text.vocabulary, load_weights=False, images=False)
+        model.image, model.text = image, text
+        return cls(model.float().eval(), text.vocabulary)
 
     @property
     def device(self) -> torch.device:

@@ -214,7 +214,6 @@ def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 BLIP_VISION, BLIP_TEXT = {"num_heads": 3}, {"num_attention_heads": 4}
-BLIP_NAMES = Path(__file__).parents[4] / "shared" / "checkpoint-layouts" / "blip.json"
 WORDS = ["a dog on the left", "ball"]
 
 
@@ -264,20 +263,6 @@ def test_blips_numbers_are_those_of_the_published_code(tmp_path: Path) -> None:
     found = encoder.match(encoder.image_inputs(pictures(2)), encoder.text_inputs(WORDS))
     np.testing.assert_allclose(found, scores, atol=2e-5)
     assert encoder.name == "retrieval.pth"
-
-
-@pytest.mark.skipif(not BLIP_NAMES.is_file(), reason="the published list of names is not there")
-def test_blips_published_names() -> None:
-    """All 949 are used or knowingly left out."""
-    keys = json.loads(BLIP_NAMES.read_text())["keys"]
-    assert len(keys) == 949
-    state = {name: torch.empty(shape, device="meta") for name, (shape, _) in keys.items()}
-    config, weights = blip_state_from_official(state)
-    assert len(weights) == 472
-    assert sum(value.numel() for value in weights.values()) + 1 == 223744259
-    assert (
-        config["text_config"]["num_attention_heads"] == config["vision_config"]["num_attention_heads"] == 12
-    )
 
 
 def expect_states(encoder: OfficialEncoder, pixels: torch.Tensor, expected: torch.Tensor) -> None:

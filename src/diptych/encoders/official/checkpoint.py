@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import re
 import struct
@@ -68,25 +69,29 @@ def find_checkpoint(source: str | Path) -> Path:
     return found[0]
 
 
-def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
-    """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused."""
+def read_checkpoint(source: str | Path | Mapping[str, Any], part: int | None = None) -> Checkpoint:
+    """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused.
+
+    Of a list of encoders, as VSE++ and VSRN write image and caption encoder, ``part`` is read.
+    """
     if isinstance(source, Mapping):
-        return Checkpoint(_weights(source, "the weights given"), "weights in memory")
+        return Checkpoint(_weights(source, "the weights given", part), "weights in memory")
     file = find_checkpoint(source)
     if file.suffix == ".safetensors":
-        state: Mapping[str, Any] = load_tensors(file, _AGAIN)
+        state: Any = load_tensors(file, _AGAIN)
     else:
         state = _unpickled(file)
-    return Checkpoint(_weights(state, str(file)), file.name, file.parent)
+    return Checkpoint(_weights(state, str(file), part), file.name, file.parent)
 
 
-def _unpickled(file: Path) -> Mapping[str, Any]:
+def _unpickled(file: Path) -> Any:
     try:
         # Mapped, so that an optimizer's moments or unused momentum weights stay on disk.
         mapped = _is_archive(file)
-        with warnings.catch_warnings():
+        # Options of a command line are stored with many weights; reading them runs no code.
+        with warnings.catch_warnings(), torch.serialization.safe_globals([argparse.Namespace]):
             warnings.simplefilter("ignore")  # of old pickles: what cannot be read is an error below
-            content = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+            return torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         wants = _GLOBAL.search(str(error))
         if wants is None:
@@ -107,11 +112,6 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         raise StorageError(
             f"{file} is not a checkpoint of PyTorch, or is corrupt: {reason}", _AGAIN
         ) from error
-    if not isinstance(content, Mapping):
-        raise StorageError(
-            f"{file} holds a {type(content).__name__}, not weights by name", "give the model's checkpoint"
-        )
-    return content
 
 
 def _is_archive(file: Path) -> bool:
@@ -132,12 +132,18 @@ def _is_archive(file: Path) -> bool:
     return True
 
 
-def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
+def _weights(content: Any, source: str, part: int | None) -> dict[str, Tensor]:
     """Return the named tensors of a file's content, without wrapping and without what parallel training adds."""
     for wrapper in _WRAPPERS:
-        if isinstance(content.get(wrapper), Mapping):
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping | list):
             content = content[wrapper]
             break
+    if part is not None and isinstance(content, list) and len(content) > part:
+        content = content[part]
+    if not isinstance(content, Mapping):
+        raise StorageError(
+            f"{source} holds a {type(content).__name__}, not weights by name", "give the model's checkpoint"
+        )
     fault = next(filter(None, map(_fault, content.items())), "") if content else "nothing"
     if fault:
         raise StorageError(
@@ -159,6 +165,44 @@ def _fault(entry: tuple[Any, Any]) -> str:
     if stored and value.numel() * value.element_size() > value.untyped_storage().nbytes():
         return f"{name!r} of shape {tuple(value.shape)} with fewer numbers than that"
     return ""
+
+
+class Weights:
+    """The weights of one part of a checkpoint."""
+
+    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
+        self.state, self.prefix, self.source = state, prefix, source
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self.state
+
+    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
+        value = self.state.get(self.prefix + name)
+        if value is None or value.ndim != dimensions:
+            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
+            raise StorageError(
+                f"{self.source} {what} {self.prefix}{name}",
+                "it is corrupt, cut off or of another model: compare it with the published one",
+            )
+        return tuple(value.shape)
+
+    def count(self, before: str) -> int:
+        """Count the numbers that follow ``before`` in the names."""
+        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
+        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
+        if not numbers or numbers != list(range(len(numbers))):
+            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
+            raise StorageError(
+                f"{self.source} lacks {self.prefix}{before}{gap}.*",
+                "it is corrupt, cut off or of another model: compare it with the published one",
+            )
+        return len(numbers)
+
+
+def published_weights(source: str | Path | Mapping[str, Any], part: int) -> Weights:
+    """Read the image (0) or caption (1) encoder of a checkpoint that holds both, or its only encoder."""
+    found = read_checkpoint(source, part)
+    return Weights(found.state, "", found.name)
 
 
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]

@@ -26,6 +26,7 @@ from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
+    Weights,
     read_checkpoint,
     retrieval_weights,
     split_stage,
@@ -33,7 +34,6 @@ from diptych.encoders.official.checkpoint import (
 from diptych.encoders.official.inputs import (
     Given,
     Squashed,
-    Weights,
     agreed,
     configured,
     find_tokenizer,
@@ -59,7 +59,7 @@ _AGAIN = "load the checkpoint and save it again"
 
 
 class OfficialEncoder(TwoStageEncoder):
-    """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
+    """A two-stage model of its authors' checkpoint; make one with :meth:`load_published` or :meth:`open`.
 
     Preprocessed images and token ids are taken as NumPy arrays or as tensors on any device.
     """
@@ -85,9 +85,9 @@ class OfficialEncoder(TwoStageEncoder):
         self._tokenizer, self._folder = tokenizer, folder
 
     @classmethod
-    def from_checkpoint(
+    def load_published(
         cls,
-        checkpoint: str | Path | Mapping[str, Any],
+        path: str | Path | Mapping[str, Any],
         *,
         config: Given = None,
         vision: Given = None,
@@ -99,8 +99,16 @@ class OfficialEncoder(TwoStageEncoder):
         name: str | None = None,
         device: str | None = None,
     ) -> Self:
-        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
-        found, layout = read_checkpoint(checkpoint), LAYOUTS[cls.family]
+        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
+
+        Layout: the image encoder under ``visual_encoder.`` (ALBEF, timm's ViT) or ``vision_encoder.`` (X-VLM, Swin),
+        BERT with cross-attention in its last layers under ``text_encoder.``, ``vision_proj``, ``text_proj`` and
+        ``itm_head``; by themselves or under ``model``. Momentum copies and queues are left out. Files are read with
+        ``weights_only=True``.
+
+        Source: the checkpoints that github.com/salesforce/ALBEF and github.com/zengyan-97/X-VLM link to.
+        """
+        found, layout = read_checkpoint(path), LAYOUTS[cls.family]
         if stage not in ("fine-tuned", "pre-training"):
             raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
         if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
@@ -132,6 +140,8 @@ class OfficialEncoder(TwoStageEncoder):
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
+    from_checkpoint = load_published
+
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
@@ -139,7 +149,7 @@ class OfficialEncoder(TwoStageEncoder):
         if (path / CONFIG_FILE).is_file():
             encoder = cls._open_saved(path, device)
         else:
-            encoder = cls.from_checkpoint(path, stage=stage, device=device)
+            encoder = cls.load_published(path, stage=stage, device=device)
         _ = encoder.tokenizer  # now, not after the images have been encoded
         return encoder
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -160,38 +159,6 @@ _WHOLE = frozenset(
     ("image_size", "patch_size", "window", "width", "depth", "feed_forward", "vocabulary", "fusion_layer")
 )
 """What is a number of things."""
-
-
-class Weights:
-    """The weights of one part of a checkpoint."""
-
-    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
-        self.state, self.prefix, self.source = state, prefix, source
-
-    def __contains__(self, name: str) -> bool:
-        return self.prefix + name in self.state
-
-    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        value = self.state.get(self.prefix + name)
-        if value is None or value.ndim != dimensions:
-            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
-            raise StorageError(
-                f"{self.source} {what} {self.prefix}{name}",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return tuple(value.shape)
-
-    def count(self, before: str) -> int:
-        """Count the numbers that follow ``before`` in the names."""
-        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
-        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
-        if not numbers or numbers != list(range(len(numbers))):
-            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
-            raise StorageError(
-                f"{self.source} lacks {self.prefix}{before}{gap}.*",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return len(numbers)
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:

@@ -22,7 +22,8 @@ from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off
+from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
