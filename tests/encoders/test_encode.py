@@ -304,7 +304,7 @@ def test_half_a_folder_is_completed(val: Collection, tmp_path: Path) -> None:
         ("images/embeddings.json", [16, 0], "gone"),
         ("texts/rows.npy", [0, 80], "short"),
     ):
-        folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / file.replace("/", "-")))
+        folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / f"half-{Path(file).name}-{seen}"))
         path = folder / file
         content = path.read_bytes()
         path.unlink()

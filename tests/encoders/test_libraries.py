@@ -96,7 +96,9 @@ def test_code_that_comes_with_a_model_is_not_run(copied: Folders, clip: HuggingF
 def test_another_models_tokenizer(copied: Folders, tmp_path: Path) -> None:
     folder = copied("clip")
     names = [f"word{place}" for place in range(600)] + WORDS.split()
-    transformers.BertTokenizer(vocab={name: place for place, name in enumerate(names)}).save_pretrained(folder)
+    transformers.BertTokenizer(vocab={name: place for place, name in enumerate(names)}).save_pretrained(
+        folder
+    )
     encoder = DualEncoder.load(folder, device="cpu")
     refused(MismatchError, "the model knows 517", encoder.encode_texts, ["a dog"])
 

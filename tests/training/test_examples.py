@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from refusals import refused
 
 from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
-from diptych.core.context import stop_when
-from diptych.core.errors import ImageError, Interrupted, MismatchError, RecipeError
-from diptych.data.batches import Batch, BatchPlan
+from diptych.core.errors import ImageError, RecipeError
+from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
@@ -65,28 +64,6 @@ def test_a_batch_carries_its_numbers_on_both_sides(scenes_folder: Path, collecti
         for loaded in (with_digits, without)
     )
     assert first == [*bare[:-1], "0", "0", "0", "0", "0", "3", "<end>"]
-
-
-def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Collection) -> None:
-    recipe = tiny(scenes_folder, shortcuts={"setup": "bits", "bits": 10, "digit_size": 5, "digits": "drawn"})
-    examples, _, _ = examples_of(recipe, collection)
-    batch = BatchPlan(collection.split("train").caption_image, 48, 24).epoch(0)[0]
-    one, again, later = (examples.load(batch, epoch) for epoch in (0, 0, 1))
-    assert torch.equal(one.tokens, again.tokens)
-    assert torch.equal(one.images, again.images)
-    assert not torch.equal(one.tokens[:, -8:], later.tokens[:, -8:])
-    assert not torch.equal(one.images, later.images)
-
-
-def test_other_digits_on_resume_are_refused(
-    scenes_folder: Path, collection: Collection, tmp_path: Path
-) -> None:
-    run = Run.prepare(tmp_path / "run", tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE))
-    with stop_when(lambda: True), pytest.raises(Interrupted):
-        fit(run, collection)
-    text = (run.folder / "recipe.toml").read_text().replace('digits = "drawn"', 'digits = "sklearn"')
-    (run.folder / "recipe.toml").write_text(text)
-    refused(MismatchError, "begun with shortcuts", fit, Run.open(run.folder), collection)
 
 
 def test_impossible_recipes_are_refused(scenes_folder: Path) -> None:

@@ -150,17 +150,6 @@ def test_a_constraint_is_logged_and_its_multiplier_climbs(constrained_recipe: Re
     assert lines[-1]["reconstruction"] < lines[0]["reconstruction"]
 
 
-def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path) -> None:
-    section = {"kind": "input", "beta": 0.5, "word_width": 6}
-    values = cached_recipe.model_dump() | {"reconstruction": section, "stages": cached_recipe.stages[:1]}
-    recipe = Recipe.model_validate(values)
-    run = trained(tmp_path / "run", recipe, tmp_path)
-    lines = [line for line in run.metrics() if "loss" in line]
-    assert "multiplier" not in lines[0]
-    assert lines[0]["loss"] == pytest.approx(lines[0]["contrastive"] + 0.5 * lines[0]["reconstruction"])
-    assert lines[9]["reconstruction"] < lines[0]["reconstruction"]
-
-
 def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_path: Path) -> None:
     named = cached_recipe.model_copy(
         update={"objective": {"name": "infonce", "temperature": 0.1}, "stages": (cached_recipe.stages[0],)}

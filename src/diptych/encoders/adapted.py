@@ -28,7 +28,9 @@ class LinearMap:
     @classmethod
     def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
         if not (np.isfinite(matrix).all() and np.isfinite(mean).all()):
-            raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
+            raise NumericalError(
+                "a map with NaN or infinity", "adapt again with a larger strength, or method gaussian"
+            )
         return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
 
     @cached_property
@@ -102,11 +104,6 @@ class LinearlyAdapted(DualEncoder):
 
     def __init__(self, base: DualEncoder, maps: LinearMaps, about: dict[str, Any]) -> None:
         check_adaptable(base)
-        if (takes := len(maps.image.matrix)) != base.width:
-            raise MismatchError(
-                f"maps of rows of width {takes} for an encoder of width {base.width}",
-                "adapt this encoder itself",
-            )
         self.base, self.maps, self.about = base, maps, about
         self.name = f"{getattr(base, 'name', base.family)} + {about.get('pairs', '?')} pairs"
 

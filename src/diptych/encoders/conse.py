@@ -159,7 +159,6 @@ class ConseEncoder(DualEncoder):
 
     @torch.inference_mode()
     def _logits(self, pictures: np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
         device = next(self.network.parameters()).device
         inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
         return np.asarray(self.network(inputs).float().cpu().numpy())

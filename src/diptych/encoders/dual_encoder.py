@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
+# The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
-"""The file that marks a folder as a saved encoder and names its family."""
 
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder."""
-
     family: str
     fingerprint: str
     settings: dict[str, Any]  # what its other files do not hold
@@ -132,7 +130,6 @@ class DualEncoder(ABC):
         return {**known, **self._about(), "fingerprint": self.fingerprint}
 
     def _about(self) -> dict[str, Any]:
-        """Return what :meth:`describe` says besides."""
         return {}
 
     @abstractmethod
@@ -140,7 +137,6 @@ class DualEncoder(ABC):
         """Write weights (safetensors) and configuration (JSON) into the empty ``folder``."""
 
     def _settings(self) -> dict[str, Any]:
-        """Return what loading needs besides the files of ``_write``, JSON-able."""
         return {}
 
     def save(self, folder: Path | str) -> Path:
@@ -204,8 +200,6 @@ def unit_rows(
 
 
 class Towers(Protocol):
-    """Both sides of a dual encoder as modules."""
-
     @property
     def image(self) -> ImageSide: ...
 

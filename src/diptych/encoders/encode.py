@@ -218,7 +218,6 @@ def _contents(collection: Collection) -> Iterator[str]:
 def _halves(
     encoder: DualEncoder, collection: Collection, folder: Path, metadata: dict[str, Any]
 ) -> list[_Half]:
-    """Return what is not finished yet of a collection's embeddings, images first."""
     halves = []
     for name, kind, noun, ids, block in (
         ("images", "image", "images", collection.image_ids, _IMAGE_BLOCK),
@@ -256,7 +255,6 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 def _encode_share(
     context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
 ) -> None:
-    """Encode this process's part of what is missing; return when all have, or have been stopped."""
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -380,7 +378,6 @@ def _encode_in_processes(
 def _worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
-    """Load the encoder, in each of several processes."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
@@ -403,7 +400,6 @@ def _encode_task(
 
 
 def _free_gpu(folder: Path) -> int:
-    """Return the first GPU that no other process of this group has; locks end with their process."""
     import torch
 
     for number in range(torch.cuda.device_count()):

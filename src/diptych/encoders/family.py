@@ -37,8 +37,6 @@ FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family
 
 
 def _loader(module: str, name: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
-    """Return a function that imports an encoder's class, with the library it needs, and opens a source."""
-
     def load(source: str, device: str | None) -> DualEncoder:
         found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
         opened: DualEncoder = found.open(source, device=device, **options)

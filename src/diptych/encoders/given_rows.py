@@ -133,7 +133,6 @@ class GivenRows(DualEncoder):
 
 
 def _image_names(collection: Collection) -> list[list[str]]:
-    """Return the ways in which files of rows name images: by id, by Karpathy's imgid, by file name."""
     ids = list(collection.image_ids)
     numbers = [str(record.get("imgid")) for record in collection.records or ()]
     return [ids, *([numbers] if len(numbers) == len(ids) else []), [Path(name).stem for name in ids]]

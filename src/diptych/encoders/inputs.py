@@ -5,22 +5,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from PIL import Image as pillow
+from PIL.Image import Image
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.images import OverlaidPicture, split_overlay
-
-if TYPE_CHECKING:
-    import torch
-    from PIL.Image import Image
-    from torch import Tensor
-
-    from diptych.data.images import Overlay
-
+from diptych.data.images import OverlaidPicture, Overlay, split_overlay, to_rgb
 
 _COUNTS = "num_batches_tracked"
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
@@ -33,10 +31,6 @@ def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None
 
 
 def as_picture(item: Any, position: int | str) -> Image:
-    from PIL import Image as pillow
-
-    from diptych.data.images import to_rgb
-
     if isinstance(item, OverlaidPicture):
         raise ImageError(
             f"image {position} has something laid over it (the digits of a shortcut), which this encoder "
@@ -54,7 +48,7 @@ def as_picture(item: Any, position: int | str) -> Image:
         if item.size == 0:
             raise ImageError(f"image {position} has no pixels: its shape is {item.shape}")
         item = pillow.fromarray(item)
-    if not isinstance(item, pillow.Image):
+    if not isinstance(item, Image):
         raise ImageError(
             f"image {position} is a {type(item).__name__}, not an image of Pillow or an array",
             "open it first: diptych.data.images.read_image",
@@ -135,9 +129,6 @@ class ByteTable:
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     try:
         content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         save_file(content, path, metadata)
@@ -147,9 +138,6 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
 
 
 def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         with file_errors(path, fix=fix):
             open_regular(path).close()  # the library would wait for a pipe
@@ -197,8 +185,6 @@ def weights_fingerprint(state: Mapping[str, Tensor]) -> str:
 
 def pick_device(device: str | None) -> torch.device:
     """Return the device called ``device``, or the GPU where there is one, else the CPU."""
-    import torch
-
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

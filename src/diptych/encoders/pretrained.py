@@ -100,7 +100,6 @@ class PretrainedEncoder(TrainableEncoder):
         return ids
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        """Return token ids of each text, cut to the limit, with special tokens, without padding."""
         return [np.asarray(row, dtype=np.int64) for row in self._tokenised(texts, self.text_limit)]
 
     def _token_counts(self, texts: list[str]) -> list[int]:
@@ -206,9 +205,9 @@ class PretrainedEncoder(TrainableEncoder):
             count <= self.text_limit and len(text) <= most for text, count in zip(texts, counts, strict=True)
         ]
 
-    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        """Return (batch, d) rows of RGB images, for models that need more than pixels of one shape."""
-        raise NotImplementedError(f"{type(self).__name__} prepares images one by one")
+    def prepared_features(self, prepared: Sequence[Any]) -> torch.Tensor:
+        """Return (batch, d) rows of any length, of what :meth:`prepared` gave."""
+        return self.pixel_features(torch.from_numpy(np.stack(prepared)).to(self.device))
 
     def _text_features(self, texts: list[str]) -> torch.Tensor:
         tokens, lengths = pad_tokens(self._ids(texts), *self.padding)
@@ -281,11 +280,7 @@ class PretrainedEncoder(TrainableEncoder):
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
         self.model.eval()
-        if self.prepares:
-            pixels = torch.from_numpy(np.stack(prepared)).to(self.device)
-            features = self.pixel_features(pixels).float().cpu().numpy()
-        else:
-            features = self._image_features(list(prepared)).float().cpu().numpy()
+        features = self.prepared_features(prepared).float().cpu().numpy()
         if features.shape != (len(prepared), self.width):
             raise MismatchError(
                 f"{self.name} gives images rows of shape {features.shape}, texts of width {self.width}",

@@ -24,8 +24,8 @@ from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 from diptych.encoders.inputs import take_weights
 from diptych.encoders.official.checkpoint import Weights
 
+# Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths.
 Batch: TypeAlias = tuple[Tensor, Tensor]
-"""Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths."""
 Endings: TypeAlias = Sequence[str] | None
 
 

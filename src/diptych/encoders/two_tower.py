@@ -32,8 +32,8 @@ from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
+# What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model.
 CaptionSource: TypeAlias = Vocabulary | TargetModel
-"""What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
 
 class ModelConfig(Options):
@@ -81,13 +81,13 @@ class TwoTowerModel(nn.Module):
         )
 
 
+# Keys that change no row, or whose effect the fingerprint takes from elsewhere.
 _NO_EFFECT: Any = {
     "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
     "text": {"kind", "word_vectors", "word_vector_scale", "dropout", "bias", "batch_norm", "targets"},
     "projection": True,
     "similarity": True,
 }
-"""Keys that change no row, or whose effect the fingerprint takes from elsewhere."""
 _AGAIN = "copy it again, or train it again"
 
 

@@ -82,11 +82,9 @@ class WeightAverage:
             refresh_batch_norm(self._module, passes())
 
     def state(self) -> dict[str, Tensor]:
-        """Return an unfinished mean, for a checkpoint; empty between epochs."""
         return {"count": torch.tensor(self.count), **self.mean} if self.count else {}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Resume with a mean that a checkpoint kept."""
         devices = {name: parameter.device for name, parameter in self._module.named_parameters()}
         self.count = int(state.pop("count", 0))
         self.mean = {name: value.to(devices[name]) for name, value in state.items()}

@@ -67,7 +67,6 @@ def gather_rows(rows: Tensor) -> Tensor:
 
 
 def world_size() -> int:
-    """Return the number of processes that share a batch."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return distributed.get_world_size()
@@ -83,7 +82,6 @@ def world_mean(value: Tensor) -> Tensor:
 
 
 def positives_of(image_ids: Tensor, caption_image_ids: Tensor) -> Tensor:
-    """(n_images, n_texts) boolean: which caption describes which image."""
     return image_ids[:, None] == caption_image_ids[None, :]
 
 
@@ -177,7 +175,6 @@ class BatchLoss:
         return Losses(float(loss.detach()), float(world_mean(mean)))
 
     def _seeded(self, part: Loaded, seed: int, number: int) -> tuple[Tensor, Tensor]:
-        """A chunk encoded with the chunk's own dropout, the same both times."""
         torch.manual_seed(seed + 15_485_863 * number)
         return self._encode(part)
 
@@ -212,12 +209,10 @@ class BatchLoss:
 
 
 def _largest(batch: Loaded) -> int:
-    """Return its number of images or of captions, whichever is larger."""
     return max(len(batch.images), len(batch.tokens))
 
 
 def _chunks(batch: Loaded, size: int) -> Iterator[Loaded]:
-    """A batch cut into pieces of at most ``size`` images and ``size`` captions."""
     pieces = -(-_largest(batch) // size)
     for number in range(pieces):
         yield batch.part(number, pieces)

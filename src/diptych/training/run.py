@@ -137,12 +137,10 @@ class TrainingFolder:
 
     @property
     def begun(self) -> bool:
-        """Return whether a training was begun here."""
         return (self.folder / self.MARKER).is_file()
 
     @property
     def finished(self) -> bool:
-        """Return whether the training came to its end."""
         return self.begun and self._state.state == "finished"
 
     @property
@@ -151,17 +149,14 @@ class TrainingFolder:
 
     @property
     def begun_with(self) -> dict[str, Any]:
-        """Return what the training was begun with."""
         return self._state.begun_with
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return what the training ended with; empty before."""
         return self._state.numbers
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the state to resume from."""
         return self.folder / "checkpoint"
 
     def check(
@@ -244,7 +239,6 @@ class TrainingFolder:
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they are when they have been written and read."""
     return dict(json.loads(json.dumps(values)))
 
 
@@ -328,10 +322,8 @@ class Run(TrainingFolder):
         super().begin(request)
 
     def describe(self) -> dict[str, Any]:
-        """Return name, state and the numbers of its end."""
         return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
     @property
     def best(self) -> Path:
-        """The folder of the best encoder."""
         return self.folder / "best"

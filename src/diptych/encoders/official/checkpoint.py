@@ -24,11 +24,11 @@ _WRAPPERS = ("model", "state_dict", "model_state_dict")  # names under which a r
 _AGAIN = "download it again, and compare its size with the published one"
 _GLOBAL = re.compile(r"GLOBAL ([\w.]+)")  # what a file asks for, in PyTorch's message
 
+# What PyTorch raises of bytes that are no checkpoint.
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError),
     *(AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile),
 )
-"""What PyTorch raises of bytes that are no checkpoint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,6 @@ _PRE_TRAINING = "pretraining:"
 
 
 def split_stage(source: str | Path) -> tuple[Stage, Path]:
-    """Split ``pretraining:PATH`` or ``PATH``."""
     stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
     return stage, Path(str(source).removeprefix(_PRE_TRAINING)).expanduser()
 
@@ -115,7 +114,6 @@ def _unpickled(file: Path) -> Any:
 
 
 def _is_archive(file: Path) -> bool:
-    """Return whether a file is an archive, as PyTorch writes since 1.6, or else a pickle."""
     with file.open("rb") as opened:
         begin = opened.read(16)
     if not begin.startswith((b"PK", b"\x80")):
@@ -205,31 +203,29 @@ def published_weights(source: str | Path | Mapping[str, Any], part: int) -> Weig
     return Weights(found.state, "", found.name)
 
 
+# Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from.
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
-"""Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
 
 _DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")  # momentum copies, queues
 _PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
+# Tables that follow from the sizes: they are made, not read.
 FOLLOWING = re.compile(r".*\.(position_ids|relative_position_index|attn_mask)$")
-"""Tables that follow from the sizes: they are made, not read."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of one model."""
-
     model: str  # what papers call it
     family: str  # what ``DualEncoder.load`` calls it
     vision: str  # before the names of the image encoder
     pre_training: str  # before names that only a checkpoint of pre-training has
 
 
+# By family.
 LAYOUTS = {
     "albef": Layout("ALBEF", "albef", "visual_encoder.", "text_encoder.bert."),
     "xvlm": Layout("X-VLM", "xvlm", "vision_encoder.", "text_encoder.bert."),
     "blip": Layout("BLIP", "blip", "visual_encoder.", "text_decoder."),
 }
-"""By family."""
 
 
 _SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."

@@ -174,7 +174,6 @@ class OfficialEncoder(TwoStageEncoder):
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Return the tokenizer, found on first access."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
             return find_tokenizer(self._tokenizer, self._folder)
         return self._tokenizer
@@ -328,6 +327,7 @@ class XvlmEncoder(OfficialEncoder):
     published_limit: ClassVar[int] = 40
 
 
+# From the names of transformers to the published ones; the text encoder's are the same.
 _NAMES = {
     r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
     r"vision_model\.embeddings\.position_embedding": "visual_encoder.pos_embed",
@@ -338,7 +338,6 @@ _NAMES = {
     r"vision_model\.encoder\.layers\.(\d+)\.mlp\.": r"visual_encoder.blocks.\1.mlp.",
     r"vision_model\.post_layernorm\.": r"visual_encoder.norm.",
 }
-"""From the names of transformers to the published ones; the text encoder's are the same."""
 
 
 def _published_name(name: str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL.Image import Image, Resampling
 from torch import Tensor
 from transformers.activations import ACT2FN
 
@@ -21,12 +22,8 @@ from diptych.encoders.hub import loading, quiet
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.official.checkpoint import Checkpoint
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-
+# A configuration: its content, or a JSON file with it.
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
-"""A configuration: its content, or a JSON file with it."""
 
 _VISION = ("vision", "vit", "swin", "vision_config")
 _TEXT = ("text", "bert_config", "text_config")
@@ -108,9 +105,7 @@ class Squashed:
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        from PIL import Image as pillow
-
-        pixels = np.asarray(picture.resize((self.size, self.size), pillow.Resampling.BICUBIC))
+        pixels = np.asarray(picture.resize((self.size, self.size), Resampling.BICUBIC))
         return self._numbers(pixels if overlay is None else pasted(pixels, overlay))
 
     @cached_property
@@ -155,10 +150,10 @@ def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
     return tokenizer
 
 
+# What is a number of things.
 _WHOLE = frozenset(
     ("image_size", "patch_size", "window", "width", "depth", "feed_forward", "vocabulary", "fusion_layer")
 )
-"""What is a number of things."""
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Directions in which the rows extend less than this share of their longest are rounding errors.
 _RANK = 1e-9
-"""Directions in which the rows extend less than this share of their longest are rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,10 @@ class Span:
 
     @property
     def is_everything(self) -> bool:
-        """Return whether it is the whole space."""
         width, dimensions = self.basis.shape
         return bool(width == dimensions)
 
     def coordinates(self, rows: np.ndarray) -> np.ndarray:
-        """(n, d) → (n, q)."""
         return rows if self.is_everything else rows @ self.basis
 
     def whole(self, inside: np.ndarray, outside: float) -> np.ndarray:
