@@ -41,7 +41,7 @@ class LinearMap:
     def __call__(
         self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
     ) -> np.ndarray:
-        """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
+        """Map (n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
         if self.is_identity:
             return rows
         return unit_rows((rows - self.mean) @ self.matrix, kind, positions)

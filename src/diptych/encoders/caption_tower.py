@@ -197,7 +197,7 @@ class CaptionTower(WordTower):
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
+        """Map (n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
         if self.training and self.config.word_dropout:
             dropped = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
             tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
@@ -247,7 +247,7 @@ class BagTower(WordTower):
         return {"limit": None, "words": len(self.vocabulary), "cut": "none", "order": "ignored"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
+        """Map (n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
         ordered = tokens.sort(dim=1).values  # added in the order of ids
         lengths = lengths.to(tokens.device)
         means: Tensor = nn.functional.embedding_bag(
@@ -308,5 +308,5 @@ class TargetTower(Tower):
         return {"targets": self.targets.describe(), "head": self.config.head}
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """(n, d) vectors → (n, width) unit rows."""
+        """Map (n, d) vectors → (n, width) unit rows."""
         return self.finish(self.head(vectors))

@@ -103,11 +103,11 @@ class DualEncoder(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """d, the length of one row."""
+        """Return d, the length of one row."""
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """The input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
+        """Return the input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
         return "pictures"
 
     @property
@@ -216,7 +216,7 @@ class TrainableEncoder(DualEncoder):
     @property
     @abstractmethod
     def towers(self) -> Towers:
-        """Its two sides, which share its weights."""
+        """Return its two sides, which share its weights."""
 
     @property
     @abstractmethod

@@ -133,7 +133,7 @@ class ImageTower(Tower):
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
 
     def features(self, pictures: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
+        """Map (n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
         if self.config.grid is None:
             pooled: Tensor = self.backbone(pictures)
             return pooled
@@ -142,7 +142,7 @@ class ImageTower(Tower):
         return cells.flatten(1)
 
     def project(self, features: Tensor) -> Tensor:
-        """(n, feature_width) → (n, width) unit rows."""
+        """Map (n, feature_width) → (n, width) unit rows."""
         if self.config.normalise_features:
             features = unit_rows(features)
         return self.finish(self.head(features))
@@ -224,7 +224,7 @@ class GraphConvolution(nn.Module):
         self.phi = nn.Conv1d(width, width, 1)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, width, N) → (n, width, N)."""
+        """Map (n, width, N) → (n, width, N)."""
         related = self.theta(regions).transpose(1, 2) @ self.phi(regions) / regions.shape[2]
         gathered = self.g(regions) @ related.transpose(1, 2)
         mixed: Tensor = self.W(gathered)
@@ -246,7 +246,7 @@ class RegionHead(nn.Module):
         self.bn: nn.Module = nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
 
     def related(self, regions: Tensor) -> Tensor:
-        """(n, N, feature_width) → (n, N, width) related regions of unit length."""
+        """Map (n, N, feature_width) → (n, N, width) related regions of unit length."""
         axis = 1 if self.config.compat == "region-axis" else 2
         values = self.fc(regions)
         if self.config.normalise_input:
@@ -257,7 +257,7 @@ class RegionHead(nn.Module):
         return nn.functional.normalize(values.transpose(1, 2), dim=axis, eps=1e-12)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, N, feature_width) → (n, width)."""
+        """Map (n, N, feature_width) → (n, width)."""
         values = self.related(regions)
         rows: Tensor = self.bn(
             self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
@@ -322,7 +322,7 @@ class RegionTower(Tower):
         return regions
 
     def project(self, features: Tensor) -> Tensor:
-        """(n, regions, feature_width) → (n, width) unit rows."""
+        """Map (n, regions, feature_width) → (n, width) unit rows."""
         return self.finish(self.head(features))
 
     def forward(self, regions: Tensor) -> Tensor:

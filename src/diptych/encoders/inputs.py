@@ -5,20 +5,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from PIL import Image as pillow
 from PIL.Image import Image
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_regular
 from diptych.data.images import OverlaidPicture, Overlay, split_overlay, to_rgb
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _COUNTS = "num_batches_tracked"
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
@@ -129,6 +129,9 @@ class ByteTable:
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
     try:
         content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         save_file(content, path, metadata)
@@ -138,6 +141,9 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
 
 
 def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
         with file_errors(path, fix=fix):
             open_regular(path).close()  # the library would wait for a pipe
@@ -185,6 +191,8 @@ def weights_fingerprint(state: Mapping[str, Tensor]) -> str:
 
 def pick_device(device: str | None) -> torch.device:
     """Return the device called ``device``, or the GPU where there is one, else the CPU."""
+    import torch
+
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

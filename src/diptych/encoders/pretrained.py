@@ -92,7 +92,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) preprocessed images → (n, d) rows of any length."""
+        """Map (n, 3, height, width) preprocessed images → (n, d) rows of any length."""
 
     def _tokenised(self, texts: list[str], limit: int) -> list[list[int]]:
         cleaned = [self.cleaning(text) for text in texts] if self.cleaning else texts
@@ -114,7 +114,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     @abstractmethod
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
+        """Map (n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
 
     @abstractmethod
     def sides(self) -> tuple[list[str], list[str]]:
@@ -391,7 +391,7 @@ class PretrainedImages(_Side):
         return self._encoder.preprocessing()
 
     def features(self, pictures: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) → (n, width) rows of any length."""
+        """Map (n, 3, height, width) → (n, width) rows of any length."""
         return self._encoder.pixel_features(pictures)
 
     def project(self, features: torch.Tensor) -> torch.Tensor:
@@ -411,7 +411,7 @@ class PretrainedTexts(_Side):
         return {"limit": self._encoder.text_limit, "characters": self._encoder.characters, "cut": "end"}
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
+        """Map (n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
         return unit_tensors(self._encoder.token_features(tokens, lengths.to(tokens.device)))
 
 

@@ -86,7 +86,7 @@ Chosen = Mapping[Direction, tuple[np.ndarray, np.ndarray]]
 
 
 def pair_keys(chosen: Chosen) -> np.ndarray:
-    """(p,) int64, ascending: image · texts + text of every pair, each once."""
+    """Return (p,) int64, ascending: image · texts + text of every pair, each once."""
     return np.unique(np.concatenate([_keys_of(chosen, name).reshape(-1) for name in chosen]))
 
 

@@ -255,7 +255,7 @@ def _places(pool: Path, record: np.dtype[Any], keys: np.ndarray) -> tuple[np.nda
 
 
 def _checksums(records: np.ndarray) -> np.ndarray:
-    """(n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
+    """Return (n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
     words = np.ascontiguousarray(records["row"]).view("<u4")
     drawn = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64)
     odd = drawn * np.uint64(2) + np.uint64(1)

@@ -128,7 +128,7 @@ class Tower(nn.Module):
         return self.eval()
 
     def finish(self, rows: Tensor) -> Tensor:
-        """(n, base) → (n, width) unit rows, without signs where ``absolute``."""
+        """Map (n, base) → (n, width) unit rows, without signs where ``absolute``."""
         rows = unit_rows(self.projection(rows))
         return rows.abs() if self.absolute else rows
 

@@ -94,7 +94,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
 
     @abstractmethod
     def pixel_states(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) prepared images → (n, tokens, width) states of the image encoder."""
+        """Map (n, 3, size, size) prepared images → (n, tokens, width) states of the image encoder."""
 
     @property
     @abstractmethod

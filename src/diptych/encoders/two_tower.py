@@ -186,7 +186,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:
-        """(n, feature_width) cached backbone features → (n, d) float32 unit rows."""
+        """Map (n, feature_width) cached backbone features → (n, d) float32 unit rows."""
         self.model.eval()
         blocks = []
         for start in range(0, len(features), batch_size):

@@ -21,7 +21,7 @@ from diptych.training.sections import Averaging
 
 
 def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
-    """The steps of an epoch, counted from 1, after which weights enter the mean."""
+    """Return the steps of an epoch, counted from 1, after which weights enter the mean."""
     spacing = _spacing(steps_per_epoch, averaging)
     if spacing < 1:
         needed = math.ceil(averaging.checkpoints / averaging.share - 1e-9)
@@ -39,7 +39,7 @@ def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
 
 
 def _spacing(steps_per_epoch: int, averaging: Averaging) -> int:
-    """Steps between two weights of the mean; 0 in too short an epoch."""
+    """Return the steps between two weights of the mean; 0 in too short an epoch."""
     if averaging.compat == "published":
         # The published expression, kept as it is: 1 − 0.9 is not 0.1 to a computer.
         return int((1 - (1 - averaging.share)) * steps_per_epoch / averaging.checkpoints)
@@ -91,7 +91,7 @@ class WeightAverage:
 
 
 def batch_norms(module: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
-    """Batch norms that follow the batches they see; call it in training mode."""
+    """Return the batch norms that follow the batches they see; call it in training mode."""
     return [
         part
         for part in module.modules()

@@ -56,7 +56,7 @@ class _Gather(torch.autograd.Function):
 
 
 def gather_rows(rows: Tensor) -> Tensor:
-    """(n, …) rows of this process → rows of all processes in order of rank, with gradients.
+    """Map (n, …) rows of this process → rows of all processes in order of rank, with gradients.
 
     In a single process they are returned as they are.
     """
@@ -73,7 +73,7 @@ def world_size() -> int:
 
 
 def world_mean(value: Tensor) -> Tensor:
-    """The mean of a tensor over all processes, without gradients; itself in a single process."""
+    """Return the mean of a tensor over all processes, without gradients; itself in a single process."""
     if world_size() == 1:
         return value
     total = value.detach().clone()
@@ -192,12 +192,12 @@ class BatchLoss:
         return images, texts
 
     def _reconstructed(self, reconstructor: Reconstructor, texts: Tensor, batch: Loaded) -> Tensor:
-        """The summed losses of a batch's captions; the decoder computes in the towers' precision."""
+        """Return the summed losses of a batch's captions; the decoder computes in the towers' precision."""
         with self._fabric.autocast():
             return reconstructor.losses(texts, batch).sum()
 
     def _contrastive(self, images: Tensor, texts: Tensor, batch: Loaded) -> tuple[Tensor, int]:
-        """The objective's loss over the rows of all processes, and how many captions those are."""
+        """Return the objective's loss over the rows of all processes, and how many captions those are."""
         all_images, all_texts = gather_rows(images.float()), gather_rows(texts.float())
         positives = positives_of(gather_rows(batch.image_ids), gather_rows(batch.caption_image_ids))
         scores = self._similarity(all_images, all_texts)

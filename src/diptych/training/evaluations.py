@@ -32,7 +32,7 @@ _MARKER = "evaluation.json"
 
 
 def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
-    """The one evaluation that ``path`` means; None where there is none.
+    """Return the one evaluation that ``path`` means; None where there is none.
 
     That is ``path`` itself, ``path/evaluation`` (what ``diptych evaluate --out`` writes), or of a run's
     ``evaluation/`` the one called ``name``, else the only one, else the one of its test split.
@@ -60,7 +60,7 @@ def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
 
 
 def evaluations_of(path: Path | str, name: str | None = None) -> list[Result]:
-    """The evaluation that ``path`` means, or those of the runs in it: several seeds of one recipe."""
+    """Return the evaluation that ``path`` means, or those of the runs in it: several seeds of one recipe."""
     path = Path(path)
     if not path.is_dir():
         raise UsageError(f"{path} is no folder", "give an evaluation, a run or a folder of runs")

@@ -46,7 +46,7 @@ class Loaded:
     caption_image_ids: Tensor
 
     def to(self, device: torch.device) -> Loaded:
-        """The same on ``device``; lengths stay, the GRU wants them on the CPU.
+        """Return the same on ``device``; lengths stay, the GRU wants them on the CPU.
 
         Images become channels-last, in which convolutions are faster.
         """
@@ -65,7 +65,7 @@ class Loaded:
         )
 
     def part(self, number: int, pieces: int) -> Loaded:
-        """Piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
+        """Return piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
         images = slice(*(len(self.images) * place // pieces for place in (number, number + 1)))
         captions = slice(*(len(self.tokens) * place // pieces for place in (number, number + 1)))
         return Loaded(

@@ -12,7 +12,7 @@ from diptych.training.recipe import Recipe
 
 
 def open_fine_tune(source: str) -> TrainableEncoder:
-    """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
+    """Return the encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
     encoder = DualEncoder.load(source, device="cpu")
     if not isinstance(encoder, TrainableEncoder):
         raise UsageError(

@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_warm_start(folder: str) -> TwoTowerEncoder:
-    """The encoder of a run folder (its best) or of an encoder folder."""
+    """Return the encoder of a run folder (its best) or of an encoder folder."""
     path = Path(folder)
     for place in (path / "best", path):
         if (place / "diptych.json").is_file():
@@ -135,7 +135,7 @@ def _caption_source(run: Run, collection: Collection) -> CaptionSource:
 
 
 def _target_model(run: Run, options: TargetOptions, train: Collection, name: str) -> TargetModel:
-    """The model that the run began with: what was learned from captions is not learned again on resume."""
+    """Return the model that the run began with: what was learned from captions is not learned again on resume."""
     kept = run.folder / name
     if run.begun and kept.is_dir():
         return open_target_model(kept)
@@ -321,7 +321,7 @@ def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) ->
 def _latent_targets(
     run: Run, train: Collection, shortcuts: Shortcuts | None, root: Path
 ) -> np.ndarray | TargetModel | None:
-    """(n_captions, width) targets of the captions as they are written, whatever training adds to them;
+    """Return (n_captions, width) targets of the captions as they are written, whatever training adds to them;
     the model that makes them where they are to be of captions with their shortcuts, as published."""
     section = run.recipe.reconstruction
     if section is None or section.kind != "latent":

@@ -199,7 +199,7 @@ class Recipe(Options):
         }
 
     def make_objective(self, learned: Mapping[str, float] | None = None) -> Objective:
-        """The objective with its options, a new one each time.
+        """Return the objective with its options, a new one each time.
 
         Args:
             learned: where options that are learned start when the recipe does not say.
@@ -220,7 +220,7 @@ class Recipe(Options):
         return sum(stage.epochs for stage in self.stages)
 
     def to_toml(self) -> str:
-        """The recipe as TOML, every value spelled out."""
+        """Return the recipe as TOML, every value spelled out."""
         import tomli_w
 
         # A model of the recipe's own would not be the one that is fine-tuned.
@@ -243,7 +243,7 @@ def _without_none(value: Any) -> Any:
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with the package."""
+    """Return the recipes that come with the package."""
     folder = resources.files("diptych.training") / "recipes"
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 

@@ -39,7 +39,7 @@ from diptych.training.recipe import Recipe, parse_recipe
 
 
 def environment() -> dict[str, Any]:
-    """Versions and devices that a number can depend on; nothing that names a user or a machine."""
+    """Return versions and devices that a number can depend on; nothing that names a user or a machine."""
     from importlib import metadata
 
     import torch
@@ -66,7 +66,7 @@ def environment() -> dict[str, Any]:
 
 
 def trained_objective(run: Run, **options: Any) -> Objective:
-    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
+    """Return the run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
     given = run.begun_with.get("objective") if run.begun else None
     if given is not None:
         raise UsageError(
@@ -93,7 +93,7 @@ def trained_objective(run: Run, **options: Any) -> Objective:
 
 
 def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
-    """The last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
+    """Return the last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
     before there is one."""
     lines = list(run.metrics())
     # Before its first step a fine-tuning measures the encoder it begins with.
@@ -243,7 +243,7 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values of nested sections under dotted names."""
+    """Return values of nested sections under dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):

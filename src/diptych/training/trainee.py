@@ -48,7 +48,7 @@ class Reconstructor(nn.Module):
             self.multiplier = LagrangeMultiplier(**options.constraint.model_dump())
 
     def losses(self, rows: Tensor, batch: Loaded) -> Tensor:
-        """(c,) reconstruction loss of each caption, from its (c, width) embedding."""
+        """Return (c,) reconstruction loss of each caption, from its (c, width) embedding."""
         if isinstance(self.decoder, InputTargetDecoder):
             compat = self.options.compat
             return self.decoder.loss(rows, batch.tokens, batch.lengths, compat, reduction="none")
@@ -96,17 +96,17 @@ class Trainee(nn.Module):
         self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:
-        """Unit rows of images (b, d) and captions (c, d)."""
+        """Return unit rows of images (b, d) and captions (c, d)."""
         return (self.image.project(images) if cached else self.image(images)), self.text(tokens, lengths)
 
     @torch.no_grad()
     def learned(self, option: str) -> float | None:
-        """The objective's temperature or bias, learned or fixed; None where it has none."""
+        """Return the objective's temperature or bias, learned or fixed; None where it has none."""
         value = getattr(self.objective, option, None)
         return float(value.detach()) if isinstance(value, Tensor) else value
 
     def train(self, mode: bool = True) -> Trainee:
-        """Training mode for what is trained: a frozen batch norm keeps its statistics."""
+        """Set training mode for what is trained: a frozen batch norm keeps its statistics."""
         super().train(mode)
         for part in self.modules():
             if mode and isinstance(part, nn.modules.batchnorm._BatchNorm):
@@ -143,7 +143,7 @@ _KINDS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.optim.Optimizer:
-    """The recipe's optimizer over what the stage trains, each part with its share of the learning rate."""
+    """Return the recipe's optimizer over what the stage trains, each part with its share of the learning rate."""
     options = recipe.optimizer
     trained = {name: value for name, value in trainee.named_parameters() if value.requires_grad}
     for pattern in stage.scales:

@@ -55,7 +55,7 @@ PREFIX = {"albef": "visual_encoder.", "xvlm": "vision_encoder."}
 def made(kind: str, state: State | None = None, **options: Any) -> OfficialEncoder:
     state = state or (albef_state() if kind == "albef" else xvlm_state())
     options = {"vision": VISION[kind], "text": TEXT, "tokenizer": bert_tokenizer(), "device": "cpu"} | options
-    return CLASSES[kind].from_checkpoint(state, **options)
+    return CLASSES[kind].load_published(state, **options)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -164,7 +164,7 @@ def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (code,) = (
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-        if "from_checkpoint" in block
+        if "AlbefEncoder" in block
     )
     (tmp_path / "albef").mkdir()
     torch.save({"model": albef_state()}, tmp_path / "albef" / "tiny.pth")
@@ -294,7 +294,7 @@ def test_configurations_in_every_form(kind: str, tmp_path: Path) -> None:
     save_file(albef_state() if kind == "albef" else xvlm_state(), tmp_path / "x.safetensors")
 
     def load(**options: Any) -> Any:
-        return CLASSES[kind].from_checkpoint(tmp_path / "x.safetensors", **options, device="cpu").config
+        return CLASSES[kind].load_published(tmp_path / "x.safetensors", **options, device="cpu").config
 
     sizes = {"vision", "text", "width", "head", "head_width", "trained_size"}
     expected = load(**parts, config={"embed_dim": 12})
@@ -325,7 +325,7 @@ def test_a_tiny_albef_agrees_with_the_published_code() -> None:
     golden = dict(np.load(FOLDER / "albef_tiny.npz", allow_pickle=False))
     about: dict[str, Any] = json.loads((FOLDER / "albef_tiny.json").read_text())
     file, options = FOLDER / "albef_tiny.safetensors", {"vision": about["vit"], "text": about["bert_config"]}
-    encoder = AlbefEncoder.from_checkpoint(file, **options, device="cpu")
+    encoder = AlbefEncoder.load_published(file, **options, device="cpu")
     pixels, words = golden["images"], (golden["input_ids"], golden["attention_mask"])
     unit_of = partial(torch.nn.functional.normalize, dim=-1)
     rows = encoder.pixel_rows(pixels), encoder.token_rows(*words)

@@ -151,7 +151,7 @@ ALBEF, XVLM = albef_state(), xvlm_state()
 
 def load(state: State, **options: Any) -> Any:
     kind, vision = (AlbefEncoder, VIT) if "visual_encoder.cls_token" in state else (XvlmEncoder, SWIN)
-    return kind.from_checkpoint(state, **({"vision": vision, "text": TEXT, "device": "cpu"} | options))
+    return kind.load_published(state, **({"vision": vision, "text": TEXT, "device": "cpu"} | options))
 
 
 def test_another_model() -> None:

@@ -140,7 +140,8 @@ def _weights(content: Any, source: str, part: int | None) -> dict[str, Tensor]:
         content = content[part]
     if not isinstance(content, Mapping):
         raise StorageError(
-            f"{source} holds a {type(content).__name__}, not weights by name", "give the model's checkpoint"
+            f"{source} holds a {type(content).__name__}, not weights by name",
+            "give the model's checkpoint; image and caption encoder in one list: TwoTowerEncoder.load_published",
         )
     fault = next(filter(None, map(_fault, content.items())), "") if content else "nothing"
     if fault:

@@ -202,7 +202,7 @@ class OfficialEncoder(TwoStageEncoder):
         return self.model.image.tokens, self.config.text.image_width
 
     def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
-        """(n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
+        """Map (n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
         tokens, inside = self._checked(tokens, mask)
         states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return states
@@ -236,12 +236,12 @@ class OfficialEncoder(TwoStageEncoder):
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
+        """Map (n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()
     def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
-        """(n, t) token ids with their mask → (n, d) float32 unit rows."""
+        """Map (n, t) token ids with their mask → (n, d) float32 unit rows."""
         return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
 
     @torch.inference_mode()

@@ -37,7 +37,7 @@ class Pairs:
 
     @property
     def positives(self) -> np.ndarray:
-        """(n, m) boolean: which caption describes which image."""
+        """Return (n, m) boolean: which caption describes which image."""
         positives: np.ndarray = np.arange(len(self.images))[:, None] == self.caption_image[None]
         return positives
 

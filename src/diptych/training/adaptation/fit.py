@@ -64,7 +64,7 @@ MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
-    """The share of queries that find something else first, the mean of both directions."""
+    """Return the share of queries that find something else first, the mean of both directions."""
     shares = []
     for queries, relevant in ((scores, positives), (scores.T, positives.T)):
         best = np.where(relevant, queries, -np.inf).max(axis=1)

@@ -73,7 +73,7 @@ class GaussianMoments:
 
     @classmethod
     def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
-        """Those of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
+        """Compute the moments of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
         if not images.any() and not texts.any():
             raise DataError("every row is zero", "the encoder knows nothing of these images and texts")
         count = len(images)

@@ -25,7 +25,7 @@ class Span:
 
     @classmethod
     def of(cls, *rows: np.ndarray) -> Span:
-        """The span of all ``rows``, (n, d) each; of the whole space when there are d or more."""
+        """Return the span of all ``rows``, (n, d) each; of the whole space when there are d or more."""
         stacked = np.concatenate(rows)
         width = stacked.shape[1]
         if len(stacked) >= width:
@@ -42,7 +42,7 @@ class Span:
         return rows if self.is_everything else rows @ self.basis
 
     def whole(self, inside: np.ndarray, outside: float) -> np.ndarray:
-        """(d, d): the (q, q) matrix ``inside`` the span, ``outside`` times the identity beyond it."""
+        """Return (d, d): the (q, q) matrix ``inside`` the span, ``outside`` times the identity beyond it."""
         if self.is_everything:
             return inside
         within = self.basis @ (inside - outside * np.eye(len(inside))) @ self.basis.T
