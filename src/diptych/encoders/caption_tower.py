@@ -13,7 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -112,10 +112,6 @@ class CaptionTower(WordTower):
     """A GRU over the words."""
 
     config: CaptionTowerConfig
-    published_names: ClassVar[dict[str, str]] = {
-        **{"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."},
-        "": "",
-    }
 
     @classmethod
     def load_published(
@@ -125,22 +121,18 @@ class CaptionTower(WordTower):
 
         Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a
         head ``fc.projector.0`` and ``.2`` and, with the triplet loss, ``bn``; in a file of both encoders the second
-        of ``model``. Files are read with ``weights_only=True``.
+        of ``model``, read with ``weights_only=True``. ``vocabulary`` has the words in the checkpoint's order; without
+        it the tower takes token ids only. ``options`` are those that no shape determines, such as ``max_tokens``.
 
         Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
-
-        Args:
-            path: a file, or weights by name.
-            vocabulary: the words in the order of the checkpoint; without it the tower takes token ids only.
-            options: of :class:`CaptionTowerConfig` that no shape determines, such as ``max_tokens``.
         """
         weights = published_weights(path, 1)
         words, word_width = weights.shape("embed.weight", 2)
-        state = weights.shape("rnn.weight_hh_l0", 2)[1]
         both, head = "rnn.weight_hh_l0_reverse" in weights, "fc.projector.0.weight" in weights
+        state = weights.shape("rnn.weight_hh_l0", 2)[1] * (2 if both else 1)
         config = {
             "word_width": word_width,
-            "hidden_state": state * (2 if both else 1),
+            "hidden_state": state,
             "bidirectional": both,
             "layers": sum(f"rnn.weight_hh_l{layer}" in weights for layer in range(len(weights.state))),
             "head": "mlp" if head else "none",
@@ -149,10 +141,11 @@ class CaptionTower(WordTower):
             "batch_norm": "bn.weight" in weights,
             "compat": "last-token",
         }
-        width = weights.shape("fc.projector.2.weight", 2)[0] if head else state * (2 if both else 1)
+        width = weights.shape("fc.projector.2.weight", 2)[0] if head else state
         if vocabulary is None:
             vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
-        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights)
+        names = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5.", "": ""}
+        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights, names)
 
     def _add_layers(self) -> tuple[int, str]:
         config, state = self.config, self.config.hidden_state or self.base

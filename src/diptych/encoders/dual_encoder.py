@@ -56,9 +56,7 @@ class DualEncoder(ABC):
 
         Args:
             images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
-
-        Raises:
-            ImageError, NumericalError: an item cannot be encoded; the message names its position.
+                One that cannot be encoded is an ImageError or NumericalError that names its position.
         """
         from diptych.data.loading import batched
 

@@ -137,10 +137,6 @@ def encode_collection(
         processes: of this machine that share the work, each with an encoder of its own.
         accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
-
-    Raises:
-        ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
-        Interrupted: a stop was requested; finished blocks are kept.
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):

@@ -69,7 +69,7 @@ class GivenRows(DualEncoder):
         self.folder, self.name, self._images, self._texts = folder, folder.name, images, texts
 
     @classmethod
-    def open(cls, folder: Path | str) -> GivenRows:
+    def open(cls, folder: Path | str, device: str | None = None) -> GivenRows:
         folder = Path(folder).expanduser()
         tables = {}
         for kind, names in _NAMES.items():

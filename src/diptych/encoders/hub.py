@@ -109,11 +109,9 @@ def hub_folder(source: str, owner: str = "", **patterns: list[str]) -> Path:
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of transformers in float32, without running code of its files, and the report of its loading.
+    """Load a model of the library's class ``name`` in float32, without running code of its files, and a report.
 
-    Args:
-        name: of the library's class.
-        check: raises for a configuration before its weights are read.
+    ``check`` raises for a configuration before its weights are read.
     """
     import torch
     import transformers

@@ -68,10 +68,6 @@ class ImageTower(Tower):
     """Images to unit rows."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
-    published_names: ClassVar[dict[str, str]] = {
-        **{"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1."},
-        "": "",
-    }
 
     @classmethod
     def load_published(
@@ -80,22 +76,17 @@ class ImageTower(Tower):
         """Load the image encoder of a checkpoint of VSE++ that was trained on images.
 
         Layout: a ResNet of torchvision under ``cnn.module.`` (or ``cnn.``) and the projection ``fc``; in a file of both
-        encoders the first of ``model``. Files are read with ``weights_only=True``. One that was trained on features
-        is a :class:`RegionTower`.
+        encoders the first of ``model``, read with ``weights_only=True``. ``backbone`` is timm's name of the network.
+        One that was trained on features is a :class:`RegionTower`.
 
         Source: github.com/fartashf/vsepp.
-
-        Args:
-            path: a file, or weights by name.
-            backbone: timm's name of the network.
-            options: further ones of :class:`ImageTowerConfig`.
         """
         weights = published_weights(path, 0)
         config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
-        tower = cls(
-            ImageTowerConfig(backbone=backbone, **config | options), weights.shape("fc.weight", 2)[0], False
-        )
-        return tower.take_published(weights)
+        made = ImageTowerConfig(backbone=backbone, **config | options)
+        tower = cls(made, weights.shape("fc.weight", 2)[0], load_weights=False)
+        names = {"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1.", "": ""}
+        return tower.take_published(weights, names)
 
     def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
@@ -135,8 +126,7 @@ class ImageTower(Tower):
     def features(self, pictures: Tensor) -> Tensor:
         """Map (n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
         if self.config.grid is None:
-            pooled: Tensor = self.backbone(pictures)
-            return pooled
+            return self.backbone(pictures)  # type: ignore[no-any-return]
         backbone: Any = self.backbone
         cells = nn.functional.adaptive_avg_pool2d(backbone.forward_features(pictures), self.config.grid)
         return cells.flatten(1)
@@ -269,21 +259,16 @@ class RegionTower(Tower):
     """Region features to unit rows; ``backbone`` is empty: the detector is not part of the model."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
-    published_names: ClassVar[dict[str, str]] = {"": "head."}
 
     @classmethod
     def load_published(cls, path: Path | str | Mapping[str, Any], **options: Any) -> RegionTower:
         """Load the image encoder of a checkpoint of VSRN, or of VSE++ that was trained on features.
 
         Layout: the projection ``fc``, of VSRN graph convolutions ``Rs_GCN_1`` to ``Rs_GCN_4``, a GRU ``img_rnn`` and,
-        for Flickr30k, ``bn``; in a file of both encoders the first of ``model``. Files are read with
-        ``weights_only=True``.
+        for Flickr30k, ``bn``; in a file of both encoders the first of ``model``, read with ``weights_only=True``.
+        ``options`` are those that no shape determines, such as ``regions``.
 
         Source: github.com/KunpengLi1994/VSRN, github.com/fartashf/vsepp.
-
-        Args:
-            path: a file, or weights by name.
-            options: of :class:`RegionTowerConfig` that no shape determines, such as ``regions``.
         """
         weights = published_weights(path, 0)
         width, feature_width = weights.shape("fc.weight", 2)
@@ -297,7 +282,7 @@ class RegionTower(Tower):
             "batch_norm": norm,
             "compat": "region-axis" if relates else "none",
         }
-        return cls(RegionTowerConfig(**config | options), width).take_published(weights)
+        return cls(RegionTowerConfig(**config | options), width).take_published(weights, {"": "head."})
 
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)

@@ -156,16 +156,11 @@ def load_fitting(
     network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
 ) -> None:
     """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
-    take_weights(network, load_tensors(path, fix), str(path), what, fix, ignore)
+    take_weights(network, load_tensors(path, fix), f"{path} does not fit {what}", fix, ignore)
 
 
 def take_weights(
-    network: torch.nn.Module,
-    state: Mapping[str, Tensor],
-    source: str,
-    what: str,
-    fix: str,
-    ignore: tuple[str, ...] = (),
+    network: torch.nn.Module, state: Mapping[str, Tensor], misfit: str, fix: str, ignore: tuple[str, ...] = ()
 ) -> None:
     """Load weights as :func:`load_fitting` does; counts of batches, which old files lack, may be missing."""
     expected = network.state_dict()
@@ -176,7 +171,7 @@ def take_weights(
     )
     if missing or surplus or other:
         raise MismatchError(
-            f"{source} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{misfit}: {len(missing)} tensors missing, {len(surplus)} unknown, "
             f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
             fix,
         )

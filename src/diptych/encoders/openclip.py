@@ -124,8 +124,7 @@ class OpenClipEncoder(PretrainedEncoder):
         return [" ".join(text.split())[:most] if len(text) > most else text for text in texts]
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_image(pixels)
-        return rows
+        return self.model.encode_image(pixels)  # type: ignore[no-any-return]
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         filler = self.padding[0]
@@ -140,8 +139,7 @@ class OpenClipEncoder(PretrainedEncoder):
         return 0 if inner is None else int(inner.pad_token_id), self.text_limit, False
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_text(tokens)
-        return rows
+        return self.model.encode_text(tokens)  # type: ignore[no-any-return]
 
     def sides(self) -> tuple[list[str], list[str]]:
         model, other = self.model, ("visual", "logit_scale", "logit_bias")

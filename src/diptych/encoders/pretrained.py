@@ -96,8 +96,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     def _tokenised(self, texts: list[str], limit: int) -> list[list[int]]:
         cleaned = [self.cleaning(text) for text in texts] if self.cleaning else texts
-        ids: list[list[int]] = self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]
-        return ids
+        return self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]  # type: ignore[no-any-return]
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         return [np.asarray(row, dtype=np.int64) for row in self._tokenised(texts, self.text_limit)]

@@ -98,9 +98,6 @@ class ProjectionConfig(Options):
 class Tower(nn.Module):
     """Base of all towers: their own layers give rows of width ``base``, :meth:`finish` makes unit rows of them."""
 
-    # beginnings of published names and what they are here, the first that fits
-    published_names: ClassVar[dict[str, str]]
-
     def __init__(
         self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
     ) -> None:
@@ -115,16 +112,16 @@ class Tower(nn.Module):
             start_uniform(first, second)
             self.projection = nn.Sequential(first, nn.ReLU(), second)
 
-    def take_published(self, weights: Weights) -> Self:
-        """Load weights by their published names, in double precision where they are."""
+    def take_published(self, weights: Weights, names: dict[str, str]) -> Self:
+        """Load weights, in double precision where they are; the first beginning of a name in ``names`` is replaced."""
         state: dict[str, Tensor] = {}
         for name, value in weights.state.items():
-            begin = next(begin for begin in self.published_names if name.startswith(begin))
-            state[self.published_names[begin] + name.removeprefix(begin)] = value
+            begin = next(begin for begin in names if name.startswith(begin))
+            state[names[begin] + name.removeprefix(begin)] = value
         if any(value.dtype == torch.float64 for value in state.values()):
             self.double()
         fix = "give the checkpoint as it was published, or the options that it was trained with"
-        take_weights(self, state, weights.source, "the published tower", fix)
+        take_weights(self, state, f"{weights.source} does not fit the published tower", fix)
         return self.eval()
 
     def finish(self, rows: Tensor) -> Tensor:

@@ -115,13 +115,8 @@ class TwoTowerEncoder(TrainableEncoder):
     ) -> TwoTowerEncoder:
         """Load both encoders of a checkpoint of VSE++ or VSRN: ``model`` is a list of image and caption encoder.
 
-        Layout and source: see :meth:`ImageTower.load_published`, :meth:`RegionTower.load_published` and
-        :meth:`CaptionTower.load_published`.
-
-        Args:
-            path: a file, or its content.
-            vocabulary: the words in the order of the checkpoint; without it captions cannot be encoded.
-            options: of the image tower's ``load_published``.
+        Layout, source, ``vocabulary`` and ``options`` are those of the towers' ``load_published``; without a
+        vocabulary captions cannot be encoded.
         """
         text = CaptionTower.load_published(path, vocabulary)
         images = any(name.startswith("cnn.") for name in published_weights(path, 0).state)

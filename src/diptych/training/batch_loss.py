@@ -62,8 +62,7 @@ def gather_rows(rows: Tensor) -> Tensor:
     """
     if world_size() == 1:
         return rows
-    gathered: Tensor = _Gather.apply(rows)
-    return gathered
+    return _Gather.apply(rows)  # type: ignore[no-any-return]
 
 
 def world_size() -> int:

@@ -166,6 +166,9 @@ def _fault(entry: tuple[Any, Any]) -> str:
     return ""
 
 
+_COMPARE = "it is corrupt, cut off or of another model: compare it with the published one"
+
+
 class Weights:
     """The weights of one part of a checkpoint."""
 
@@ -179,10 +182,7 @@ class Weights:
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
             what = "lacks" if value is None else f"has a {tuple(value.shape)}"
-            raise StorageError(
-                f"{self.source} {what} {self.prefix}{name}",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
+            raise StorageError(f"{self.source} {what} {self.prefix}{name}", _COMPARE)
         return tuple(value.shape)
 
     def count(self, before: str) -> int:
@@ -191,10 +191,7 @@ class Weights:
         numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
         if not numbers or numbers != list(range(len(numbers))):
             gap = next((row for row, number in enumerate(numbers) if row != number), 0)
-            raise StorageError(
-                f"{self.source} lacks {self.prefix}{before}{gap}.*",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
+            raise StorageError(f"{self.source} lacks {self.prefix}{before}{gap}.*", _COMPARE)
         return len(numbers)
 
 
@@ -231,29 +228,16 @@ LAYOUTS = {
 
 _SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
 _BLIP_TEXT = r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\."
-_WHOLE = "give the checkpoint of the whole model"
-# key, what some names of the weights begin with, what it is, how to load it; the first that fits
+_OF_TRANSFORMERS = (r"vision_model\.", r"text_encoder\.")
+_CLIP = r"visual\.|vision_model\.|logit_scale$"
+_WHOLE = "the checkpoint of the whole model"
+# key, what some names of the weights begin with, what it is, what to load; the first that fits
 _KINDS = (
-    (
-        "blip",
-        (r"visual_encoder\.", _BLIP_TEXT),
-        "a BLIP checkpoint in its authors' layout",
-        "load it with blip:FILE",
-    ),
-    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "load it with albef:FILE"),
-    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "load it with xvlm:FILE"),
-    (
-        "blip of transformers",
-        (r"vision_model\.", r"text_encoder\."),
-        "a BLIP model of transformers",
-        "load its folder with blip:FOLDER",
-    ),
-    (
-        "clip",
-        (r"visual\.|vision_model\.|logit_scale$",),
-        "a CLIP-like model",
-        "load its folder, or with open_clip:ARCHITECTURE/FILE",
-    ),
+    ("blip", (r"visual_encoder\.", _BLIP_TEXT), "a BLIP checkpoint in its authors' layout", "blip:FILE"),
+    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "albef:FILE"),
+    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "xvlm:FILE"),
+    ("blip of transformers", _OF_TRANSFORMERS, "a BLIP model of transformers", "its folder: blip:FOLDER"),
+    ("clip", (_CLIP,), "a CLIP-like model", "its folder, or open_clip:ARCHITECTURE/FILE"),
     ("swin", (_SWIN,), "only an image encoder (Swin)", _WHOLE),
     ("vit", (r"blocks\.\d+\.attn\.qkv",), "only an image encoder (ViT)", _WHOLE),
     ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "only a text encoder (BERT)", _WHOLE),
@@ -270,9 +254,9 @@ def looks_like(names: Mapping[str, object]) -> str:
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
     """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
-    none = "none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"
+    none = "none that is known", "a checkpoint of ALBEF, X-VLM or BLIP"
     what, fix = next(((what, fix) for key, _, what, fix in _KINDS if key == found), none)
-    return what, fix.replace("FILE", str(file))
+    return what, f"load {fix}".replace("FILE", str(file))
 
 
 def is_pre_training(names: Mapping[str, object], family: str) -> bool:

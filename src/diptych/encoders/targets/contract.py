@@ -116,8 +116,7 @@ def _class_of(kind: str) -> Any:
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    made: TargetModel = _class_of(options.kind).make(options, training_captions)
-    return made
+    return _class_of(options.kind).make(options, training_captions)  # type: ignore[no-any-return]
 
 
 def open_target_model(folder: Path | str) -> TargetModel:

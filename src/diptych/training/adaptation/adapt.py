@@ -38,8 +38,7 @@ class Pairs:
     @property
     def positives(self) -> np.ndarray:
         """Return (n, m) boolean: which caption describes which image."""
-        positives: np.ndarray = np.arange(len(self.images))[:, None] == self.caption_image[None]
-        return positives
+        return np.asarray(np.arange(len(self.images))[:, None] == self.caption_image[None])
 
 
 def draw_pairs(collection: Collection, pairs: int, seed: int = 0, captions: Captions = "one") -> Pairs:

@@ -120,5 +120,4 @@ class GaussianMoments:
 
 def _root(covariance: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = (vectors / np.sqrt(values)) @ vectors.T
-    return root
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)

@@ -46,5 +46,4 @@ class Span:
         if self.is_everything:
             return inside
         within = self.basis @ (inside - outside * np.eye(len(inside))) @ self.basis.T
-        found: np.ndarray = within + outside * np.eye(len(self.basis))
-        return found
+        return np.asarray(within + outside * np.eye(len(self.basis)))
