@@ -160,20 +160,6 @@ def test_a_trained_mode_does_not_reach_validation(shelf: Folders) -> None:
     np.testing.assert_allclose(encoder.encode_texts(["a red dog"]), rows, atol=1e-6)
 
 
-def test_training_sees_shortcuts_and_validation_measures_both(
-    shelf: Folders, scenes_folder: Path, tmp_path: Path
-) -> None:
-    first, unique = (
-        list(trained(tmp_path / setup, recipe, tmp_path).metrics())
-        for setup in ("none", "unique")
-        for recipe in [recipe_of(shelf("clip"), scenes_folder, shortcuts={**DIGITS, "setup": setup})]
-    )
-    assert first[1]["loss"] != unique[1]["loss"]
-    plain = {name: value for name, value in unique[0]["validation"].items() if name[:5] != "with "}
-    assert first[0]["validation"] == plain
-    assert unique[-1]["validation"]["with rsum"] != unique[-1]["validation"]["rsum"]
-
-
 def test_an_encoder_made_here_continues_with_its_own_words(
     run_folder: Path, scenes_folder: Path, tmp_path: Path
 ) -> None:
