@@ -54,16 +54,6 @@ def test_extended_positives_from_ids_to_numbers(tmp_path: Path) -> None:
     refused(DataError, message, positives_of, given, f"pairs:{file}")
 
 
-def test_order_embeddings_are_scored_as_such(tmp_path: Path) -> None:
-    given = encoded("order")
-    result = evaluate_encoded(given, tmp_path / "e", ("R@1", "MRR"), samples=0)
-    excess = np.maximum(0, given.texts.rows[None].astype(float) - given.images.rows[:, None].astype(float))
-    expected = evaluate(-(excess**2).sum(axis=2), None, ground_truth_of(given), ("R@1", "MRR"))
-    assert result.values() == pytest.approx(expected.values())
-    assert "similarity order" in result.protocol_line()
-    assert (tmp_path / "e" / "t2i.run").is_file()
-
-
 def small(value: float) -> Result:
     return evaluate(value * np.eye(6)[:, HOME], None, ground_truth_of(encoded()), ("R@1",))
 

@@ -119,7 +119,7 @@ def _of_timm(names: str, file: Path) -> list[str]:
 
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
-    """(n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
+    """Map (n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
     exact = np.asarray(logits, dtype=np.float64) / temperature
     chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
     values = np.take_along_axis(exact, chosen, axis=1)
@@ -159,14 +159,13 @@ class ConseEncoder(DualEncoder):
 
     @torch.inference_mode()
     def _logits(self, pictures: np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
         device = next(self.network.parameters()).device
         inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
         return np.asarray(self.network(inputs).float().cpu().numpy())
 
     @cached_property
     def class_rows(self) -> np.ndarray:
-        """(classes, d) float32 unit rows of the class names."""
+        """Return (classes, d) float32 unit rows of the class names."""
         return self.sentences.encode(self.texts)
 
     @property

@@ -31,14 +31,12 @@ if TYPE_CHECKING:
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
+# The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
-"""The file that marks a folder as a saved encoder and names its family."""
 
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder."""
-
     family: str
     fingerprint: str
     settings: dict[str, Any]  # what its other files do not hold
@@ -60,10 +58,8 @@ class DualEncoder(ABC):
 
         Args:
             images: paths, Pillow images or (height, width, 3) uint8 arrays, or one of them; (regions, features)
-                matrices where it takes those.
-
-        Raises:
-            ImageError, NumericalError: an item cannot be encoded; the message names its position.
+                matrices where it takes those. One that cannot be encoded is an ImageError or NumericalError that
+                names its position.
         """
         from diptych.data.loading import batched
 
@@ -110,11 +106,11 @@ class DualEncoder(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """d, the length of one row."""
+        """Return d, the length of one row."""
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """The input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
+        """Return the input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
         return "pictures"
 
     @property
@@ -137,7 +133,6 @@ class DualEncoder(ABC):
         return {**known, **self._about(), "fingerprint": self.fingerprint}
 
     def _about(self) -> dict[str, Any]:
-        """Return what :meth:`describe` says besides."""
         return {}
 
     @abstractmethod
@@ -145,7 +140,6 @@ class DualEncoder(ABC):
         """Write weights (safetensors) and configuration (JSON) into the empty ``folder``."""
 
     def _settings(self) -> dict[str, Any]:
-        """Return what loading needs besides the files of ``_write``, JSON-able."""
         return {}
 
     def save(self, folder: Path | str) -> Path:
@@ -244,8 +238,6 @@ def unit_rows(
 
 
 class Towers(Protocol):
-    """Both sides of a dual encoder as modules."""
-
     @property
     def image(self) -> ImageSide: ...
 
@@ -262,7 +254,7 @@ class TrainableEncoder(DualEncoder):
     @property
     @abstractmethod
     def towers(self) -> Towers:
-        """Its two sides, which share its weights."""
+        """Return its two sides, which share its weights."""
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,10 +22,8 @@ from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
+from diptych.data.collection import Collection
 from diptych.data.columns import StringTable, write_strings
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
 
 _CHECK_ROWS = 65_536
 _HELD_IDS = 65_536  # up to so many are read when embeddings are opened
@@ -215,11 +213,9 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{what} vectors must be real numbers, got {matrix.dtype}")
     matrix = matrix.astype(np.float32, copy=False)
-    if not matrix.has_canonical_format:
+    if not matrix.has_canonical_format or np.any(matrix.data == 0):
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    if np.any(matrix.data == 0):
-        matrix = matrix.copy()
         matrix.eliminate_zeros()
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):

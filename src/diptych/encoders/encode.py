@@ -137,10 +137,6 @@ def encode_collection(
         processes: of this machine that share the work, each with an encoder of its own.
         accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
-
-    Raises:
-        ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
-        Interrupted: a stop was requested; finished blocks are kept.
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
@@ -218,7 +214,6 @@ def _contents(collection: Collection) -> Iterator[str]:
 def _halves(
     encoder: DualEncoder, collection: Collection, folder: Path, metadata: dict[str, Any]
 ) -> list[_Half]:
-    """Return what is not finished yet of a collection's embeddings, images first."""
     halves = []
     for name, kind, noun, ids, block in (
         ("images", "image", "images", collection.image_ids, _IMAGE_BLOCK),
@@ -256,7 +251,6 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 def _encode_share(
     context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
 ) -> None:
-    """Encode this process's part of what is missing; return when all have, or have been stopped."""
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -380,7 +374,6 @@ def _encode_in_processes(
 def _worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
-    """Load the encoder, in each of several processes."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
@@ -403,7 +396,6 @@ def _encode_task(
 
 
 def _free_gpu(folder: Path) -> int:
-    """Return the first GPU that no other process of this group has; locks end with their process."""
     import torch
 
     for number in range(torch.cuda.device_count()):

@@ -7,17 +7,13 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import SafetensorError
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.encoders.dual_encoder import EncoderHeader
-
-if TYPE_CHECKING:
-    from diptych.encoders.dual_encoder import DualEncoder
-
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 
 _EXTRA = ("hub", "models of the hub")
 _PATIENCE = 5.0  # seconds
@@ -63,11 +59,11 @@ def encoder_card(encoder: DualEncoder) -> str:
     )
 
 
+# What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach.
 _LOADING_ERRORS = (
     *(OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError),
     *(SafetensorError, pickle.UnpicklingError),
 )
-"""What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
 
 @contextmanager
@@ -113,11 +109,9 @@ def hub_folder(source: str, owner: str = "", **patterns: list[str]) -> Path:
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of transformers in float32, without running code of its files, and the report of its loading.
+    """Load a model of the library's class ``name`` in float32, without running code of its files, and a report.
 
-    Args:
-        name: of the library's class.
-        check: raises for a configuration before its weights are read.
+    ``check`` raises for a configuration before its weights are read.
     """
     import torch
     import transformers
@@ -203,6 +197,7 @@ def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
     return content | {key: value for key, value in rules.items() if key not in ("truncation", "padding")}
 
 
+# Configuration keys that do not change a row in evaluation mode.
 NO_EFFECT = frozenset(
     (
         *("_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures"),
@@ -214,7 +209,6 @@ NO_EFFECT = frozenset(
         *("return_dict", "output_attentions", "output_hidden_states"),
     )
 )
-"""Configuration keys that do not change a row in evaluation mode."""
 
 
 @contextmanager

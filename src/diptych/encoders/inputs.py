@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PIL import Image as pillow
+from PIL.Image import Image
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.images import OverlaidPicture, split_overlay
+from diptych.data.images import OverlaidPicture, Overlay, read_image, split_overlay, to_rgb
 
 if TYPE_CHECKING:
     import torch
-    from PIL.Image import Image
     from torch import Tensor
 
-    from diptych.data.images import Overlay
-
-
+_COUNTS = "num_batches_tracked"
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
@@ -32,10 +31,6 @@ def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None
 
 
 def as_picture(item: Any, position: int | str) -> Image:
-    from PIL import Image as pillow
-
-    from diptych.data.images import read_image, to_rgb
-
     if isinstance(item, str | Path):
         item = read_image(Path(item))
     if isinstance(item, OverlaidPicture):
@@ -55,7 +50,7 @@ def as_picture(item: Any, position: int | str) -> Image:
         if item.size == 0:
             raise ImageError(f"image {position} has no pixels: its shape is {item.shape}")
         item = pillow.fromarray(item)
-    if not isinstance(item, pillow.Image):
+    if not isinstance(item, Image):
         raise ImageError(
             f"image {position} is a {type(item).__name__}, not an image of Pillow or an array",
             "give a path, a Pillow image or an array of pixels",
@@ -163,19 +158,27 @@ def load_fitting(
     network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
 ) -> None:
     """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
-    state, expected = load_tensors(path, fix), network.state_dict()
-    missing = sorted(expected.keys() - state.keys())
+    take_weights(network, load_tensors(path, fix), f"{path} does not fit {what}", fix, ignore)
+
+
+def take_weights(
+    network: torch.nn.Module, state: Mapping[str, Tensor], misfit: str, fix: str, ignore: tuple[str, ...] = ()
+) -> None:
+    """Load weights as :func:`load_fitting` does; counts of batches, which old files lack, may be missing."""
+    expected = network.state_dict()
+    missing = sorted(name for name in expected.keys() - state.keys() if not name.endswith(_COUNTS))
     surplus = sorted(name for name in state.keys() - expected.keys() if not name.startswith(ignore))
     other = sorted(
         name for name in state.keys() & expected.keys() if state[name].shape != expected[name].shape
     )
     if missing or surplus or other:
         raise MismatchError(
-            f"{path} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{misfit}: {len(missing)} tensors missing, {len(surplus)} unknown, "
             f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
             fix,
         )
-    network.load_state_dict({name: state[name].to(value.dtype) for name, value in expected.items()})
+    kept = {name: state[name].to(value.dtype) for name, value in expected.items() if name in state}
+    network.load_state_dict(kept, strict=False)
 
 
 def weights_fingerprint(state: Mapping[str, Tensor]) -> str:

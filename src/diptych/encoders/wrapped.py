@@ -116,6 +116,14 @@ class WrappedEncoder(TrainableEncoder):
         first = next((value for part in self.modules for value in part.parameters()), None)
         self.to(pick_device(device) if device is not None or first is None else first.device)
 
+    @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> WrappedEncoder:
+        """Refuse a folder of weights whose modules are not there."""
+        raise UsageError(
+            f"{source} holds the weights of modules that were given in Python, not the modules",
+            f"DualEncoder.wrap(image_module, text_module, …).load_weights({source!r})",
+        )
+
     def to(self, device: torch.device) -> None:
         self.device = device
         for part in self.modules:

@@ -184,7 +184,6 @@ def count_contributing(
 
 
 def _objective(run: Run | None, options: CocosOptions, temperature: float | None = None) -> Objective:
-    """Return the objective that is counted; the run's own, with what it learned, where it is that one."""
     given = parse_values(options.option, "--option")
     if run is not None and options.objective in (None, run.recipe.objective["name"]):
         return trained_objective(run, **given)

@@ -11,7 +11,6 @@ from PIL.Image import Image
 from torch import Tensor
 
 from diptych.analysis.shortcuts import Shortcuts
-from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, Overlay
@@ -22,8 +21,8 @@ from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.tower import CaptionInputs
 from diptych.training.sections import CaptionAugmentation
 
+# Decoded images that stay in memory, at most.
 _DECODED_BYTES = 256 * 2**20
-"""Decoded images that stay in memory, at most."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Loaded:
     caption_image_ids: Tensor
 
     def to(self, device: torch.device) -> Loaded:
-        """The same on ``device``; lengths stay, the GRU wants them on the CPU.
+        """Return the same on ``device``; lengths stay, the GRU wants them on the CPU.
 
         Images become channels-last, in which convolutions are faster.
         """
@@ -66,7 +65,7 @@ class Loaded:
         )
 
     def part(self, number: int, pieces: int) -> Loaded:
-        """Piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
+        """Return piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
         images = slice(*(len(self.images) * place // pieces for place in (number, number + 1)))
         captions = slice(*(len(self.tokens) * place // pieces for place in (number, number + 1)))
         return Loaded(
@@ -101,10 +100,6 @@ class Examples:
         shortcuts: Shortcuts | None = None,
         seed: int = 0,
     ) -> None:
-        if features is not None and len(features.rows) != collection.n_images:
-            raise DataError(f"{collection.n_images} images, but features of {len(features.rows)}")
-        if isinstance(targets, np.ndarray) and len(targets) != collection.n_captions:
-            raise DataError(f"{collection.n_captions} captions, but {len(targets)} latent targets")
         self._collection = collection
         self._tower = model.image
         self._captions = captions
@@ -122,11 +117,9 @@ class Examples:
 
     @property
     def cached(self) -> bool:
-        """Return whether ``Loaded.images`` are features."""
         return self._features is not None
 
     def load(self, batch: Batch, epoch: int) -> Loaded:
-        """One batch as tensors."""
         endings: list[str] | None = None
         overlays: list[Overlay | None] = [None] * len(batch.images)
         if self._shortcuts is not None:
@@ -187,7 +180,6 @@ class Examples:
         return self._tower.augmented(item, row, self._augmentation, random)
 
     def _item(self, row: int) -> Any:
-        """Return an image; small collections are decoded once, not once per caption and epoch."""
         item: Any = self._decoded.get(row)
         if item is None:
             item = self._collection.item(row)

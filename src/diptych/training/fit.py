@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_warm_start(folder: str) -> TwoTowerEncoder:
-    """The encoder of a run folder (its best) or of an encoder folder."""
+    """Return the encoder of a run folder (its best) or of an encoder folder."""
     path = Path(folder)
     for place in (path / "best", path):
         if (place / "diptych.json").is_file():
@@ -95,7 +95,6 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
 
 
 def _described(text: TargetTowerConfig) -> str:
-    """Its target model in the words of a recipe."""
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
 
@@ -127,7 +126,6 @@ def begin_encoder(run: Run, collection: Collection, encoder: TrainableEncoder | 
 
 
 def _caption_source(run: Run, collection: Collection) -> CaptionSource:
-    """Return what the caption tower reads captions with: a vocabulary, or a sentence encoder."""
     text, data = run.recipe.model.text, run.recipe.data
     if isinstance(text, TargetTowerConfig):
         return _target_model(run, text.targets, collection.split(data.train), "caption_targets")
@@ -137,7 +135,7 @@ def _caption_source(run: Run, collection: Collection) -> CaptionSource:
 
 
 def _target_model(run: Run, options: TargetOptions, train: Collection, name: str) -> TargetModel:
-    """The model that the run began with: what was learned from captions is not learned again on resume."""
+    """Return the model that the run began with: what was learned from captions is not learned again on resume."""
     kept = run.folder / name
     if run.begun and kept.is_dir():
         return open_target_model(kept)
@@ -217,7 +215,6 @@ def _threads(number: int | None) -> Iterator[None]:
 
 
 def _precision(requested: str, accelerator: str) -> str:
-    """Return Fabric's precision; ``auto`` is bfloat16 where the device computes in it."""
     if requested != "auto":
         return requested
     device = torch.device("cpu") if accelerator == "cpu" else pick_device(None)
@@ -300,7 +297,6 @@ def prepared_task(
 
 
 def _objective(recipe: Recipe, given: Callable[..., Tensor] | None, encoder: TrainableEncoder) -> Objective:
-    """The objective that was given, or the recipe's."""
     if given is None:
         return recipe.make_objective(encoder.learned_options)
     objective = as_objective(given)
@@ -314,7 +310,6 @@ def _objective(recipe: Recipe, given: Callable[..., Tensor] | None, encoder: Tra
 
 
 def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
-    """The run's shortcuts."""
     recipe = run.recipe
     if recipe.shortcuts is None:
         return None
@@ -326,7 +321,6 @@ def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
 
 
 def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) -> CaptionInputs:
-    """Training captions as the caption tower takes them; a sentence encoder's rows come from the disk."""
     if isinstance(encoder, TwoTowerEncoder) and not isinstance(encoder.source, Vocabulary):
         return TargetInputs(targets_of(encoder.source, train.captions, root / "targets"))
     return encoder.towers.text.inputs(train.captions)
@@ -335,7 +329,7 @@ def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) ->
 def _latent_targets(
     run: Run, train: Collection, shortcuts: Shortcuts | None, root: Path
 ) -> np.ndarray | TargetModel | None:
-    """(n_captions, width) targets of the captions as they are written, whatever training adds to them;
+    """Return (n_captions, width) targets of the captions as they are written, whatever training adds to them;
     the model that makes them where they are to be of captions with their shortcuts, as published."""
     section = run.recipe.reconstruction
     if section is None or section.kind != "latent":
@@ -353,9 +347,8 @@ def _reconstructor(
 ) -> Reconstructor | None:
     if recipe.reconstruction is None:
         return None
-    target_width = targets.shape[1] if isinstance(targets, np.ndarray) else None
-    if isinstance(targets, TargetModel):
-        target_width = targets.width
-    source = encoder.source if isinstance(encoder, TwoTowerEncoder) else None
-    words = len(source) if isinstance(source, Vocabulary) else None
-    return Reconstructor(recipe.reconstruction, encoder.width, target_width, words)
+    if targets is not None:
+        target_width = targets.width if isinstance(targets, TargetModel) else targets.shape[1]
+        return Reconstructor(recipe.reconstruction, encoder.width, target_width)
+    words: Any = encoder.source if isinstance(encoder, TwoTowerEncoder) else ()
+    return Reconstructor(recipe.reconstruction, encoder.width, words=len(words))

@@ -38,7 +38,7 @@ from diptych.training.recipe import Recipe, parse_recipe
 
 
 def trained_objective(run: Run, **options: Any) -> Objective:
-    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
+    """Return the run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
     given = run.begun_with.get("objective") if run.begun else None
     if given is not None:
         raise UsageError(
@@ -65,7 +65,7 @@ def trained_objective(run: Run, **options: Any) -> Objective:
 
 
 def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
-    """The last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
+    """Return the last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
     before there is one."""
     lines = list(run.metrics())
     # Before its first step a fine-tuning measures the encoder it begins with.
@@ -109,12 +109,10 @@ class TrainingFolder:
 
     @property
     def begun(self) -> bool:
-        """Return whether a training was begun here."""
         return (self.folder / self.MARKER).is_file()
 
     @property
     def finished(self) -> bool:
-        """Return whether the training came to its end."""
         return self.begun and self._state.state == "finished"
 
     @property
@@ -123,17 +121,14 @@ class TrainingFolder:
 
     @property
     def begun_with(self) -> dict[str, Any]:
-        """Return what the training was begun with."""
         return self._state.begun_with
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return what the training ended with; empty before."""
         return self._state.numbers
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the state to resume from."""
         return self.folder / "checkpoint"
 
     def check(
@@ -216,12 +211,11 @@ class TrainingFolder:
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they are when they have been written and read."""
     return dict(json.loads(json.dumps(values)))
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values of nested sections under dotted names."""
+    """Return values of nested sections under dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
@@ -300,7 +294,6 @@ class Run(TrainingFolder):
         super().begin(request)
 
     def describe(self) -> dict[str, Any]:
-        """Return name, state and the numbers of its end."""
         return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
     def __repr__(self) -> str:
@@ -313,5 +306,4 @@ class Run(TrainingFolder):
 
     @property
     def best(self) -> Path:
-        """The folder of the best encoder."""
         return self.folder / "best"

@@ -10,8 +10,8 @@ from diptych.core.options import Options
 from diptych.data.batches import PlanName
 from diptych.encoders.targets.contract import TargetOptions
 
+# What a stage trains when it does not say: everything but the backbone.
 DEFAULT_TRAINED = ("image.head.*", "image.projection.*", "text.*", "objective.*", "reconstruction.*")
-"""What a stage trains when it does not say: everything but the backbone."""
 
 
 class Data(Options):

@@ -26,6 +26,7 @@ from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
+    Weights,
     read_checkpoint,
     retrieval_weights,
     split_stage,
@@ -33,7 +34,6 @@ from diptych.encoders.official.checkpoint import (
 from diptych.encoders.official.inputs import (
     Given,
     Squashed,
-    Weights,
     agreed,
     configured,
     find_tokenizer,
@@ -59,7 +59,7 @@ _AGAIN = "load the checkpoint and save it again"
 
 
 class OfficialEncoder(TwoStageEncoder):
-    """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
+    """A two-stage model of its authors' checkpoint; make one with :meth:`load_published` or :meth:`open`.
 
     Preprocessed images and token ids are taken as NumPy arrays or as tensors on any device.
     """
@@ -85,9 +85,9 @@ class OfficialEncoder(TwoStageEncoder):
         self._tokenizer, self._folder = tokenizer, folder
 
     @classmethod
-    def from_checkpoint(
+    def load_published(
         cls,
-        checkpoint: str | Path | Mapping[str, Any],
+        path: str | Path | Mapping[str, Any],
         *,
         config: Given = None,
         vision: Given = None,
@@ -99,8 +99,16 @@ class OfficialEncoder(TwoStageEncoder):
         name: str | None = None,
         device: str | None = None,
     ) -> Self:
-        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
-        found, layout = read_checkpoint(checkpoint), LAYOUTS[cls.family]
+        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
+
+        Layout: the image encoder under ``visual_encoder.`` (ALBEF, timm's ViT) or ``vision_encoder.`` (X-VLM, Swin),
+        BERT with cross-attention in its last layers under ``text_encoder.``, ``vision_proj``, ``text_proj`` and
+        ``itm_head``; by themselves or under ``model``. Momentum copies and queues are left out. Files are read with
+        ``weights_only=True``.
+
+        Source: the checkpoints that github.com/salesforce/ALBEF and github.com/zengyan-97/X-VLM link to.
+        """
+        found, layout = read_checkpoint(path), LAYOUTS[cls.family]
         if stage not in ("fine-tuned", "pre-training"):
             raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
         if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
@@ -132,6 +140,8 @@ class OfficialEncoder(TwoStageEncoder):
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
+    from_checkpoint = load_published
+
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
@@ -139,7 +149,7 @@ class OfficialEncoder(TwoStageEncoder):
         if (path / CONFIG_FILE).is_file():
             encoder = cls._open_saved(path, device)
         else:
-            encoder = cls.from_checkpoint(path, stage=stage, device=device)
+            encoder = cls.load_published(path, stage=stage, device=device)
         _ = encoder.tokenizer  # now, not after the images have been encoded
         return encoder
 
@@ -164,7 +174,6 @@ class OfficialEncoder(TwoStageEncoder):
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Return the tokenizer, found on first access."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
             return find_tokenizer(self._tokenizer, self._folder)
         return self._tokenizer
@@ -185,15 +194,14 @@ class OfficialEncoder(TwoStageEncoder):
                 f"prepared images of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
                 f"prepare them at {size} pixels, or load the checkpoint with image_size={pixels.shape[-1]}",
             )
-        states: Tensor = self.model.image(pixels)
-        return states
+        return self.model.image(pixels)  # type: ignore[no-any-return]
 
     @property
     def state_shape(self) -> tuple[int, int]:
         return self.model.image.tokens, self.config.text.image_width
 
     def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
-        """(n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
+        """Map (n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
         tokens, inside = self._checked(tokens, mask)
         states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return states
@@ -218,21 +226,19 @@ class OfficialEncoder(TwoStageEncoder):
         return tokens, inside.bool()
 
     def pixel_features(self, pixels: Tensor | np.ndarray) -> Tensor:
-        rows: Tensor = self.model.vision_proj(self.pixel_states(pixels)[:, 0])
-        return rows
+        return self.model.vision_proj(self.pixel_states(pixels)[:, 0])  # type: ignore[no-any-return]
 
     def token_features(self, tokens: Tensor | np.ndarray, lengths: Tensor | np.ndarray) -> Tensor:
-        rows: Tensor = self.model.text_proj(self.token_states(tokens, lengths)[:, 0])
-        return rows
+        return self.model.text_proj(self.token_states(tokens, lengths)[:, 0])  # type: ignore[no-any-return]
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
+        """Map (n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()
     def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
-        """(n, t) token ids with their mask → (n, d) float32 unit rows."""
+        """Map (n, t) token ids with their mask → (n, d) float32 unit rows."""
         return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
 
     @torch.inference_mode()
@@ -318,6 +324,7 @@ class XvlmEncoder(OfficialEncoder):
     published_limit: ClassVar[int] = 40
 
 
+# From the names of transformers to the published ones; the text encoder's are the same.
 _NAMES = {
     r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
     r"vision_model\.embeddings\.position_embedding": "visual_encoder.pos_embed",
@@ -328,7 +335,6 @@ _NAMES = {
     r"vision_model\.encoder\.layers\.(\d+)\.mlp\.": r"visual_encoder.blocks.\1.mlp.",
     r"vision_model\.post_layernorm\.": r"visual_encoder.norm.",
 }
-"""From the names of transformers to the published ones; the text encoder's are the same."""
 
 
 def _published_name(name: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL.Image import Image, Resampling
 from torch import Tensor
 from transformers.activations import ACT2FN
 
@@ -22,12 +22,8 @@ from diptych.encoders.hub import loading, quiet
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.official.checkpoint import Checkpoint
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-
+# A configuration: its content, or a JSON file with it.
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
-"""A configuration: its content, or a JSON file with it."""
 
 _VISION = ("vision", "vit", "swin", "vision_config")
 _TEXT = ("text", "bert_config", "text_config")
@@ -109,9 +105,7 @@ class Squashed:
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        from PIL import Image as pillow
-
-        pixels = np.asarray(picture.resize((self.size, self.size), pillow.Resampling.BICUBIC))
+        pixels = np.asarray(picture.resize((self.size, self.size), Resampling.BICUBIC))
         return self._numbers(pixels if overlay is None else pasted(pixels, overlay))
 
     @cached_property
@@ -156,42 +150,10 @@ def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
     return tokenizer
 
 
+# What is a number of things.
 _WHOLE = frozenset(
     ("image_size", "patch_size", "window", "width", "depth", "feed_forward", "vocabulary", "fusion_layer")
 )
-"""What is a number of things."""
-
-
-class Weights:
-    """The weights of one part of a checkpoint."""
-
-    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
-        self.state, self.prefix, self.source = state, prefix, source
-
-    def __contains__(self, name: str) -> bool:
-        return self.prefix + name in self.state
-
-    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        value = self.state.get(self.prefix + name)
-        if value is None or value.ndim != dimensions:
-            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
-            raise StorageError(
-                f"{self.source} {what} {self.prefix}{name}",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return tuple(value.shape)
-
-    def count(self, before: str) -> int:
-        """Count the numbers that follow ``before`` in the names."""
-        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
-        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
-        if not numbers or numbers != list(range(len(numbers))):
-            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
-            raise StorageError(
-                f"{self.source} lacks {self.prefix}{before}{gap}.*",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return len(numbers)
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:

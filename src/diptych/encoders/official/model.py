@@ -19,8 +19,8 @@ from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.checkpoint import Layout, Stage, check_names
-from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off, usable
+from diptych.encoders.official.checkpoint import Layout, Stage, Weights, check_names
+from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off, usable
 from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
 
 _ALIASES = {

@@ -22,7 +22,8 @@ from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off
+from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
@@ -59,7 +60,7 @@ def relative_bias_table(table: Tensor, window: int) -> Tensor:
 
 
 def _distances(old: int, new: int) -> np.ndarray:
-    """(2 · old + 1,) places of the old biases: 0, ±1, ±(1 + q), ±(1 + q + q²) …, the last near ``new``."""
+    """Return (2 · old + 1,) places of the old biases: 0, ±1, ±(1 + q), ±(1 + q + q²) …, the last near ``new``."""
     low, high = 1.01, 1.5
     while high - low > 1e-6:
         ratio = (low + high) / 2.0
@@ -299,7 +300,7 @@ class ImageEncoder(nn.Module):
         return value
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, tokens, width)."""
+        """Map (n, 3, size, size) → (n, tokens, width)."""
         states: Tensor = self.model.forward_features(pixels)
         if not self.windows:
             return states

@@ -17,8 +17,8 @@ from diptych.encoders.adapted import LinearlyAdapted, LinearMaps, check_adaptabl
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.training.adaptation.fit import AdaptationOptions, Fitted, Method, fit_linear
 
+# Of each image one caption, drawn too, or all it has.
 Captions = Literal["one", "all"]
-"""Of each image one caption, drawn too, or all it has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,8 @@ class Pairs:
 
     @property
     def positives(self) -> np.ndarray:
-        """(n, m) boolean: which caption describes which image."""
-        positives: np.ndarray = np.arange(len(self.images))[:, None] == self.caption_image[None]
-        return positives
+        """Return (n, m) boolean: which caption describes which image."""
+        return np.asarray(np.arange(len(self.images))[:, None] == self.caption_image[None])
 
 
 def draw_pairs(collection: Collection, pairs: int, seed: int = 0, captions: Captions = "one") -> Pairs:
@@ -118,7 +117,6 @@ def _image_rows(encoder: DualEncoder, collection: Collection, rows: np.ndarray) 
 
 
 def _chosen(fitted: Fitted) -> dict[str, Any]:
-    """Return the strength, JSON-able, and the losses it was chosen by."""
     return {
         "strength": None if fitted.strength == np.inf else fitted.strength,
         "held_out_losses": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -51,26 +51,20 @@ class AdaptationOptions(Options):
 # No other data is looked at. Both rules were chosen on validation splits (``docs/results.md``): plain
 # cross-validation of 16 to 64 pairs cost an encoder that knew them already up to 60 points of recall sum.
 
+# From so many pairs on they are cross-validated; and so many held-out ones are enough.
 MANY = 128
-"""From so many pairs on they are cross-validated; and so many held-out ones are enough."""
 
 _FOLDS = 5
 _STANDARD_ERRORS = 2.0
 _TEMPERATURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
 
-class Learner(Protocol):
-    """Learn from some pairs the maps of any strength of the pull."""
-
-    def maps(self, strength: float) -> LinearMaps:
-        """The maps."""
-
-
-MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Learner]
+# From pairs to what gives the maps of any strength: ``maps(strength)``.
+MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
-    """The share of queries that find something else first, the mean of both directions."""
+    """Return the share of queries that find something else first, the mean of both directions."""
     shares = []
     for queries, relevant in ((scores, positives), (scores.T, positives.T)):
         best = np.where(relevant, queries, -np.inf).max(axis=1)
@@ -106,7 +100,6 @@ def _held_out(
     learner: MakeLearner,
     strengths: Sequence[float],
 ) -> dict[float, np.ndarray]:
-    """The loss of each held-out image by each strength, and under infinity by the encoder as it is."""
     losses: dict[float, list[np.ndarray]] = {strength: [] for strength in (np.inf, *strengths)}
     enough = min(_FOLDS, math.ceil(MANY * _FOLDS / len(images)))
     for fold in track(range(enough), "choosing the pull", unit="folds"):
@@ -122,13 +115,11 @@ def _held_out(
 
 
 def _at_best_temperature(losses: list[np.ndarray]) -> np.ndarray:
-    """(images,) of one temperature for all folds."""
     together = np.concatenate(losses, axis=1)
     return np.asarray(together[together.mean(axis=1).argmin()])
 
 
 def _losses(scores: np.ndarray, positives: np.ndarray) -> np.ndarray:
-    """(temperatures, images) InfoNCE of each image, the mean of it and its texts as queries."""
     weights = torch.from_numpy(positives / positives.sum(axis=1, keepdims=True))
     relevant = torch.from_numpy(positives)
     found = []

@@ -28,15 +28,15 @@ from diptych.core.errors import DataError
 from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.training.adaptation.span import Span
 
+# What κ is chosen from, the strongest pull first.
 STRENGTHS = (16384.0, 4096.0, 1024.0, 256.0, 64.0)
-"""What κ is chosen from, the strongest pull first."""
 
+# κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits.
 USUAL_STRENGTH = 1024.0
-"""κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits."""
 
 _CORRELATION = 0.5
+# How many pairs the prior of the means is worth, as a share of κ.
 _MEAN_SHARE = 0.01
-"""How many pairs the prior of the means is worth, as a share of κ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class GaussianMoments:
 
     @classmethod
     def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
-        """Those of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
+        """Compute the moments of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
         if not images.any() and not texts.any():
             raise DataError("every row is zero", "the encoder knows nothing of these images and texts")
         count = len(images)
@@ -88,7 +88,6 @@ class GaussianMoments:
         return cls(count, span, image, text, x.T @ weights @ y)
 
     def maps(self, strength: float) -> LinearMaps:
-        """The maps by a prior that counts as ``strength`` pairs."""
         known = self.count / (self.count + _MEAN_SHARE * strength)
         # Covariances around a share of the mean: E[(x - km)(y - km')'] = E[xy'] - (2k - k^2) mm'.
         common = 2 * known - known**2
@@ -120,7 +119,5 @@ class GaussianMoments:
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """C^-½ of a symmetric positive definite matrix."""
     values, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = (vectors / np.sqrt(values)) @ vectors.T
-    return root
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
