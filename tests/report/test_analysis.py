@@ -39,7 +39,7 @@ from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
 from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import Exploration, Scored, explore
-from diptych.evaluation.variants.tables import axes_tables, variants_table
+from diptych.evaluation.variants.exploration import axes_tables, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page

@@ -207,7 +207,7 @@ def test_a_corrupt_image_is_a_named_placeholder(shop: Catalogue, tmp_path: Path)
     missing = page.all("span", class_="placeholder")
     assert len(missing) == 2 * len(shop.tree)
     assert {one["aria-label"] for one in missing} == {"p00: no image", "p01: no image"}
-    assert "2 pictures could not be read" in page.text
+    assert "2 images could not be read" in page.text
 
 
 @settings(max_examples=60)

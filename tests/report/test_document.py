@@ -84,7 +84,7 @@ def test_states_are_colours_and_words_and_what_is_unreadable_is_labelled(page: P
     assert len(drawn.all("li", class_="strong")) == 1
     (placeholder,) = drawn.all("span", class_="placeholder")
     assert placeholder["aria-label"] == "i2: no image"
-    assert "1 picture could not be read; a labelled placeholder stands in: i2." in drawn.text
+    assert "1 image could not be read; a labelled placeholder stands in: i2." in drawn.text
 
 
 A = ATTACK

@@ -12,9 +12,7 @@ import numpy as np
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
 from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS
-from diptych.metrics.measuring import GainMeasure, Measure
+from diptych.metrics import DIRECTIONS, Bootstrap, GainMeasure, Measure
 from diptych.metrics.measuring import measure as declared
 from diptych.metrics.paired import LEVEL, Correction, correction_text
 

@@ -13,9 +13,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import measure
+from diptych.metrics import DIRECTIONS, Bootstrap, GroundTruth, measure
 from diptych.metrics.sources import Rows
 
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")

@@ -138,7 +138,6 @@ class _PairedRuns:
         return found
 
     def differences(self, flips: int) -> list[Difference]:
-        """Return all differences, their p-values not yet corrected."""
         samples = self._samples() if self.how.samples else None
         values, ranks = self.values(), {one.name for one in self.plain if one.kind == "rank"}
         pairs = [(run, cell) for run in self.groups if run != self.baseline for cell in self.cells]

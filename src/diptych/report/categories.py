@@ -191,7 +191,6 @@ def _front(picks: Picks, contents: list[Table], sections: list[Section]) -> Page
 
 
 def _contents(picks: Picks, names: Sequence[str], pages: Sequence[np.ndarray]) -> list[Table]:
-    """Return a table of the pages and the most general categories on them, with links."""
     tree, right = picks.catalogue.tree, picks.right
     rows = []
     for name, nodes in zip(names, pages, strict=True):

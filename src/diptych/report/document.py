@@ -211,7 +211,6 @@ def environment() -> Environment:
 
 
 def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
-    """Return a gallery as the template draws it."""
     small = block.side < 200
 
     def card(one: Card) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from diptych.analysis.shortcuts import Shortcuts, with_ending
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.core.files import atomic_path
-from diptych.data.batches import Batch
-from diptych.data.collection import Collection
+from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.index.searcher import query_type
@@ -178,7 +177,6 @@ class _Pen:
         return block
 
     def picture(self, card: Card) -> Image:
-        """The image in its frame, or a placeholder."""
         from PIL import Image as pillow
         from PIL import ImageOps
 
@@ -218,7 +216,6 @@ class _Pen:
         return _stack([head, self.text(text, width, size, colour, most)], 4)
 
     def bars(self, card: Card) -> Image:
-        """A line per bar: name, bar, number; names that stand out are bold."""
         from PIL import ImageDraw
 
         letters = _letters(self.font, 14)
@@ -238,7 +235,6 @@ class _Pen:
         return block
 
     def gallery(self, gallery: Gallery, columns: int) -> Image:
-        """Heading, query, cards."""
         barred = any(card.bars for card in gallery.cards)
         listed = not barred and not any(card.picture is not None for card in gallery.cards)
         if barred:
@@ -272,7 +268,6 @@ class _Pen:
         return shown
 
     def barred(self, card: Card) -> Image:
-        """The image or the text, its bars next to it."""
         left = self.words(card, self.side, 14 if card.picture else 16, 3 if card.picture else 8)
         left = _stack([self.picture(card), left], 8) if card.picture else left
         right = self.bars(card) if card.bars else self.text("no term", self.side)

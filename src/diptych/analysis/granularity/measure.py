@@ -161,8 +161,7 @@ class PerImage(NamedTuple):
 
 def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     nothing = np.full(np.shape(sums), np.nan)
-    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
-    return found
+    return np.asarray(np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0))
 
 
 def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:

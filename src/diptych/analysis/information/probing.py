@@ -66,7 +66,6 @@ def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
 
 
 def _mean_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum over questions of their mean cross-entropy."""
     each = _of_labels(log_probabilities, labels).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
     return -each.sum()
 

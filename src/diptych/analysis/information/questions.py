@@ -8,22 +8,21 @@ digits of their own code. Without facts, the presence of words takes their place
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from diptych.analysis.shortcuts.codes import N_DIGITS
 from diptych.core.errors import DataError
+from diptych.core.reading import read_toml
 from diptych.data.collection import Collection
 
-_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
-_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TEXTS = read_toml(Path(__file__).with_name("kinds.toml"))
 # content → side → kind of information → what it means, in the order they are reported
 GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
 READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read

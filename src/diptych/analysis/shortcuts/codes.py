@@ -78,8 +78,7 @@ _BITS, _OFFSET = (int.from_bytes(word) for word in (b"bits", b"offset"))
 def digits_of(codes: np.ndarray | int) -> np.ndarray:
     """(…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
     powers = 10 ** np.arange(N_DIGITS - 1, -1, -1, dtype=np.int64)
-    digits: np.ndarray = np.asarray(codes, dtype=np.int64)[..., None] // powers % 10
-    return digits
+    return np.asarray(np.asarray(codes, dtype=np.int64)[..., None] // powers % 10)
 
 
 def code_text(code: int) -> str:

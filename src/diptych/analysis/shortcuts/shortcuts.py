@@ -26,8 +26,7 @@ from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.batches import Batch
-from diptych.data.collection import Collection
+from diptych.data import Batch, Collection
 from diptych.data.images import Overlay, OverlaySource
 from diptych.metrics.ground_truth import places_of
 from diptych.metrics.runs import places
@@ -247,8 +246,7 @@ class Shortcuts:
                 "codes are dealt",
                 "take batches of that split",
             )
-        codes: np.ndarray = self._dealt(epoch)[place]
-        return codes
+        return np.asarray(self._dealt(epoch)[place])
 
     @cached_property
     def _own(self) -> np.ndarray:
@@ -290,7 +288,6 @@ class Shortcuts:
         ]
 
     def _numbers(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the images and captions of ``split``."""
         found: list[np.ndarray] = []
         for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
             known = self._known[what]

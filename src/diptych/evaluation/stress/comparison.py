@@ -218,7 +218,6 @@ def _check_comparable(first: _Run, run: _Run) -> None:
 
 
 def _check_same_change(name: str, first: _Run, run: _Run) -> None:
-    """Refuse a perturbation that did not make the same of the same queries."""
     names, metadata = (first.name, run.name), []
     for one in (first, run):
         given = ", ".join(f"{key} {value}" for key, value in one.result.row(name).options.items())

@@ -113,7 +113,6 @@ def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
 
 
 def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span, str] | None:
-    """Return the negation of a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
     if (
         word in phrases.BE
@@ -203,7 +202,6 @@ class _Sentence:
         return [change | verb]
 
     def _is_possessive(self, place: int) -> bool:
-        """Return whether an apostrophe follows, as in captions that are in tokens: ``the man 's``."""
         end = self.caption.words[place].end
         return self.caption.text[end : end + 3].lstrip()[:1] in ("'", "’")
 

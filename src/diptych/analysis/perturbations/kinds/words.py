@@ -83,7 +83,7 @@ def adjectives(caption: Caption) -> list[Term]:
     if ADJECTIVE_TAGS.isdisjoint(tags):
         return []
     inside = {place for term in nouns(caption) for place in range(term.span[0], term.span[1] + 1)}
-    inside |= _numbers_without_noun(tags)
+    inside |= _adjectives_without_noun(tags)
     found = []
     for place, tag in enumerate(tags):
         if tag not in ADJECTIVE_TAGS or place in inside:
@@ -98,7 +98,7 @@ def adjectives(caption: Caption) -> list[Term]:
     return found
 
 
-def _numbers_without_noun(tags: Sequence[str]) -> set[int]:
+def _adjectives_without_noun(tags: Sequence[str]) -> set[int]:
     """The places of adjectives that stand for a noun, as colours do: ``a man in red and black``."""
     found: set[int] = set()
     place = 0
@@ -160,7 +160,6 @@ def _base_of(word: str, tag: str, wordnet: WordNet) -> tuple[str | None, Literal
 
 
 def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool:
-    """Return whether it is half of a preposition: ``in front of``, ``on top of``."""
     first, last = span
     before, after = tags[max(first - 1, 0) : first], caption.lower[last + 1 : last + 2]
     return before == ["IN"] and after == ["of"] and tags[last] == "NN"
