@@ -255,22 +255,27 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
         measures = (*measures, *gains_for_judgements(encoded, judge))
     base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
     targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
-    first: dict[str, Any] = {"ties": options.ties or "expected", "relevance": judge}
-    first |= {"protocol": options.protocol, "samples": samples}
+    first: dict[str, Any] = {
+        "ties": options.ties or "expected",
+        "relevance": judge,
+        "protocol": options.protocol,
+        "samples": samples,
+    }
     found, further = [], parse_values(options.positives_option, "--positives-option")
     for kind, target in zip_longest(options.positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **further)
         how: dict[str, Any] = {**first, "positives": extended, "about": origin.protocol()}
         result, agreement = evaluate_encoded(encoded, target, measures, **how), None
         if judged is not None:
-            of: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
-            agreement = judge_encoded(encoded, result, judged, target, **of)
+            agreement = judge_encoded(
+                encoded, result, judged, target, positives=extended, relevance=judge, samples=samples
+            )
         title = "" if rerank is None else "contrastive: the first stage only"
         found.append(Evaluated(title, target, result, agreement))
         if candidates is not None:
             target = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
-            how |= {"ties": options.ties, "relevance": None}
-            how |= {"k": rerank, "unranked": unranked, "reranked": candidates}
+            how |= {"ties": options.ties, "relevance": None, "k": rerank, "unranked": unranked}
+            how["reranked"] = candidates
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
             found.append(Evaluated(title, target, evaluate_encoded(encoded, target, measures, **how)))
     return Evaluations(found, folder, encoded, origin, measures, first, out)

@@ -160,7 +160,6 @@ def _draw_chart(chart: Chart, figure: Figure, axes: Axes) -> None:
                 axes.plot([left - 0.4, left + 0.4], [value] * 2, color=INK, linewidth=1.4,
                           linestyle=(0, (2, 1)), label=look.pop("label", None))  # fmt: skip
         else:
-            across = chart.across
             if one.mark != "point":
                 style = "--" if place >= len(_COLOURS) else "-"
                 x_drawn, y_drawn = thin(x, y, _POINTS)
@@ -169,7 +168,7 @@ def _draw_chart(chart: Chart, figure: Figure, axes: Axes) -> None:
                           marker=_MARKERS[place % 6] if few else None, markersize=4,
                           drawstyle="steps-pre" if one.mark == "step" else "default", **look)  # fmt: skip
             else:
-                axes.plot(*((y, x) if across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
+                axes.plot(*((y, x) if chart.across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
                           markersize=6, zorder=3, **look)  # fmt: skip
         if len(one.low) and not one.quiet:
             _interval(chart, axes, one, x, y, colour)
@@ -188,11 +187,9 @@ def _bars(
     width: float,
     look: dict[str, Any],
 ) -> None:
-    if chart.across:
-        axes.barh(x, y, width, left=base, **look)
-    else:
-        step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 else 1.0
-        axes.bar(x, y, width * step, bottom=base, **look)
+    step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 and not chart.across else 1.0
+    place = {"left" if chart.across else "bottom": base}
+    (axes.barh if chart.across else axes.bar)(x, y, width * step, **place, **look)
 
 
 def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarray, colour: str) -> None:
@@ -205,10 +202,9 @@ def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarra
         return
     ends = np.maximum(0.0, np.stack([y - low, high - y]))
     whiskers: dict[str, Any] = {"color": INK, "capsize": 2.5, "linewidth": 1.1, "linestyle": "none"}
-    if chart.across:
-        axes.errorbar(y, x, xerr=ends, **whiskers)
-    else:
-        axes.errorbar(x, y, yerr=ends, **whiskers)
+    axes.errorbar(
+        *((y, x) if chart.across else (x, y)), **{"xerr" if chart.across else "yerr": ends}, **whiskers
+    )
 
 
 def _text(chart: Chart, axes: Axes, one: Series, x: float, y: float, text: str) -> None:

@@ -81,10 +81,7 @@ class Shortcuts:
     """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
     def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
-        self.options = options
-        self._whole = whole
-        self._train = train
-        self._seed = seed
+        self.options, self._whole, self._train, self._seed = options, whole, train, seed
         self._numbers_of = lru_cache(maxsize=1)(self._numbers)  # the same split again and again
         # Batches of two epochs can be under way at once, no more.
         self._dealt = lru_cache(maxsize=2)(
@@ -185,9 +182,14 @@ class Shortcuts:
             "bits": {"bits": options.bits},
             "per-caption": {"carries": options.carries},
         }
-        found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
-        found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
-        found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
+        found: dict[str, Any] = {
+            "setup": options.setup,
+            **own.get(options.setup, {}),
+            "numbered": f"rows of {whole.n_images} images and {whole.n_captions} captions",
+            "shuffled": options.shuffled,
+            "compat": options.compat,
+            "seed": self._seed,
+        }
         if options.on_images:
             images = self._digits.images
             about = {"source": images.name, "pictures": int(images.counts.sum())}
