@@ -64,11 +64,13 @@ class HumanAgreement:
         return tables
 
     def lines(self) -> list[str]:
-        lines = [self.line]
-        for direction, reasons in self.left_out.items():
-            left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)
-            lines += left_out
-        return lines
+        left_out = [
+            f"{n:,} {direction} queries left out: {reason}"
+            for direction, reasons in self.left_out.items()
+            for reason, n in reasons.items()
+            if n
+        ]
+        return [self.line, *left_out]
 
 
 def condensed_gain(

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from diptych.analysis.information.questions import PLACES, UNLABELLED, Place, Questions
+from diptych.analysis.information.questions import SPLIT_NAMES, UNLABELLED, Questions, SplitName
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UnknownNameError
@@ -271,14 +271,14 @@ def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
     return bits
 
 
-def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
+def control_labels(questions: Questions, place: SplitName, seed: int) -> np.ndarray:
     """(n, q) random answers of the same training frequencies, one per image and question."""
     part = questions.parts[place]
     labels = np.full(part.labels.shape, UNLABELLED, dtype=np.int64)
     for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
         given = questions.parts["train"].labels[:, column]
         counts = np.bincount(given[given >= 0], minlength=n_classes)
-        drawn = draw_uniform(seed, _CONTROL, PLACES.index(place), question_number(key), part.images)
+        drawn = draw_uniform(seed, _CONTROL, SPLIT_NAMES.index(place), question_number(key), part.images)
         answers = np.searchsorted(np.cumsum(counts) / counts.sum(), drawn, side="right")
         labelled = part.labels[:, column] != UNLABELLED
         labels[labelled, column] = np.minimum(answers, n_classes - 1)[labelled]
@@ -310,7 +310,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         raise UnknownNameError("probe", name, PROBES)
     mean, directions = _half_whitening(rows[0])
     inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
-    answers = {place: control_labels(questions, place, seed) for place in PLACES}
+    answers = {place: control_labels(questions, place, seed) for place in SPLIT_NAMES}
     shape = questions.parts["test"].labels.shape
     found = Probed(
         constant_bits(questions, questions.parts["test"].labels),
@@ -325,8 +325,8 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     for columns, chosen in track(groups, f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
-        own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
-        drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
+        own = [torch.from_numpy(part.parts[place].labels) for place in SPLIT_NAMES]
+        drawn = [torch.from_numpy(answers[place][:, columns]) for place in SPLIT_NAMES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
         fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
         chosen_settings = fitted.fit((used[0], own[0]), (used[1], own[1]))

@@ -230,8 +230,12 @@ def _words_in(caption: str) -> list[str]:
 
 
 UNLABELLED = -1  # the label of a row that a question does not concern
-Place = Literal["train", "validation", "test"]
-PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
+SplitName = Literal["train", "validation", "test"]
+SPLIT_NAMES: tuple[SplitName, ...] = (
+    "train",
+    "validation",
+    "test",
+)  # what probes are trained, chosen and measured on
 
 # below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
 # rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
@@ -240,7 +244,7 @@ FEW_ROWS_PER_CLASS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SplitLabels:
     labels: np.ndarray  # (n, q) int64 class numbers, UNLABELLED where the row has no label
     images: np.ndarray  # (n,) int64, the image of each row
 
@@ -251,14 +255,16 @@ class Questions:
 
     keys: tuple[str, ...]
     n_classes: tuple[int, ...]  # per question, different answers of the training rows
-    parts: Mapping[Place, Part]  # coded answers of each split
+    parts: Mapping[SplitName, SplitLabels]  # coded answers of each split
     groups: Mapping[str, np.ndarray]  # kind of information → (n_test, q) weights; 0 where unlabelled
     notes: tuple[str, ...] = ()  # what was left out and why, and which questions have few rows
 
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        parts = {place: Part(part.labels[:, columns], part.images) for place, part in self.parts.items()}
+        parts = {
+            place: SplitLabels(part.labels[:, columns], part.images) for place, part in self.parts.items()
+        }
         train = parts["train"]
-        parts["train"] = Part(train.labels[train_rows], train.images[train_rows])
+        parts["train"] = SplitLabels(train.labels[train_rows], train.images[train_rows])
         return replace(
             self,
             keys=tuple(self.keys[column] for column in columns),
@@ -294,11 +300,11 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
             unseen += sum(value is not None for value in given[2]) - counts[2]
             few += [key] if counts[0] < FEW_ROWS_PER_CLASS * len(classes) else []
             kept[key] = len(classes), labels
-    parts: dict[Place, Part] = {}
-    for number, (place, one) in enumerate(zip(PLACES, splits, strict=True)):
+    parts: dict[SplitName, SplitLabels] = {}
+    for number, (place, one) in enumerate(zip(SPLIT_NAMES, splits, strict=True)):
         columns = [labels[number] for _, labels in kept.values()]
         stacked = np.stack(columns, axis=1) if columns else np.empty((len(one.images), 0), np.int64)
-        parts[place] = Part(stacked, np.asarray(one.images, np.int64))
+        parts[place] = SplitLabels(stacked, np.asarray(one.images, np.int64))
     of_test = parts["test"].labels != UNLABELLED
     places = [test.keys.index(key) for key in kept]
     notes = {
