@@ -188,8 +188,8 @@ def _bars(
     look: dict[str, Any],
 ) -> None:
     step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 and not chart.across else 1.0
-    place = {"left" if chart.across else "bottom": base}
-    (axes.barh if chart.across else axes.bar)(x, y, width * step, **place, **look)
+    look = {**look, "left" if chart.across else "bottom": base}
+    (axes.barh if chart.across else axes.bar)(x, y, width * step, **look)
 
 
 def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarray, colour: str) -> None:
@@ -202,9 +202,8 @@ def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarra
         return
     ends = np.maximum(0.0, np.stack([y - low, high - y]))
     whiskers: dict[str, Any] = {"color": INK, "capsize": 2.5, "linewidth": 1.1, "linestyle": "none"}
-    axes.errorbar(
-        *((y, x) if chart.across else (x, y)), **{"xerr" if chart.across else "yerr": ends}, **whiskers
-    )
+    whiskers["xerr" if chart.across else "yerr"] = ends
+    axes.errorbar(*((y, x) if chart.across else (x, y)), **whiskers)
 
 
 def _text(chart: Chart, axes: Axes, one: Series, x: float, y: float, text: str) -> None:
