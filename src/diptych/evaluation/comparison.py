@@ -63,7 +63,7 @@ class Difference:
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end
     p_randomisation: float | None  # of sign flips of images; None for a measure that is no mean over queries
-    p_t: float | None  # of the paired t-test over images; None where it says nothing
+    p_t: float | None  # of the paired t-test over images; None where it is undefined
     p: float | None  # of the chosen test, corrected, at most 1
     better: bool | None  # whether the run is better at all: more of a share, less of a rank; None for a tie
 

@@ -213,7 +213,7 @@ def _span(tree: CategoryTree, nodes: np.ndarray) -> str:
 
 
 def _branches(picks: Picks, nodes: np.ndarray, side: int) -> list[Section]:
-    """Return a section per most general category; one that goes on from another page opens with its path."""
+    """Return a section per most general category; one continued from another page opens with its path."""
     tree, sections = picks.catalogue.tree, []
     for root, group in groupby(nodes.tolist(), lambda node: int(tree.root[node])):
         galleries = [_gallery(picks, node, side) for node in group]

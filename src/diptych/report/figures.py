@@ -63,7 +63,7 @@ _rc_lock = threading.Lock()  # Matplotlib's settings belong to the process; a se
 
 
 def _to_svg(figure: Figure, name: str, summary: str) -> str:
-    """The figure as an ``<svg>`` element that scales, is labelled and shares no id with another."""
+    """Return the figure as an ``<svg>`` element that scales, is labelled and shares no id with another."""
     drawn = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(drawn, format="svg", metadata=nothing)

@@ -76,7 +76,7 @@ def write_sheet(
 
 @cache
 def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
-    """A font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
+    """Load a font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
     import matplotlib
     from PIL import ImageFont
 
@@ -100,7 +100,7 @@ def _framed(block: Image, width: int, colour: str) -> Image:
 
 
 def _stack(blocks: Sequence[Image], gap: int, across: bool = False) -> Image:
-    """Blocks below each other, or next to each other, their left sides or tops aligned."""
+    """Stack blocks below each other, or next to each other, their left sides or tops aligned."""
     sizes = [one.size if across else one.size[::-1] for one in blocks]
     length, depth = sum(size[0] for size in sizes) + gap * (len(sizes) - 1), max(size[1] for size in sizes)
     whole, at = _paper(*((length, depth) if across else (depth, length))), 0
@@ -159,14 +159,14 @@ def write_shortcuts(
 
 
 class _Pen:
-    """Draws cards in one size and one font, and notes the images that cannot be read."""
+    """Draw cards in one size and one font, and notes the images that cannot be read."""
 
     def __init__(self, side: int, font: Path | None, exact: bool) -> None:
         self.side, self.font, self.exact = side, font, exact
         self.unreadable: list[str] = []
 
     def text(self, text: str, width: float, size: int = 14, colour: str = "ink", most: int = 3) -> Image:
-        """Lines of text, each line of its own broken into at most ``most``."""
+        """Draw lines of text, each line of its own broken into at most ``most``."""
         from PIL import ImageDraw
 
         letters, step = _letters(self.font, size), round(1.4 * size)
@@ -200,7 +200,7 @@ class _Pen:
         return _framed(shown, frame, card.state or "line")
 
     def words(self, card: Card, width: float, size: int = 14, most: int = 3) -> Image:
-        """Label, mark and score in one line, the text below."""
+        """Draw label, mark and score in one line, the text below."""
         from PIL import ImageDraw
 
         mark = f"{MARKS[card.state]} {card.state}" if card.state in ("right", "wrong") else ""
@@ -257,7 +257,7 @@ class _Pen:
         return _stack([*head, body], 8)
 
     def pictured(self, cards: Sequence[Card]) -> list[Image]:
-        """Images that stand on one line, so that the words below them do too."""
+        """Draw images on one line, so that the words below them do too."""
         pictures = [self.picture(card) for card in cards]
         width, height = (max(sizes) for sizes in zip(*(one.size for one in pictures), strict=True))
         shown = []
@@ -274,7 +274,7 @@ class _Pen:
         return _stack([left, right], GAP, across=True)
 
     def boxed(self, card: Card) -> Image:
-        """A caption in a box as wide as four images, with the colour of its state."""
+        """Draw a caption in a box as wide as four images, with the colour of its state."""
         words, colour = self.words(card, 4 * self.side - 36, 16), card.state or "line"
         box = _paper(4 * self.side - FRAME - 4, words.height + 16)
         box.paste(words, (12, 10))

@@ -51,7 +51,7 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """``text`` cleaned and, when it is longer than ``limit`` characters, cut with its length stated."""
+    """Return ``text`` cleaned and, when it is longer than ``limit`` characters, cut with its length stated."""
     # a slice first: a caption of megabytes is not cleaned whole to show its head
     if len(text) <= limit:
         return clean(text)

@@ -43,11 +43,11 @@ class Lexicon:
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
-        """Steps on the shortest way from a synset to a root."""
+        """Return the steps on the shortest way from a synset to a root."""
         return self.wordnet.depth(synset)[0]
 
     def concepts(self, caption: Caption, parts: frozenset[PartOfSpeech]) -> list[str]:
-        """The usual senses of what a caption names, in order, each as often as it is named."""
+        """Return the usual senses of what a caption names, in order, each as often as it is named."""
         found, place, words = [], 0, caption.words
         while place < len(words):
             length, sense = self._longest(caption, place) if "noun" in parts else (1, None)

@@ -170,7 +170,7 @@ def _stated(
 
 
 def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
-    """As :func:`diptych.data.scenes.described` sorts them."""
+    """Sort facts as :func:`diptych.data.scenes.described` does."""
     return {
         "shared": (times == k) & (k > 0),
         "partial": (times > 1) & (times < k),

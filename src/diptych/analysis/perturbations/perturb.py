@@ -181,7 +181,7 @@ class CaptionList:
 
     @classmethod
     def of_lines(cls, file: Path | str) -> CaptionList:
-        """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
+        """Read captions of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
         lines = text.removesuffix("\n").split("\n") if text else []

@@ -252,7 +252,7 @@ class Shortcuts:
 
     @cached_property
     def _own(self) -> np.ndarray:
-        """Numbers of the training split's images, or of its captions where those have codes; ascending."""
+        """Return the numbers of the training split's images, or of its captions where those have codes; ascending."""
         own = np.flatnonzero(np.asarray(self._whole.splits, dtype=object) == self._train)
         if not len(own):
             raise UnknownNameError(f"split of {self._whole.name}", self._train, self._whole.split_sizes)

@@ -199,7 +199,7 @@ def compare_stress(
         protocol=common,
         rows=compared,
         left_out=left_out,
-        method=f"{method}; of one training of each model, which says nothing of others",
+        method=f"{method}; of one training of each model, not of others",
         notes=tuple(notes),
     )
 
