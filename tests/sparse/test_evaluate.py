@@ -188,7 +188,7 @@ def test_the_page(found):
     html = page.html()
     assert "a &lt;b&gt;dog&lt;/b&gt; on snow" in html
     gone = {card.name for block in (*images, *matches) for card in block.cards}
-    assert f"{len(gone)} pictures could not be read" in html
+    assert f"{len(gone)} images could not be read" in html
     assert f"{100 * found.kept('R@5', 't2i'):.1f} % of what dense embeddings find" in html
 
 

@@ -63,12 +63,12 @@ class Weights:
 
     @property
     def unrelated(self) -> Tensor:
-        """(queries, queries) which queries share no positive, and so are each other's negatives."""
+        """Return (queries, queries) which queries share no positive, and so are each other's negatives."""
         matches = self.positives.to(torch.float32)
         return (matches @ matches.T) == 0
 
     def parts(self) -> dict[str, Tensor]:
-        """(n,) |w| of all ``negatives``, ``positives`` and, where there are such, negatives ``within`` a modality."""
+        """Return (n,) |w| of all ``negatives``, ``positives`` and, where there are any, of those ``within`` a modality."""
         parts = {"negatives": self.values[~self.positives], "positives": self.values[self.positives]}
         if self.within is not None:
             parts["within"] = self.within[self.unrelated]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.options import parameter
+from diptych.core.reading import read_toml
 from diptych.core.table import Cell, Table, Tabular
 from diptych.data.source import DataSpec, OutOption, SeedOption
 
@@ -49,8 +49,7 @@ class Counted(NamedTuple):
     decimals: int
 
 
-_FILE = resources.files("diptych.analysis") / "cocos.toml"
-_TEXTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TEXTS = read_toml(Path(__file__).with_name("cocos.toml"))
 COUNTS = tuple(Counted(name, *given) for name, given in _TEXTS["counts"].items())
 _READINGS: dict[str, str] = _TEXTS["readings"]
 

@@ -12,9 +12,7 @@ import numpy as np
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table, Tabular
 from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS
-from diptych.metrics.measuring import GainMeasure, Measure
+from diptych.metrics import DIRECTIONS, Bootstrap, GainMeasure, Measure
 from diptych.metrics.measuring import measure as declared
 from diptych.metrics.paired import LEVEL, Correction, correction_text
 
@@ -65,7 +63,7 @@ class Difference:
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end
     p_randomisation: float | None  # of sign flips of images; None for a measure that is no mean over queries
-    p_t: float | None  # of the paired t-test over images; None where it says nothing
+    p_t: float | None  # of the paired t-test over images; None where it is undefined
     p: float | None  # of the chosen test, corrected, at most 1
     better: bool | None  # whether the run is better at all: more of a share, less of a rank; None for a tie
 

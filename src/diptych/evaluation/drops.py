@@ -205,8 +205,7 @@ def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
-    return found
+    return np.asarray(np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0))
 
 
 def _relative(share: float | None, resampled: np.ndarray, how: PairedSettings) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from diptych.evaluation.result import (
     one_gallery,
     partition,
 )
+from diptych.metrics import DIRECTIONS, Direction, GivenScores, GroundTruth, Positives, ScoreSource
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
-from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.metrics.measures import best_ranks
 from diptych.metrics.measuring import (
     DEFAULT_MEASURES,
@@ -44,7 +44,6 @@ from diptych.metrics.measuring import (
 )
 from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.sources import GivenScores, ScoreSource
 from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 

@@ -20,13 +20,21 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import RerankedScores
 from diptych.evaluation.result import Result
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.candidates import Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import DEFAULT_MEASURES, Names
-from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.sources import ScoreSource, similarity
-from diptych.metrics.trec import write_qrels, write_run, write_trec
+from diptych.metrics import (
+    DEFAULT_MEASURES,
+    DIRECTIONS,
+    Bootstrap,
+    Grades,
+    GroundTruth,
+    Relevance,
+    Reranked,
+    ScoreSource,
+    similarity,
+    write_qrels,
+    write_run,
+    write_trec,
+)
+from diptych.metrics.measuring import Names
 
 _TREC_DEPTH = 100  # items per query in a TREC run file
 

@@ -21,14 +21,12 @@ from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
 from diptych.evaluation.result import Result, interval_line
+from diptych.metrics import DIRECTIONS, GroundTruth, ScoreSource, Sum, measure, similarity
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measures import discounts
-from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
 from diptych.metrics.runs import begins, places
-from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
 
@@ -66,11 +64,13 @@ class HumanAgreement(Tabular):
         return tables
 
     def lines(self) -> list[str]:
-        lines = [self.line]
-        for direction, reasons in self.left_out.items():
-            left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)
-            lines += left_out
-        return lines
+        left_out = [
+            f"{n:,} {direction} queries left out: {reason}"
+            for direction, reasons in self.left_out.items()
+            for reason, n in reasons.items()
+            if n
+        ]
+        return [self.line, *left_out]
 
 
 def condensed_gain(

@@ -26,9 +26,16 @@ import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.evaluation.result import Reranking
-from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
-from diptych.metrics.measuring import GainMeasure
+from diptych.metrics import (
+    DIRECTIONS,
+    UNSCORED,
+    Candidates,
+    Direction,
+    GainMeasure,
+    GroundTruth,
+    Positives,
+    Reranked,
+)
 from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
 from diptych.metrics.sources import DirectedScores, ScoreSource
 from diptych.metrics.tiles import Counter
@@ -154,8 +161,7 @@ class CandidateRanks:
 
     @property
     def has_ranked(self) -> np.ndarray:
-        found: np.ndarray = np.bincount(self._query, minlength=len(self._items)) > 0
-        return found
+        return np.asarray(np.bincount(self._query, minlength=len(self._items)) > 0)
 
     def ranks(self, unranked: str, every: bool, first: FirstStage | None = None) -> Ranks:
         """Return the ranks under a rule; their ``scores`` only say which positives tie."""
@@ -182,8 +188,7 @@ class CandidateRanks:
         matching = np.asarray(self._candidates.matching[queries])
         if not self._adds:
             return matching
-        summed: np.ndarray = matching + self._candidates.contrastive[queries]
-        return summed
+        return np.asarray(matching + self._candidates.contrastive[queries])
 
     def _counted(
         self,
@@ -220,8 +225,7 @@ class CandidateRanks:
         place = np.searchsorted(positives.keys, positives.keys_of(query, row), side="right")
         # Candidates all tie here, so "the same and later" counts those after the row.
         flat = self._counted(query, row, np.zeros(len(query)), lambda _, items: np.zeros(items.shape))
-        left: np.ndarray = positives.gallery - 1 - row - (positives.start[query + 1] - place) - flat.later
-        return left
+        return np.asarray(positives.gallery - 1 - row - (positives.start[query + 1] - place) - flat.later)
 
     def _after_candidates(self, first: FirstStage) -> _Entries:
         """Return positives that are no candidates, in the order of the first stage after all candidates."""

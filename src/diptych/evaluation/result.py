@@ -13,9 +13,7 @@ from diptych.core.artifact import STORED_AS, Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table, Tabular
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import Sum, measure
+from diptych.metrics import DIRECTIONS, Bootstrap, GroundTruth, Sum, measure
 from diptych.metrics.sources import Rows
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from diptych.metrics.paired import (
     t_test,
 )
 
-Part = tuple[Direction, str]  # a direction and a measure
+DirectedMeasure = tuple[Direction, str]  # a direction and a measure
 
 
 class _PairedRuns:
@@ -60,11 +60,13 @@ class _PairedRuns:
         self.plain, sums = resolve(measures)
         self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
         # What is printed, in the requested order: its scale, and what it adds up.
-        self.cells: dict[tuple[str, str], tuple[float, list[Part]]] = {}
+        self.cells: dict[tuple[str, str], tuple[float, list[DirectedMeasure]]] = {}
         of_sums = {one.name: one for one in sums}
         for name in measures:
             if name in of_sums:
-                parts: list[Part] = [(way, part) for way in DIRECTIONS for part in of_sums[name].parts]
+                parts: list[DirectedMeasure] = [
+                    (way, part) for way in DIRECTIONS for part in of_sums[name].parts
+                ]
                 self.cells[BOTH, name] = 100.0, parts
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
@@ -96,16 +98,16 @@ class _PairedRuns:
             for way, name in self.cells
         }
 
-    def _per_query(self, run: str, part: Part, fold: Fold) -> list[np.ndarray]:
+    def _per_query(self, run: str, part: DirectedMeasure, fold: Fold) -> list[np.ndarray]:
         """Return values of a fold's queries: their mean over the run's seeds, of what is no mean each seed's."""
         way, name = part
         rows = fold.images if way == "i2t" else fold.texts
         each = [one.per_query[way][name][rows] for one in self.groups[run]]
         return [np.mean(each, axis=0)] if self.aggregates[name] is MEAN else each
 
-    def _samples(self) -> dict[tuple[str, Part], np.ndarray]:
+    def _samples(self) -> dict[tuple[str, DirectedMeasure], np.ndarray]:
         """Return per run and part its value in every resample; the same draws for all runs."""
-        found: dict[tuple[str, Part], list[np.ndarray]] = {}
+        found: dict[tuple[str, DirectedMeasure], list[np.ndarray]] = {}
         for number, fold in enumerate(self.folds):
             values: dict[Any, np.ndarray] = {
                 (way, name, run, seed): one
@@ -138,7 +140,6 @@ class _PairedRuns:
         return found
 
     def differences(self, flips: int) -> list[Difference]:
-        """Return all differences, their p-values not yet corrected."""
         samples = self._samples() if self.how.samples else None
         values, ranks = self.values(), {one.name for one in self.plain if one.kind == "rank"}
         pairs = [(run, cell) for run in self.groups if run != self.baseline for cell in self.cells]

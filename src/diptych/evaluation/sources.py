@@ -88,7 +88,7 @@ class Named:
         return self.own is not None and source(self.own) == source(origin.data)
 
     def embedded(self, kind: type[EncodedCollection]) -> tuple[EncodedCollection, Origin, Path] | None:
-        """Return what lies in the folder that was named; None where that holds no embeddings."""
+        """Return the embeddings in the named folder; None where it holds none."""
         folder = Path(self.name)
         origin = Origin.read(folder)
         if origin is None:
@@ -100,15 +100,17 @@ class Named:
     def encoded(
         self, out: Path | None = None, *, reuse: bool = False
     ) -> tuple[EncodedCollection, Origin, Path]:
-        """Return embeddings, their origin and their folder: as they lie in it, or made now.
+        """Return embeddings, their origin and their folder: those stored there, or new ones.
 
-        With ``reuse`` those that lie in the run are used although they would go to ``out``.
+        With ``reuse`` those stored in the run are used even where ``out`` is given.
         """
         folder = Path(self.name)
         if (embedded := self.embedded(EncodedCollection)) is not None:
             return embedded
         if any(folder.glob("*.unfinished")):
-            raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
+            raise UsageError(
+                f"{self.name} is not finished", "repeat the command that began it: diptych embed resumes"
+            )
         origin, collection = self.opened
         part = collection if origin.split is None else collection.split(origin.split)
         name = f"{collection.name}-{origin.part}"
@@ -178,7 +180,7 @@ def named_relevance(name: str, encoded: EncodedCollection, origin: Origin, folde
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """One evaluation of several: what is evaluated, where it lies, and how far people agree with it."""
+    """One evaluation of several: title, folder, result, and agreement with human judgements."""
 
     title: str
     folder: Path
@@ -255,22 +257,27 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
         measures = (*measures, *gains_for_judgements(encoded, judge))
     base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
     targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
-    first: dict[str, Any] = {"ties": options.ties or "expected", "relevance": judge}
-    first |= {"protocol": options.protocol, "samples": samples}
+    first: dict[str, Any] = {
+        "ties": options.ties or "expected",
+        "relevance": judge,
+        "protocol": options.protocol,
+        "samples": samples,
+    }
     found, further = [], parse_values(options.positives_option, "--positives-option")
     for kind, target in zip_longest(options.positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **further)
         how: dict[str, Any] = {**first, "positives": extended, "about": origin.protocol()}
         result, agreement = evaluate_encoded(encoded, target, measures, **how), None
         if judged is not None:
-            of: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
-            agreement = judge_encoded(encoded, result, judged, target, **of)
+            agreement = judge_encoded(
+                encoded, result, judged, target, positives=extended, relevance=judge, samples=samples
+            )
         title = "" if rerank is None else "contrastive: the first stage only"
         found.append(Evaluated(title, target, result, agreement))
         if candidates is not None:
             target = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
-            how |= {"ties": options.ties, "relevance": None}
-            how |= {"k": rerank, "unranked": unranked, "reranked": candidates}
+            how |= {"ties": options.ties, "relevance": None, "k": rerank, "unranked": unranked}
+            how["reranked"] = candidates
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
             found.append(Evaluated(title, target, evaluate_encoded(encoded, target, measures, **how)))
     return Evaluations(found, folder, encoded, origin, measures, first, out)

@@ -18,8 +18,8 @@ from diptych.analysis.information.tables import (
     question_tables,
 )
 from diptych.core.errors import UsageError
-from diptych.evaluation.variants.exploration import Exploration
-from diptych.evaluation.variants.tables import (
+from diptych.evaluation.variants.exploration import (
+    Exploration,
     axes_tables,
     changes_table,
     explain,
@@ -67,7 +67,6 @@ def granularity_page(
 
 
 def cocos_page(found: CocosReport) -> Page:
-    """Return the page of gradient counts."""
     names = {"i2t": "image", "t2i": "text"}
     parts, headlines = [], []
     for way, given in found.counts.items():
@@ -103,7 +102,6 @@ def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
 
 
 def audit_page(found: Audit, name: str) -> Page:
-    """Return the page of an information audit."""
     probe, headlines = next(iter(found.protocol.probes)), []
     for condition in found.conditions:
         of = f", {CONDITIONS[condition]}" if len(found.conditions) > 1 else ""

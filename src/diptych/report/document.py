@@ -126,12 +126,12 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """The id of its heading."""
+        """Return the id of its heading."""
         return self.id or re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
     @property
     def groups(self) -> list[tuple[str, list[Block]]]:
-        """Its blocks, those of a kind that follow each other together."""
+        """Return its blocks, those of a kind that follow each other together."""
         return [(kind, list(blocks)) for kind, blocks in groupby(self.blocks, lambda block: block.kind)]
 
 
@@ -221,7 +221,6 @@ def environment() -> Environment:
 
 
 def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
-    """Return a gallery as the template draws it."""
     small = block.side < 200
 
     def card(one: Card) -> dict[str, Any]:
@@ -249,7 +248,7 @@ def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
 
 
 class Thumbnails:
-    """Makes a page's thumbnails, each image once, and counts those that cannot be read."""
+    """Make a page's thumbnails, each image once, and counts those that cannot be read."""
 
     def __init__(self) -> None:
         self.unreadable: dict[str, str] = {}
@@ -274,7 +273,7 @@ class Thumbnails:
         return made
 
     def note(self) -> str:
-        """One sentence about the images that could not be read; empty when all could."""
+        """Return one sentence about the images that could not be read; empty when all could."""
         if not self.unreadable:
             return ""
         names = list(self.unreadable)

@@ -22,7 +22,7 @@ _QUALITIES = (84, 70, 55, 40, 25)
 
 
 def read_picture(source: PictureSource, name: str) -> Image:
-    """The image behind ``source``, upright, RGB, decoded."""
+    """Read the image behind ``source``, upright, RGB, decoded."""
     from PIL import Image as pillow
     from PIL import ImageOps
 
@@ -40,7 +40,7 @@ def read_picture(source: PictureSource, name: str) -> Image:
 
 
 def fit(picture: Image, side: int, *, enlarge: bool = False) -> Image:
-    """``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
+    """Return ``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
     from PIL import Image as pillow
 
     scale = side / max(picture.size)

@@ -41,7 +41,6 @@ def run_page(
     collection: Collection,
     with_shortcuts: Result | None = None,
 ) -> Page:
-    """Return everything that a run's report shows."""
     recipe, rsum = run.recipe, result.score("rsum")
     environment = read_json(run.folder / "environment.json")
     libraries = environment.pop("libraries")
@@ -126,8 +125,7 @@ def running_mean(values: np.ndarray, window: int) -> np.ndarray:
     rows = np.arange(len(values))
     low, high = np.maximum(rows - half, 0), np.minimum(rows + half + 1, len(values))
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    result: np.ndarray = (sums[high] - sums[low]) / (high - low)
-    return result
+    return np.asarray((sums[high] - sums[low]) / (high - low))
 
 
 def _examples(

@@ -8,8 +8,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 
-from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation
-from diptych.analysis.perturbations.pictures import perturbed_pictures
+from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, perturbed_pictures
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import Origin
 from diptych.evaluation.stress import Example, StressComparison, StressResult, StressRow
@@ -90,7 +89,6 @@ def stress_page(found: StressResult, collection: Collection | None = None) -> Pa
 
 
 def comparison_page(found: StressComparison) -> Page:
-    """Return the page of stress runs compared with a baseline."""
     name, headlines = found.measures[0], []
     rows = found.of(name)
     for way, words in WAYS.items():
@@ -134,7 +132,6 @@ def marked(clean: str, changed: str) -> tuple[str, str]:
 
 
 def _worst_hit(found: StressResult, collection: Collection | None) -> Iterator[Gallery]:
-    """Yield the worst hit queries, each with what it found clean and perturbed."""
     hits = [(row, number, one) for row in found.rows for number, one in enumerate(row.examples[:_SHOWN])]
     shown_ids = {
         name for _, _, one in hits for name in (one.query, one.expected, one.first_before, one.first_after)
@@ -179,7 +176,6 @@ def _worst_hit(found: StressResult, collection: Collection | None) -> Iterator[G
 def _perturbed(
     row: StressRow, one: Example, collection: Collection | None, images: dict[str, int]
 ) -> PictureSource | None:
-    """Return an image as the perturbation changed it."""
     kind = PERTURBATIONS.get(row.name)
     if collection is None or one.query not in images or not isinstance(kind, PicturePerturbation):
         return None

@@ -60,7 +60,7 @@ class Side:
         return PerImage.of(self.values, self.image, self.images)
 
     def placed(self, among: Side) -> PerImage:
-        """Sums of placements: for each value the share of the other's values above it less those below it."""
+        """Return sums of placements: for each value the share of the other's values above it less those below it."""
         placed = np.full(self.values.shape, np.nan)
         for column, (own, other) in enumerate(zip(self.values.T, among.values.T, strict=True)):
             known, others = ~np.isnan(own), np.sort(other[~np.isnan(other)])
@@ -114,7 +114,7 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
 
 
 def cohens_d(apart: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """``apart`` / √``variance``; 0 where nothing is apart, NaN where nothing varies."""
+    """Return ``apart`` / √``variance``; 0 where nothing is apart, NaN where nothing varies."""
     spread = np.sqrt(np.maximum(variance, 0))
     found = np.divide(apart, spread, out=np.full(np.shape(apart), np.nan), where=spread > 0)
     return np.where(apart == 0, 0.0, found)

@@ -6,17 +6,17 @@ Another feature is another file that adds to the registry.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.analysis.perturbations.english import listed
 from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, PartOfSpeech, WordNet
 
@@ -43,11 +43,11 @@ class Lexicon:
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
-        """Steps on the shortest way from a synset to a root."""
+        """Return the steps on the shortest way from a synset to a root."""
         return self.wordnet.depth(synset)[0]
 
     def concepts(self, caption: Caption, parts: frozenset[PartOfSpeech]) -> list[str]:
-        """The usual senses of what a caption names, in order, each as often as it is named."""
+        """Return the usual senses of what a caption names, in order, each as often as it is named."""
         found, place, words = [], 0, caption.words
         while place < len(words):
             length, sense = self._longest(caption, place) if "noun" in parts else (1, None)
@@ -106,8 +106,7 @@ def part_of(tag: str) -> PartOfSpeech | None:
 
 Count = Callable[[Caption, Lexicon], float]
 COMPATS = ("none", "published")
-_FILE = resources.files("diptych.analysis.granularity") / "features.toml"
-_DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("features.toml"))
 ORDER = tuple(_DECLARED)  # of thesis Table 5.1
 
 

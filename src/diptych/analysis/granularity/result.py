@@ -61,7 +61,7 @@ class Granularity(
     mapped=("values", "nouns", "caption_image"),
     files=("image_ids", "caption_ids"),
 ):
-    """The granularity of captions; arrays are memory-mapped where they lie in a folder."""
+    """The granularity of captions; arrays of a folder are memory-mapped."""
 
     name: str  # of what was measured
     about: Mapping[str, Any]  # everything the numbers depend on; JSON-able

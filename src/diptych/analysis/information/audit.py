@@ -109,7 +109,7 @@ class Probing:
 
     @property
     def selectivity(self) -> float:
-        """Accuracy less the control's (Hewitt and Liang, 2019)."""
+        """Return accuracy less the control's (Hewitt and Liang, 2019)."""
         return self.accuracy - self.control_accuracy
 
 
@@ -218,7 +218,7 @@ class Gap:
 
     @property
     def gap(self) -> tuple[float, float, float]:
-        """``optimal`` less ``held``, and the ends of its interval."""
+        """Return ``optimal`` less ``held``, and the ends of its interval."""
         value, low, high = self.held
         return self.optimal - value, self.optimal - high, self.optimal - low
 

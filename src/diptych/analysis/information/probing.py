@@ -22,12 +22,12 @@ from torch.nn import functional
 
 from diptych.analysis.information.questions import (
     MOST_ROWS,
-    PLACES,
     PROBES,
+    SPLIT_NAMES,
     UNLABELLED,
-    Place,
     ProbeName,
     Questions,
+    SplitName,
 )
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
@@ -62,25 +62,24 @@ class Probes(ABC):
         return torch.cat(costs), torch.cat(answers)
 
     def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """(q,) mean over the rows that have a label, in nats."""
+        """Return (q,) the mean over the rows that have a label, in nats."""
         return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
 
 
 def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """(n, q, classes) and (n, q) to (n, q): of the right class, 0 where unlabelled."""
+    """Return (n, q) of (n, q, classes) by (n, q) labels: of the right class, 0 where unlabelled."""
     picked = log_probabilities.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
     return picked.masked_fill(labels < 0, 0.0)
 
 
 def _mean_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum over questions of their mean cross-entropy."""
     each = _of_labels(log_probabilities, labels).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
     return -each.sum()
 
 
 # How strongly the linear probe is held back: per question, by the validation rows.
 #
-# The path goes from a strong penalty to a weak one, each solution the start of the next. A question
+# The path leads from a strong penalty to a weak one, each solution the start of the next. A question
 # leaves it when two penalties in a row did not lower its cross-entropy on the validation rows, so that
 # the slow, weak end is walked by the questions that need it.
 
@@ -91,7 +90,7 @@ _IN_VAIN = 2
 class Regressions(Probes):
     """Soft-max regressions of questions with as many classes each; settings are penalties.
 
-    Minimised is, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
+    The loss of a question is mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
     """
 
     def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int = 0) -> None:
@@ -263,7 +262,7 @@ def constant_frequencies(questions: Questions) -> list[np.ndarray]:
 
 
 def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
-    """(n, q) −log₂ of the constant prediction of each row's answer; 0 where unlabelled."""
+    """Return (n, q) −log₂ of the constant prediction of each row's answer; 0 where unlabelled."""
     bits = np.zeros(labels.shape)
     for column, shares in enumerate(constant_frequencies(questions)):
         cost = np.append(-np.log2(shares), 0.0)  # the last is for UNLABELLED = -1
@@ -271,14 +270,14 @@ def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
     return bits
 
 
-def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
-    """(n, q) random answers of the same training frequencies, one per image and question."""
+def control_labels(questions: Questions, place: SplitName, seed: int) -> np.ndarray:
+    """Return (n, q) random answers of the same training frequencies, one per image and question."""
     part = questions.parts[place]
     labels = np.full(part.labels.shape, UNLABELLED, dtype=np.int64)
     for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
         given = questions.parts["train"].labels[:, column]
         counts = np.bincount(given[given >= 0], minlength=n_classes)
-        drawn = draw_uniform(seed, _CONTROL, PLACES.index(place), question_number(key), part.images)
+        drawn = draw_uniform(seed, _CONTROL, SPLIT_NAMES.index(place), question_number(key), part.images)
         answers = np.searchsorted(np.cumsum(counts) / counts.sum(), drawn, side="right")
         labelled = part.labels[:, column] != UNLABELLED
         labels[labelled, column] = np.minimum(answers, n_classes - 1)[labelled]
@@ -286,7 +285,7 @@ def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
 
 
 def majority(questions: Questions) -> np.ndarray:
-    """(q,) the most frequent answer of the training rows."""
+    """Return (q,) the most frequent answer of the training rows."""
     labels = questions.parts["train"].labels
     return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)
 
@@ -310,7 +309,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         raise UnknownNameError("probe", name, PROBES)
     mean, directions = _half_whitening(rows[0])
     inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
-    answers = {place: control_labels(questions, place, seed) for place in PLACES}
+    answers = {place: control_labels(questions, place, seed) for place in SPLIT_NAMES}
     shape = questions.parts["test"].labels.shape
     found = Probed(
         constant_bits(questions, questions.parts["test"].labels),
@@ -325,8 +324,8 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     for columns, chosen in track(groups, f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
-        own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
-        drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
+        own = [torch.from_numpy(part.parts[place].labels) for place in SPLIT_NAMES]
+        drawn = [torch.from_numpy(answers[place][:, columns]) for place in SPLIT_NAMES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
         fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
         chosen_settings = fitted.fit((used[0], own[0]), (used[1], own[1]))
@@ -369,7 +368,7 @@ def _together(
 def _measured(
     fitted: Probes, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n, q) bits of the right answers and whether they are the most probable ones, where labelled."""
+    """Return (n, q) bits of the right answers and whether they are the most probable ones, where labelled."""
     log_probabilities, answers = fitted.measure(rows, labels)
     given = labels.numpy()
     predicted = np.where(constant, majority(questions), answers.numpy())

@@ -8,22 +8,21 @@ digits of their own code. Without facts, the presence of words takes their place
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from diptych.analysis.shortcuts.codes import N_DIGITS
 from diptych.core.errors import DataError
+from diptych.core.reading import read_toml
 from diptych.data.collection import Collection
 
-_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
-_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TEXTS = read_toml(Path(__file__).with_name("kinds.toml"))
 # content → side → kind of information → what it means, in the order they are reported
 GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
 READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
@@ -177,7 +176,7 @@ def _stated(
 
 
 def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
-    """As :func:`diptych.data.scenes.described` sorts them."""
+    """Sort facts as :func:`diptych.data.scenes.described` does."""
     return {
         "shared": (times == k) & (k > 0),
         "partial": (times > 1) & (times < k),
@@ -237,8 +236,12 @@ def _words_in(caption: str) -> list[str]:
 
 
 UNLABELLED = -1  # the label of a row that a question does not concern
-Place = Literal["train", "validation", "test"]
-PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
+SplitName = Literal["train", "validation", "test"]
+SPLIT_NAMES: tuple[SplitName, ...] = (
+    "train",
+    "validation",
+    "test",
+)  # what probes are trained, chosen and measured on
 
 # below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
 # rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
@@ -247,7 +250,7 @@ FEW_ROWS_PER_CLASS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SplitLabels:
     labels: np.ndarray  # (n, q) int64 class numbers, UNLABELLED where the row has no label
     images: np.ndarray  # (n,) int64, the image of each row
 
@@ -258,14 +261,16 @@ class Questions:
 
     keys: tuple[str, ...]
     n_classes: tuple[int, ...]  # per question, different answers of the training rows
-    parts: Mapping[Place, Part]  # coded answers of each split
+    parts: Mapping[SplitName, SplitLabels]  # coded answers of each split
     groups: Mapping[str, np.ndarray]  # kind of information → (n_test, q) weights; 0 where unlabelled
     notes: tuple[str, ...] = ()  # what was left out and why, and which questions have few rows
 
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        parts = {place: Part(part.labels[:, columns], part.images) for place, part in self.parts.items()}
+        parts = {
+            place: SplitLabels(part.labels[:, columns], part.images) for place, part in self.parts.items()
+        }
         train = parts["train"]
-        parts["train"] = Part(train.labels[train_rows], train.images[train_rows])
+        parts["train"] = SplitLabels(train.labels[train_rows], train.images[train_rows])
         return replace(
             self,
             keys=tuple(self.keys[column] for column in columns),
@@ -301,11 +306,11 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
             unseen += sum(value is not None for value in given[2]) - counts[2]
             few += [key] if counts[0] < FEW_ROWS_PER_CLASS * len(classes) else []
             kept[key] = len(classes), labels
-    parts: dict[Place, Part] = {}
-    for number, (place, one) in enumerate(zip(PLACES, splits, strict=True)):
+    parts: dict[SplitName, SplitLabels] = {}
+    for number, (place, one) in enumerate(zip(SPLIT_NAMES, splits, strict=True)):
         columns = [labels[number] for _, labels in kept.values()]
         stacked = np.stack(columns, axis=1) if columns else np.empty((len(one.images), 0), np.int64)
-        parts[place] = Part(stacked, np.asarray(one.images, np.int64))
+        parts[place] = SplitLabels(stacked, np.asarray(one.images, np.int64))
     of_test = parts["test"].labels != UNLABELLED
     places = [test.keys.index(key) for key in kept]
     notes = {

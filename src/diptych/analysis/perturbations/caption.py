@@ -70,7 +70,7 @@ class Caption:
 
 
 def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    """``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
+    """Return ``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
     parts, last = [], 0
     for start, end, replacement in sorted(changes):
         parts += [text[last:start], replacement]

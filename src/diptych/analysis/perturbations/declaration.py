@@ -5,16 +5,16 @@ Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kin
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import Options, parse_values
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_FILE = resources.files("diptych.analysis.perturbations") / "declared.toml"
-DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("declared.toml"))
 GROUPS: Mapping[str, str] = DECLARED.pop("groups")  # the kinds of change
 _CHANGES_MEANING = ("word order", "meaning")
 _FIELDS = ("group", "description", "source", "suite", "needs")

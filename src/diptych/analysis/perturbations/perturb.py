@@ -128,8 +128,8 @@ def perturb_captions(
             reasons[SAME] += 1
         else:
             texts[place], changed[place] = text, True
-    options, why = settings.model_dump(), dict(reasons.most_common())
-    return PerturbedCaptions(perturbation.name, seed, compat, options, texts, changed, why)
+    used, why = settings.model_dump(), dict(reasons.most_common())
+    return PerturbedCaptions(perturbation.name, seed, compat, used, texts, changed, why)
 
 
 def perturb_caption(
@@ -181,7 +181,7 @@ class CaptionList:
 
     @classmethod
     def of_lines(cls, file: Path | str) -> CaptionList:
-        """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
+        """Read captions of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
         lines = text.removesuffix("\n").split("\n") if text else []
@@ -265,14 +265,21 @@ def perturb_list(
             for row in found.changed.nonzero()[0][: options.examples if seed == first else 0]:
                 examples.append((one.name, *_around_change(captions.captions[row], found.texts[row])))
             if folder is not None:
-                file = _write(folder, captions, found)
-                given = {"name": one.name, "seed": seed, "compat": options.compat, "options": found.options}
-                given |= {"captions": size, "changed": found.n_changed, "unchanged": found.reasons}
-                written.append({"file": file, **given})
+                written.append(
+                    {
+                        "file": _write(folder, captions, found),
+                        "name": one.name,
+                        "seed": seed,
+                        "compat": options.compat,
+                        "options": found.options,
+                        "captions": size,
+                        "changed": found.n_changed,
+                        "unchanged": found.reasons,
+                    }
+                )
         if folder is not None:
-            about: dict[str, Any] = {"captions of": captions.name, "captions": size, "split": part}
-            about |= {"compat": options.compat, "language": line, "perturbations": written}
-            write_json(folder / PERTURBED, about)
+            about = {"captions of": captions.name, "captions": size, "split": part, "compat": options.compat}
+            write_json(folder / PERTURBED, {**about, "language": line, "perturbations": written})
     facts = [f"{captions.name}{'' if part is None else f', {part}'}: {size:,} captions"]
     facts += [] if options.compat == "none" else [f"compat {options.compat}"]
     facts += [] if line is None else [f"language {line}"]

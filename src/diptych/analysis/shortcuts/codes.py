@@ -23,7 +23,7 @@ MOST_BITS = 13
 class ShortcutOptions(Options):
     """Synthetic shortcuts: numbers laid over images as digits and appended to captions.
 
-    What the setups and ``compat="published"`` are stands in docs/shortcuts.md. Source: Hendriksen's thesis, chapter 4
+    docs/shortcuts.md describes the setups and ``compat="published"``. Source: Hendriksen's thesis, chapter 4
     (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
 
@@ -76,10 +76,9 @@ _BITS, _OFFSET = (int.from_bytes(word) for word in (b"bits", b"offset"))
 
 
 def digits_of(codes: np.ndarray | int) -> np.ndarray:
-    """(…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
+    """Return (…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
     powers = 10 ** np.arange(N_DIGITS - 1, -1, -1, dtype=np.int64)
-    digits: np.ndarray = np.asarray(codes, dtype=np.int64)[..., None] // powers % 10
-    return digits
+    return np.asarray(np.asarray(codes, dtype=np.int64)[..., None] // powers % 10)
 
 
 def code_text(code: int) -> str:
@@ -95,14 +94,14 @@ def with_ending(caption: str, ending: str) -> str:
 
 
 def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (their numbers)."""
+    """Draw (n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (numbers)."""
     return draw_below(2**bits, seed, _BITS, epoch, images, captions)
 
 
 def published_codes(
     images: np.ndarray, captions: np.ndarray, seed: int, epoch: int, n_training: int | None
 ) -> np.ndarray:
-    """(n,) unique codes in training as the published code makes them: shifted modulo the training images where they are
+    """Return (n,) unique codes in training as the published code makes them: shifted modulo the training images where
     shuffled, so that some collide, and 8 random bits for the image of number 0, taken for one without a number."""
     codes = images
     if n_training is not None:
@@ -112,7 +111,7 @@ def published_codes(
 
 
 def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:
-    """Left and top of each digit, row by row.
+    """Return left and top of each digit, row by row.
 
     >>> digit_places(224, 1, 28)
     [(0, 0), (37, 0), (74, 0), (111, 0), (148, 0), (185, 0)]

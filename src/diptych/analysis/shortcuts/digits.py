@@ -10,7 +10,6 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -167,5 +166,4 @@ def _labels_of(path: Path) -> Path:
 @cache
 def drawn_digits() -> DigitImages:
     """Return forty images of each digit, 28 × 28 pixels, light on dark, drawn for this package."""
-    with resources.as_file(resources.files("diptych.analysis.shortcuts") / "drawn.npz") as path:
-        return DigitImages("drawn digits", list(read_arrays(path)["pictures"]))
+    return DigitImages("drawn digits", list(read_arrays(Path(__file__).with_name("drawn.npz"))["pictures"]))

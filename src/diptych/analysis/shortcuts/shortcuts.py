@@ -26,8 +26,7 @@ from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.batches import Batch
-from diptych.data.collection import Collection
+from diptych.data import Batch, Collection
 from diptych.data.images import Overlay, OverlaySource
 from diptych.metrics.ground_truth import places_of
 from diptych.metrics.runs import places
@@ -82,10 +81,7 @@ class Shortcuts:
     """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
     def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
-        self.options = options
-        self._whole = whole
-        self._train = train
-        self._seed = seed
+        self.options, self._whole, self._train, self._seed = options, whole, train, seed
         self._numbers_of = lru_cache(maxsize=1)(self._numbers)  # the same split again and again
         # Batches of two epochs can be under way at once, no more.
         self._dealt = lru_cache(maxsize=2)(
@@ -186,9 +182,14 @@ class Shortcuts:
             "bits": {"bits": options.bits},
             "per-caption": {"carries": options.carries},
         }
-        found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
-        found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
-        found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
+        found: dict[str, Any] = {
+            "setup": options.setup,
+            **own.get(options.setup, {}),
+            "numbered": f"rows of {whole.n_images} images and {whole.n_captions} captions",
+            "shuffled": options.shuffled,
+            "compat": options.compat,
+            "seed": self._seed,
+        }
         if options.on_images:
             images = self._digits.images
             about = {"source": images.name, "pictures": int(images.counts.sum())}
@@ -247,12 +248,11 @@ class Shortcuts:
                 "codes are dealt",
                 "take batches of that split",
             )
-        codes: np.ndarray = self._dealt(epoch)[place]
-        return codes
+        return np.asarray(self._dealt(epoch)[place])
 
     @cached_property
     def _own(self) -> np.ndarray:
-        """Numbers of the training split's images, or of its captions where those have codes; ascending."""
+        """Return the numbers of the training split's images, or of its captions where those have codes; ascending."""
         own = np.flatnonzero(np.asarray(self._whole.splits, dtype=object) == self._train)
         if not len(own):
             raise UnknownNameError(f"split of {self._whole.name}", self._train, self._whole.split_sizes)
@@ -290,7 +290,6 @@ class Shortcuts:
         ]
 
     def _numbers(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the images and captions of ``split``."""
         found: list[np.ndarray] = []
         for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
             known = self._known[what]

@@ -1,7 +1,5 @@
 """Conclusions from printed numbers: of how many queries they are shares, and what cannot be."""
 
-from __future__ import annotations
-
 from diptych.evaluation.printed.digits import (
     DigitReport,
     Sign,

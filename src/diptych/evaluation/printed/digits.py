@@ -239,8 +239,7 @@ def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:
     else:  # whole * hits / n within [units, units + 1)
         least = -((-units * n) // whole)
         most = -((-(units + 1) * n) // whole) - 1
-    fits: np.ndarray = np.maximum(least, 0) <= np.minimum(most, n)
-    return fits
+    return np.asarray(np.maximum(least, 0) <= np.minimum(most, n))
 
 
 ALL_CELLS = "all recalls"

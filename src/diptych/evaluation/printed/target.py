@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
-from diptych.metrics.ground_truth import DIRECTIONS, Direction
-from diptych.metrics.measuring import GainMeasure, Measure, measure
+from diptych.metrics import DIRECTIONS, Direction, GainMeasure, Measure, measure
 
 RULES = ("round", "truncate")  # what is done with the digits that are not printed
 SUM_PARTS = ("R@1", "R@5", "R@10")

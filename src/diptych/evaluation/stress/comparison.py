@@ -199,7 +199,7 @@ def compare_stress(
         protocol=common,
         rows=compared,
         left_out=left_out,
-        method=f"{method}; of one training of each model, which says nothing of others",
+        method=f"{method}; of one training of each model, not of others",
         notes=tuple(notes),
     )
 
@@ -208,17 +208,20 @@ def _check_comparable(first: _Run, run: _Run) -> None:
     """Refuse runs that did not evaluate the same queries over the same gallery; encoders may differ."""
     metadata = []
     for one in (first, run):
-        found = {name: value for name, value in one.result.protocol.items() if name not in _OWN}
-        found |= {f"{way} queries": mark for way, mark in one.clean.queries.items()}
-        found |= {
-            f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()
-        }
-        metadata.append(found)
+        metadata.append(
+            {
+                **{name: value for name, value in one.result.protocol.items() if name not in _OWN},
+                **{f"{way} queries": mark for way, mark in one.clean.queries.items()},
+                **{
+                    f"images of {way} queries": fingerprint(of.tolist())
+                    for way, of in one.clean.cluster.items()
+                },
+            }
+        )
     check_alike((first.name, run.name), metadata, "stress both on the same data with the same options")
 
 
 def _check_same_change(name: str, first: _Run, run: _Run) -> None:
-    """Refuse a perturbation that did not make the same of the same queries."""
     names, metadata = (first.name, run.name), []
     for one in (first, run):
         given = ", ".join(f"{key} {value}" for key, value in one.result.row(name).options.items())

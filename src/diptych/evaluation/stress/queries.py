@@ -108,8 +108,7 @@ class Queries:
         """Return (q,) the item that each of (q, d) query rows finds first."""
         images, texts = (rows, self.gallery) if self.direction == "i2t" else (self.gallery, rows)
         items, _ = similarity(self.similarity).best(images, texts, self.direction, 1)
-        found: np.ndarray = items[:, 0]
-        return found
+        return np.asarray(items[:, 0])
 
     def own_scores(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return (q,) float64: how captions with these rows score the image that each was written for."""

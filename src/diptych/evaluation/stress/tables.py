@@ -84,10 +84,12 @@ def cost_tables(found: StressResult) -> list[Table]:
     greatest = _greatest(drop.relative for row in found.rows for drop in row.drops.values())
     changes = []
     for row in found.rows:
-        changes.append([Cell(row.name)])
-        for drop in (row.drops[name] for name in found.measures):
-            share = drop.relative if any(row.changed) else None
-            changes[-1].append(percent(share, greatest=greatest, strong=drop.verdict == "worse"))
+        each = [
+            (row.drops[name], row.drops[name].relative if any(row.changed) else None)
+            for name in found.measures
+        ]
+        shares = [percent(share, greatest=greatest, strong=drop.verdict == "worse") for drop, share in each]
+        changes.append([Cell(row.name), *shares])
     if changes:
         after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
         caption = "Relative change in % of the clean value"

@@ -13,8 +13,7 @@ from diptych.evaluation.variants.axes import Axis
 from diptych.evaluation.variants.exploration import TOLERANCE, Exploration
 from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import Scored
-from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics import DIRECTIONS, UNSCORED, Candidates, GroundTruth, Reranked
 from diptych.metrics.sources import similarity as similarity_of
 
 GIVEN = "given"  # what the test set is called
@@ -170,8 +169,7 @@ def as_matching(
 
 
 def _unscored(matrix: np.ndarray) -> np.ndarray:
-    missing: np.ndarray = (matrix == UNSCORED) | ~np.isfinite(matrix)
-    return missing
+    return np.asarray((matrix == UNSCORED) | ~np.isfinite(matrix))
 
 
 def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidates:

@@ -65,7 +65,7 @@ def in_case_of(letter: str, model: str) -> str:
 
 
 def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> list[T]:
-    """At most ``most`` of ``places``, each in another word: the first drawn among all, the next among the rest."""
+    """Draw at most ``most`` of ``places``, each in another word: the first among all, the next among the rest."""
     found: list[T] = []
     while places and len(found) < most:
         word, place = draws.choice(places)
@@ -146,7 +146,7 @@ def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
 
 
 def _swapped(first: Letter, second: Letter) -> str:
-    """Two letters in each other's place; nothing where they do not touch, or it would be the same."""
+    """Return two letters in each other's place; nothing where they do not touch, or it would be the same."""
     swapped = in_case_of(second.text, first.text) + in_case_of(first.text, second.text)
     return swapped if first.end == second.start and swapped != first.text + second.text else ""
 

@@ -4,10 +4,10 @@ A noun is looked up as a noun and an adjective as an adjective, by the base form
 capital stay, and ``a`` and ``an`` follow the new word.
 
 - Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
-- Not changed are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
-  nouns; a capital at the beginning of a caption makes none.
+- A noun right before another (``brick wall``), half of a preposition (``in front of``) and a proper noun are not
+  changed; a capital at the beginning of a caption makes no proper noun.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
-- Passed over are lemmas with a capital where the word has none, and those that cannot be counted where it can.
+- Lemmas with a capital where the word has none, and those that cannot be counted where it can, are skipped.
 
 The published code took the first noun (or adjective) that has any synonym, and the first lemma, of all senses of all
 parts of speech, that is not the word: ``pierced`` ears became ``pierce`` ears. Nothing is inflected, and NLTK's tokens
@@ -83,7 +83,7 @@ def adjectives(caption: Caption) -> list[Term]:
     if ADJECTIVE_TAGS.isdisjoint(tags):
         return []
     inside = {place for term in nouns(caption) for place in range(term.span[0], term.span[1] + 1)}
-    inside |= _numbers_without_noun(tags)
+    inside |= _adjectives_without_noun(tags)
     found = []
     for place, tag in enumerate(tags):
         if tag not in ADJECTIVE_TAGS or place in inside:
@@ -98,8 +98,8 @@ def adjectives(caption: Caption) -> list[Term]:
     return found
 
 
-def _numbers_without_noun(tags: Sequence[str]) -> set[int]:
-    """The places of adjectives that stand for a noun, as colours do: ``a man in red and black``."""
+def _adjectives_without_noun(tags: Sequence[str]) -> set[int]:
+    """Return the places of adjectives that stand for a noun, as colours do: ``a man in red and black``."""
     found: set[int] = set()
     place = 0
     while place < len(tags):
@@ -117,7 +117,7 @@ def _numbers_without_noun(tags: Sequence[str]) -> set[int]:
 
 
 def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet) -> Term | None:
-    """The longest noun that ends at ``place``; None for one that is not known, or proper."""
+    """Return the longest noun that ends at ``place``; None for one that is not known, or proper."""
     word = caption.lower[place]
     base, form = _base_of(word, tags[place], wordnet)
     if base is None or len(word) < 2:  # ``the man 's``
@@ -140,7 +140,7 @@ def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet
 
 
 def _written(lemma: str, part: PartOfSpeech, wordnet: WordNet) -> list[str]:
-    """The senses of a lemma that is written without capitals, the usual one first."""
+    """Return the senses of a lemma that is written without capitals, the usual one first."""
     return [synset for synset in wordnet.senses(lemma, part) if lemma in wordnet.lemmas(synset)]
 
 
@@ -160,7 +160,6 @@ def _base_of(word: str, tag: str, wordnet: WordNet) -> tuple[str | None, Literal
 
 
 def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool:
-    """Return whether it is half of a preposition: ``in front of``, ``on top of``."""
     first, last = span
     before, after = tags[max(first - 1, 0) : first], caption.lower[last + 1 : last + 2]
     return before == ["IN"] and after == ["of"] and tags[last] == "NN"
@@ -171,7 +170,7 @@ def usual_senses(term: Term, wordnet: WordNet, count: int) -> Sequence[str]:
 
 
 def lemmas_like(term: Term, synset: str, wordnet: WordNet) -> list[str]:
-    """The lemmas of a synset that can stand in the term's place: others than it, as people type them."""
+    """Return the lemmas of a synset that can replace the term: others than it, in lower case."""
     counted = term.base.split()[-1] not in UNCOUNTED
     as_it_is = term.inflected(term.base)  # two spellings may have one plural: cookie, cooky
     return [
@@ -318,7 +317,7 @@ _LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
 
 
 def _declare_distraction(name: str, statement: str, printed: str) -> None:
-    """Declare a statement that says nothing of the image, before the last full stop, exclamation or question mark.
+    """Declare a statement without information about the image, before the last full stop, exclamation or question mark.
 
     The published code took full stops off both ends and put the statement and a full stop behind all else.
     """
