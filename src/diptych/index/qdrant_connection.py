@@ -132,7 +132,6 @@ def _key(variable: str) -> str | None:
 
 
 def _check_address(url: str) -> bool:
-    """Return whether ``url`` is this machine."""
     parts = urlsplit(url)
     try:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -74,7 +74,6 @@ class IdTable:
         self._alive[[slots.pop(name) for name in names]] = False
 
     def write(self, folder: Path, *, live: bool) -> None:
-        """Write the ids: of all slots, with which of them are dead, or only of live ones."""
         write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)

@@ -63,7 +63,6 @@ class SparsifiedCollection(
 
     @property
     def caption_terms(self) -> csr_array:
-        """Return (n_captions, |V|) the rows of :attr:`own_terms`."""
         return self.own_terms.rows
 
 
@@ -116,7 +115,6 @@ class SparseEncoder:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The vocabulary, one term per column."""
         return self.sparsifier.vocabulary.terms
 
     @cached_property
@@ -253,7 +251,5 @@ def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence
     texts_only = bool(types) and "image" not in types
     if not (Path(model) / "sparse.json").is_file():
         return Searcher(index, DualEncoder.load(model, texts_only=texts_only), encoder_note(model))
-    from diptych.sparse.sparsified import SparseEncoder, SparseFolder
-
     note = encoder_note(SparseFolder.open(model).origin.model)
     return Searcher(index, SparseEncoder.load(model, texts_only=texts_only), note)

@@ -173,7 +173,6 @@ class Searching(Measuring):
             values["FLOPs"] = flops(own if options.own_terms else queries, items.rows)
 
         def search(part: slice, k: int, **effort: Any) -> Hits:
-            """Search by some of the queries; a cascade's first stage has the captions' own terms."""
             if options.own_terms and engine.two_stages:
                 return index.search(queries[part], k, first=own[part], **effort)
             return index.search((own if options.own_terms else queries)[part], k, **effort)
