@@ -108,7 +108,7 @@ def search(
             raise UsageError("--model is of searches for images", "leave it out")
         searcher = ProductSearcher.open(opened, index)
     else:
-        from diptych.sparse.sparsified import searcher_of
+        from diptych.sparse.searcher import searcher_of
 
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []

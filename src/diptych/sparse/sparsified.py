@@ -27,8 +27,6 @@ from diptych.encoders.embeddings import (
 )
 from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
 from diptych.evaluation.sources import Named
-from diptych.index import Index
-from diptych.index.searcher import OwnTerms, Searcher, encoder_note, origin_of, query_type
 from diptych.sparse.sparsifier import Sparsifier
 
 _MARKER = "sparse.json"
@@ -222,34 +220,3 @@ class NamedSparse(Named):
         raise UsageError(
             f"{self.name} makes or holds bags of terms", "name the dense encoder to re-rank with"
         )
-
-
-def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence[str]) -> Searcher:
-    """Return an index with the encoder that queries need; without any, they may be sentences and images.
-
-    ``model``: a run, encoder or sparse head; ``none`` for :class:`OwnTerms`; None for what the index was made with.
-    """
-    types, origin = set(map(query_type, queries)), origin_of(index)
-    if model == "none":
-        from diptych.sparse.vocabulary import TermVocabulary
-
-        if origin is None or index.engine().vectors != "sparse":
-            raise UsageError(
-                "--model none with an index that has no terms of its own",
-                "name the query encoder, or search with the vectors of a .npy file",
-            )
-        return Searcher(index, OwnTerms(TermVocabulary.load(Path(origin.model) / "head"), index))
-    if types == {"vectors"}:
-        return Searcher(index)
-    if model is None:
-        if origin is None:
-            raise UsageError(
-                f"{folder} does not say what it was built with", "name the query encoder with --model"
-            )
-        check_still_there(origin.model, folder)
-        model = origin.model
-    texts_only = bool(types) and "image" not in types
-    if not (Path(model) / "sparse.json").is_file():
-        return Searcher(index, DualEncoder.load(model, texts_only=texts_only), encoder_note(model))
-    note = encoder_note(SparseFolder.open(model).origin.model)
-    return Searcher(index, SparseEncoder.load(model, texts_only=texts_only), note)
