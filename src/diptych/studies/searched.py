@@ -46,7 +46,7 @@ Search = Callable[..., Hits]  # of which of the queries, k and options, to hits
 
 
 class SearchOptions(Options):
-    """Options of searching for a row of Table 3.6 is searched (``--set search.KEY=VALUE``)."""
+    """Options of searching for a row of Table 3.6 (``--set search.KEY=VALUE``)."""
 
     engine: str = "inverted"
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)  # of the engine
