@@ -87,7 +87,9 @@ def test_what_is_no_index(tmp_path):
     refused(StorageError, "holds no index", open_index, tmp_path / "notes")
 
 
-def test_headers_refused(saved):
+def test_headers_refused(saved, make_embeddings, tmp_path):
+    narrow = build_index(make_embeddings([[2], [1]])).save(tmp_path / "narrow")
+    assert open_index(narrow).width == 1
     folder, _ = saved
     whole = Header.open(folder)
     for name, value, message in (
