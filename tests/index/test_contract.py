@@ -82,9 +82,11 @@ def test_an_empty_index_can_be_filled(build, tmp_path):
     index.save(tmp_path / "index")
     index = open_index(tmp_path / "index")
     assert (len(index), index.width) == (0, 3)
-    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
+    index.add(["a", "b", "c"], np.eye(3))
     assert index.search([[0, 1, 0]], 1).ids == [["b"]]
-    index.delete(["a", "b"])
+    index.delete(["b"])
+    assert (index.ids, index.search([[0, 0, 1]], 1).ids) == (["a", "c"], [["c"]])
+    index.delete(["a", "c"])
     assert index.search(np.eye(3), 5).ids == [[], [], []]
 
 
