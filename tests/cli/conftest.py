@@ -16,13 +16,7 @@ def diptych(capsys, monkeypatch):
     """
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it in its workers
 
-    def run(
-        line="",
-        *arguments,
-        code=0,
-        refused=(),
-        failed=(),
-    ):
+    def run(line="", *arguments, code=0, refused=(), failed=()):
         from diptych.cli import main
 
         given = [*shlex.split(str(line)), *map(str, arguments)]

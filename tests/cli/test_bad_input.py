@@ -9,8 +9,11 @@ import subprocess
 import sys
 import time
 
-import pytest
 from PIL import Image
+
+from diptych.core.locking import exclusive_folder
+from diptych.training.recipe import load_recipe
+from diptych.training.run import Run
 
 
 def dataset(folder, caption="a thing"):
@@ -31,22 +34,22 @@ def train(diptych, recipe_file, data, out, more="", failed=()):
     return diptych(f"{line} --set batches.size=5 --set stages.0.epochs=1 {more}", failed=failed)
 
 
-@pytest.mark.parametrize("name", ["../../../ESCAPED", "{tmp}/ABSOLUTE"])
-def test_the_name_of_a_dataset_leads_nowhere_else(diptych, run_folder, tmp_path, name):
-    data = dataset(tmp_path / "d")
-    content = json.loads((data / "dataset.json").read_text())
-    content["dataset"] = name.format(tmp=tmp_path)
-    for entry in content["images"][25:]:
-        entry["split"] = "../../x"
-    (data / "dataset.json").write_text(json.dumps(content))
-    run = tmp_path / "deep" / "run"
-    shutil.copytree(run_folder, run, ignore=shutil.ignore_patterns("embeddings"))
-    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)}
-    for verb in ("embed", "evaluate --samples 0", "analyse cocos --batch-size 5"):
-        diptych(f"{verb} {run} --data {data} --split ../../x")
-    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
-    assert len(list((run / "embeddings").iterdir())) == 1
-    assert len(list((run / "embeddings").glob("*/images/embeddings.json"))) == 1
+def test_the_name_of_a_dataset_leads_nowhere_else(diptych, run_folder, tmp_path):
+    for number, name in enumerate(("../../../ESCAPED", f"{tmp_path}/ABSOLUTE")):
+        home = tmp_path / str(number)
+        data, run = dataset(home / "d"), home / "deep" / "run"
+        content = json.loads((data / "dataset.json").read_text())
+        content["dataset"] = name
+        for entry in content["images"][25:]:
+            entry["split"] = "../../x"
+        (data / "dataset.json").write_text(json.dumps(content))
+        shutil.copytree(run_folder, run, ignore=shutil.ignore_patterns("embeddings"))
+        before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)}
+        for verb in ("embed", "evaluate --samples 0", "analyse cocos --batch-size 5")[: 3 - 2 * number]:
+            diptych(f"{verb} {run} --data {data} --split ../../x")
+        assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
+        assert len(list((run / "embeddings").iterdir())) == 1
+        assert len(list((run / "embeddings").glob("*/images/embeddings.json"))) == 1
 
 
 def test_images_that_are_missing_or_corrupt(diptych, recipe_file, tmp_path):
@@ -84,18 +87,13 @@ def test_a_run_of_another_version(diptych, tmp_path):
     diptych(f"evaluate {tmp_path}/best --data x", failed="format 99")
 
 
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_another_process_trains(diptych, recipe_file, tmp_path, resume):
-    from diptych.core.locking import exclusive_folder
-    from diptych.training.recipe import load_recipe
-    from diptych.training.run import Run
-
-    if resume:
-        Run.prepare(tmp_path, load_recipe(recipe_file)).begin({})
-    given = ("--resume", tmp_path) if resume else (recipe_file, "--out", tmp_path)
-    with exclusive_folder(tmp_path):
-        diptych("train", *given, failed="another process is working in")
-    assert not (tmp_path / "metrics.jsonl").exists()
+def test_a_run_that_another_process_trains(diptych, recipe_file, tmp_path):
+    Run.prepare(tmp_path / "begun", load_recipe(recipe_file)).begin({})
+    (tmp_path / "new").mkdir()
+    for folder, given in (("new", (recipe_file, "--out")), ("begun", ("--resume",))):
+        with exclusive_folder(tmp_path / folder):
+            diptych("train", *given, tmp_path / folder, failed="another process is working in")
+        assert not (tmp_path / folder / "metrics.jsonl").exists()
 
 
 def test_a_missing_library_names_its_line(diptych, tmp_path, monkeypatch):

@@ -82,9 +82,11 @@ def test_an_empty_index_can_be_filled(build, tmp_path):
     index.save(tmp_path / "index")
     index = open_index(tmp_path / "index")
     assert (len(index), index.width) == (0, 3)
-    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
+    index.add(["a", "b", "c"], np.eye(3))
     assert index.search([[0, 1, 0]], 1).ids == [["b"]]
-    index.delete(["a", "b"])
+    index.delete(["b"])
+    assert (index.ids, index.search([[0, 0, 1]], 1).ids) == (["a", "c"], [["c"]])
+    index.delete(["a", "c"])
     assert index.search(np.eye(3), 5).ids == [[], [], []]
 
 
@@ -168,7 +170,8 @@ def test_only_items_that_share_a_term_are_found(build, tmp_path):
     assert hits.scores[1].tolist() == [pytest.approx(1e-12), -np.inf]
     assert "4 of 4 queries have fewer (the fewest: 0)" in hits.note
     index = build(np.zeros((5, 3)))
-    assert index.search(np.ones((2, 3)), 2).ids == [[], []]
+    nothing = index.search(np.ones((2, 3)), 2)
+    assert (nothing.ids, nothing.scores.shape) == ([[], []], (2, 0))
     assert len(open_index(index.save(tmp_path / "index"))) == 5
 
 

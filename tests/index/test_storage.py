@@ -87,7 +87,9 @@ def test_what_is_no_index(tmp_path):
     refused(StorageError, "holds no index", open_index, tmp_path / "notes")
 
 
-def test_headers_refused(saved):
+def test_headers_refused(saved, make_embeddings, tmp_path):
+    narrow = build_index(make_embeddings([[2], [1]])).save(tmp_path / "narrow")
+    assert open_index(narrow).width == 1
     folder, _ = saved
     whole = Header.open(folder)
     for name, value, message in (
@@ -146,8 +148,9 @@ def test_numbers_that_lead_out_of_an_array_are_refused(make_bags, tmp_path):
     """Kernels check no bounds, and the fingerprints of an untrusted index are the sender's own."""
     folder = build_index(make_bags(count=9000), hub_share=0.2).save(tmp_path / "index")
     replace(Header.open(folder), files={}).write_header(folder)
+    lists = np.load(folder / "postings.offsets.npy").shape[1]
     for name, place, value in (
-        *(("postings.place_of", 0, value) for value in (10_000, -10_000)),
+        *(("postings.place_of", 0, value) for value in (10_000, -10_000, -1 - lists)),
         *(("postings.starts", place, value) for place, value in ((0, -8), (1, None))),
         *(("postings.offsets", place, value) for place, value in (((0, 1), 1 << 30), ((1, 0), -3))),
         *(("postings.offsets", None, "F"), ("postings.steps", 3, np.nan)),

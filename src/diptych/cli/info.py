@@ -118,7 +118,6 @@ def _names(topic: str) -> Table:
 
 
 def _about(path: Path) -> list[tuple[str, str]]:
-    """Return what a path holds, recognised by the headers in it."""
     is_encoder = (path / "diptych.json").is_file()
     if (rows := _headers(path)) and not is_encoder:
         return rows
@@ -167,7 +166,6 @@ def _header(file: Path) -> list[tuple[str, str]]:
 
 
 def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield values by their dotted names; long lists and what lies deeper by their number."""
     if isinstance(value, dict) and depth and value:
         for key, inner in value.items():
             yield from _fields(inner, f"{name}.{key}" if name else str(key), depth - 1)

@@ -60,7 +60,6 @@ class SearchOptions(Options):
         return self
 
     def listed(self) -> list[str]:
-        """Return the queries that are known before the search begins."""
         if self.queries is None:
             return [] if self.query is None else [self.query]
         lines = [line.strip() for line in read_text(self.queries, error=DataError).splitlines()]
@@ -149,8 +148,6 @@ def search(
 
 
 def _typed() -> Iterator[str]:
-    """Yield the queries that a user types."""
-
     def ask() -> str:
         sys.stderr.write("query (empty to end): ")
         sys.stderr.flush()

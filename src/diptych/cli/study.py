@@ -48,7 +48,6 @@ class StudyData(DataChoices):
     """The data that a study is run on."""
 
     def choices(self, study: Study) -> dict[str, Any]:
-        """Return what these are among the choices of who runs a study."""
         if study.several:
             return {"collections": self.several()}
         if study.of != "log":

@@ -67,7 +67,6 @@ class Verbs(TyperGroup):
         self.commands = dict(self.tree)  # type: ignore[arg-type]  # the names that a typo is compared with
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the tree."""
         return list(self.tree)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
@@ -188,7 +187,6 @@ def command_of(function: Verb, name: str) -> TyperCommand:
 
 
 def _parameter(key: str, field: Any) -> inspect.Parameter:
-    """Return a field as a parameter of a command."""
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
     nothing = default in (None, PydanticUndefined, [], (), False, "")
@@ -239,8 +237,6 @@ def _metavar(annotation: Any) -> str | None:
 
 
 def completion(names: str) -> Callable[[str], list[str]]:
-    """Return what completes names of ``MODULE:REGISTRY``, which is imported when a shell asks."""
-
     def complete(incomplete: str) -> list[str]:
         module, _, registry = names.partition(":")
         known = [getattr(one, "name", one) for one in getattr(importlib.import_module(module), registry)]

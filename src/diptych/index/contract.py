@@ -217,7 +217,6 @@ class Index(ABC):
         return {} if records is None else {"records": records}
 
     def _held(self, names: Sequence[str]) -> set[str]:
-        """Return those of ``names`` that are here."""
         return {name for name in names if name in self}
 
     def add(

@@ -132,7 +132,6 @@ def _key(variable: str) -> str | None:
 
 
 def _check_address(url: str) -> bool:
-    """Return whether ``url`` is this machine."""
     parts = urlsplit(url)
     try:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -183,9 +182,9 @@ def _condition(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         if not value:
             raise UsageError(f"where: {field}=[] lets nothing through", "leave the field out, or name values")
-        if {type(value) for value in value} in ({str}, {int}):
+        if {type(one) for one in value} in ({str}, {int}):
             return m.FieldCondition(key=field, match=m.MatchAny(any=list(value)))
-        return m.Filter(should=[_equal(field, value) for value in value])
+        return m.Filter(should=[_equal(field, one) for one in value])
     return _equal(field, value)
 
 

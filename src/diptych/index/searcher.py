@@ -162,7 +162,6 @@ class Searcher:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """Return where the index's items came from; None where it does not say."""
         return origin_of(self.index)
 
     def find(
@@ -302,7 +301,6 @@ def best_of(hits: Hits, row: int, least: float | None) -> tuple[list[tuple[str, 
 
 
 def origin_of(index: Index) -> Origin | None:
-    """Return which encoder and data an index's items came from; None where it does not say."""
     from diptych.encoders.embeddings import Origin
 
     return Origin.from_dict(index.about["origin"], "the index") if "origin" in index.about else None

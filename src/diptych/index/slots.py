@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.index.contract import Index
-from diptych.index.engine import Hits, OptionValue, Vectors
-from diptych.index.kernels import load_kernels
-from diptych.index.postings import Found
-from diptych.index.sparse_rows import SparseRows
+from diptych.index.engine import Hits, Vectors
 from diptych.index.storage import REBUILD, Header, load_array
 from diptych.index.vectors import RowStore, top_k
 
@@ -74,7 +67,6 @@ class IdTable:
         self._alive[[slots.pop(name) for name in names]] = False
 
     def write(self, folder: Path, *, live: bool) -> None:
-        """Write the ids: of all slots, with which of them are dead, or only of live ones."""
         write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)
@@ -158,91 +150,3 @@ class LocalIndex(SlotIndex):
 
     def _take(self, slots: np.ndarray) -> np.ndarray:
         return self._rows().take(slots)
-
-
-_CANDIDATES = 1 << 20  # of the queries of one call of the library
-
-
-class RescoredIndex(SlotIndex):
-    """Items in slots in order of insertion, as they were built: none can be added or deleted."""
-
-    mapped = SparseRows.mapped
-
-    def __init__(self, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._rows = rows
-
-    @abstractmethod
-    def _call(
-        self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
-    ) -> Callable[[], Any]:
-        """The library's search for some of the queries, with all that it wants prepared."""
-
-    @abstractmethod
-    def _candidates(self, answer: Any, queries: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of an answer, (queries, k) int32 slots and (queries,) int64 how many of each row are meant."""
-
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        rows = SparseRows(queries)
-        best = Found.nothing(len(rows), k)
-        size = max(1, _CANDIDATES // k)
-        for start in range(0, len(rows), size):
-            chosen = np.arange(start, min(len(rows), start + size))
-            call = self._call(rows, chosen, k, options)
-            slots, found = self._candidates(call(), len(chosen), k)
-            if slots.min(initial=0) < 0 or slots.max(initial=0) >= len(self):
-                raise StorageError(
-                    f"the {self.engine_name} engine names item {slots.max()}, the index holds {len(self):,}: "
-                    "its files are corrupt",
-                    "build the index again",
-                )
-            part = slice(start, start + len(chosen))
-            written = best.slots[part], best.scores[part]
-            load_kernels().rescore(
-                *self._rows.arrays, *rows.arrays, start, self.width, slots, found, k, *written
-            )
-            best.found[part] = found
-        return Hits.of_slots(self._ids.names, k, *best)
-
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        rows = SparseRows(queries)
-        best = Found.nothing(len(rows), k)
-        for query in range(len(rows)):
-            best.found[query] = self._rows.best_of_all(rows, query, k, None, *best[:2])
-        return Hits.of_slots(self._ids.names, k, *best)
-
-    def document_frequency(self) -> np.ndarray:
-        return self._rows.frequency()
-
-    def _take(self, slots: np.ndarray) -> csr_array:
-        return self._rows.take(slots)
-
-    def _write(self, folder: Path) -> None:
-        self._rows.write(folder)
-        self._ids.write(folder, live=True)
-
-    @classmethod
-    def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
-        return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """Send standard output and error to nowhere, those of compiled code too.
-
-    They belong to the process, so what other threads print meanwhile is lost as well.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    kept = [os.dup(number) for number in (1, 2)]
-    try:
-        for number in (1, 2):
-            os.dup2(nowhere, number)
-        with open(os.devnull, "w") as sink, redirect_stdout(sink), redirect_stderr(sink):
-            yield
-    finally:
-        for number, copy in zip((1, 2), kept, strict=True):
-            os.dup2(copy, number)
-            os.close(copy)
-        os.close(nowhere)

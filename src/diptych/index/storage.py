@@ -53,7 +53,6 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
         return {name: getattr(self, name) for name in ("encoder", "width", "options", "about")}
 
     def declared_engine(self, folder: Path | str) -> Engine:
-        """Return the declaration of the engine that wrote the index."""
         try:
             engine = ENGINES.get(self.engine)
             engine.resolve(self.options)

@@ -24,7 +24,6 @@ _CHECK_ROWS = 16_384
 
 
 def check_ids(ids: Sequence[str], count: int) -> list[str]:
-    """The ids as a list of ``count`` different strings."""
     if isinstance(ids, str):
         raise UsageError(f"ids must be a sequence of ids, got the string {ids!r}", f"pass [{ids!r}]")
     names = list(ids)
@@ -123,7 +122,6 @@ class RowStore:
 
     @property
     def norms(self) -> np.ndarray:
-        """(n,) float32: the Euclidean length of every row."""
         if self._norms is None:
             self._norms = row_norms(self._base, None, "item")  # append measures the tail's
         return self._norms
@@ -145,7 +143,6 @@ class RowStore:
                 yield offset + start, part[start : start + size]
 
     def take(self, slots: np.ndarray) -> np.ndarray:
-        """(…, d): copies of the rows in ``slots``, of any shape."""
         rows: np.ndarray
         if not self._tail_rows:
             rows = self._base[slots]

@@ -177,7 +177,6 @@ class BagReader:
         return SparseEncoder.load(self.made.folder)
 
     def bag(self, name: str) -> Bag:
-        """Return the bag of an id of the part, of a file, or of a sentence."""
         if not name.strip():
             raise UsageError("one of the texts is empty", "give a sentence, a path or an id")
         for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
@@ -219,6 +218,5 @@ class BagReader:
 
 
 def evenly(size: int, count: int) -> list[int]:
-    """Return at most ``count`` places of so many, evenly spaced."""
     taken = min(count, size)
     return [place * size // taken for place in range(taken)]

@@ -120,7 +120,6 @@ class _Plan:
     slope: Callable[[Tensor, Tensor], Tensor]
 
     def chunks(self, terms: int) -> Iterator[tuple[slice, int]]:
-        """Yield slices of columns, and the rows that have weights there: all 2n, or the images' n."""
         for first, stop, rows in (
             (0, self.text_columns, 2 * self.pairs),
             (self.text_columns, terms, self.pairs),
@@ -132,7 +131,6 @@ class _Plan:
         return columns if self.order is None else self.order[columns]
 
     def take(self, parameter: Tensor, columns: slice) -> Tensor:
-        """Return a map's rows (or biases) of a chunk, in the type of the products."""
         return parameter[self.columns(columns)].to(self.dtype)
 
     def weights(

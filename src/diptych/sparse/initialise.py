@@ -30,7 +30,7 @@ _NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_lay
 
 @dataclass(frozen=True, eq=False)
 class StartingWeights:
-    """The starting point of a head's layer norm and second map begin; its first map begins at random."""
+    """The start of a head's layer norm and second map; its first map begins at random."""
 
     projector: np.ndarray  # (|V|, ω) float32
     bias: np.ndarray | None  # (|V|,) float32; None: zeros, or a head without

@@ -366,7 +366,6 @@ def rank_agreement(
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return (n, k, k) booleans: which place of one list holds the item of which place of the other."""
     if first.ndim != 2 or first.shape != second.shape:
         raise MismatchError(
             f"lists of shape {first.shape} and {second.shape} cannot be compared", "take the same k of both"

@@ -22,18 +22,15 @@ def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence
         from diptych.sparse.vocabulary import TermVocabulary
 
         if origin is None or index.engine().vectors != "sparse":
-            raise UsageError(
-                "--model none with an index that has no terms of its own",
-                "name the query encoder, or search with the vectors of a .npy file",
-            )
+            message = "--model none with an index that has no terms of its own"
+            raise UsageError(message, "name the query encoder, or search with the vectors of a .npy file")
         return Searcher(index, OwnTerms(TermVocabulary.load(Path(origin.model) / "head"), index))
     if types == {"vectors"}:
         return Searcher(index)
     if model is None:
         if origin is None:
-            raise UsageError(
-                f"{folder} does not say what it was built with", "name the query encoder with --model"
-            )
+            message = f"{folder} does not say what it was built with"
+            raise UsageError(message, "name the query encoder with --model")
         check_still_there(origin.model, folder)
         model = origin.model
     texts_only = bool(types) and "image" not in types

@@ -61,7 +61,6 @@ class SparsifiedCollection(
 
     @property
     def caption_terms(self) -> csr_array:
-        """Return (n_captions, |V|) the rows of :attr:`own_terms`."""
         return self.own_terms.rows
 
 
@@ -114,7 +113,6 @@ class SparseEncoder:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The vocabulary, one term per column."""
         return self.sparsifier.vocabulary.terms
 
     @cached_property

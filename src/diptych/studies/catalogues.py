@@ -146,7 +146,6 @@ class CatalogueRows(Source):
         return evaluate_models(train, validation_part(self.catalogue), test, self.maker, folder, **options)
 
     def is_fixed(self, row: Row) -> bool:
-        """Return whether a row's model is not trained."""
         return row.options["model"] not in TRAINED
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:

@@ -177,7 +177,6 @@ def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
 
 
 def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
-    """Return lists of what was measured."""
     names = list(evidence.centric)
     known = {name.lower(): name for name in names}
     return {

@@ -82,7 +82,6 @@ class Block:
 
     @property
     def is_printed(self) -> bool:
-        """Return whether the paper prints anything of it."""
         return bool(self.on.key)
 
     @property
@@ -134,7 +133,6 @@ class Comparison(Tabular):
         return self.results.setting == "quick" and self.study.of != "nothing"
 
     def counts(self) -> dict[Verdict, int]:
-        """Return how many cells have each verdict, of those that were measured and are printed."""
         found = [cell.verdict for block in self.blocks for row in block.rows for cell in row.cells]
         return {verdict: found.count(verdict) for verdict in JUDGED if verdict in found}
 

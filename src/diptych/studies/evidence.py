@@ -94,14 +94,12 @@ class Evidence:
     sources: Mapping[str, Evidence] = field(default_factory=dict)  # by source, for ``ROW@SOURCE``
 
     def figure(self, row: str, column: str) -> Figure | None:
-        """Return the figure, or None where the row was not run or has no such column."""
         name, _, source = row.rpartition("@")
         if source in self.sources:
             return self.sources[source].figure(name, column)
         return self.figures.get(row, {}).get(column)
 
     def only(self, rows: Sequence[str], column: str) -> dict[str, Figure]:
-        """Return the figures of one column that are there."""
         return {row: figure for row in rows if (figure := self.figure(row, column)) is not None}
 
     def error(self, place: RowColumn, seeded: bool = True, sampled: bool = True) -> list[Error]:

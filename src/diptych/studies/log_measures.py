@@ -205,7 +205,6 @@ class Declared(Measuring):
     """Declare whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Return one feature as it is declared."""
         feature = FEATURES.get(subject.run.name)
         values = {"dynamic": float(feature.dynamic), "baseline": float(feature.baseline)}
         values["history"] = float(feature.group == "history")
@@ -236,7 +235,6 @@ def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
 
 
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
-    """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""

@@ -72,7 +72,6 @@ class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateO
     sessions: PositiveInt | Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
 
     def only(self, *keys: str) -> dict[str, Any]:
-        """Return some, JSON-able."""
         return self.model_dump(mode="json", include=set(keys))
 
 
@@ -92,7 +91,6 @@ class ShopLog:
 
     @property
     def stand_ins(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns that stand for features, where the log has others."""
         return {}
 
     @cached_property
@@ -136,7 +134,6 @@ class ShopLog:
 
     @cached_property
     def description(self) -> Description:
-        """Its statistics, as far as they may be shown where this is called."""
         how = intent.DescribeOptions(**self.options.only("ddof", "journey"))
 
         def make(folder: Path) -> None:
@@ -281,7 +278,6 @@ class LogRows(Captions):
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
-        """Return why a row has no numbers: what such a log cannot tell."""
         return self.limit or "the log has nothing of it, or too little"
 
     @property

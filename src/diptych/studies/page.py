@@ -276,7 +276,6 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
 
 
 def content_of(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON: its label, tables and lines, as they are printed."""
     shown = comparison_shown(comparison)
     return {
         "study": comparison.study.name,
@@ -332,7 +331,6 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
 
 
 def notes_of(study: Study) -> list[str]:
-    """Return what a reader of a study should know, of the study and of its paper."""
     published = study.settings.get("published")
     deviations = () if published is None else published.deviations
     notes = [*study.notes, *(f"setting published is not what the paper says: {one}" for one in deviations)]
@@ -350,7 +348,6 @@ def _headline(label: str, first: str, counts: Mapping[Any, int]) -> list[Headlin
 
 
 def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
-    """Return a line per study: its verdicts, what they are of, and its page; ``failed``: study → why."""
     columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
     rows = []
     for comparison, page in compared:

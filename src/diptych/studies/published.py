@@ -63,7 +63,6 @@ class Measured:
     categories: int = 0  # of a catalogue: queries
 
     def counts(self, name: str) -> tuple[int, ...]:
-        """Return how many there are; of printed numbers several where the paper leaves open which."""
         return (getattr(self, name),)
 
     def number(self, name: str) -> str:
@@ -94,7 +93,6 @@ class EvaluatedOn(Measured):
     readings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # counts that a paper leaves open
 
     def counts(self, name: str) -> tuple[int, ...]:
-        """Return how many there are, by every reading of the paper."""
         return self.readings.get(name) or super().counts(name)
 
     def describe(self) -> str:
@@ -147,7 +145,6 @@ class PublishedRow:
 
     @property
     def name(self) -> str:
-        """Return its name in evidence: as the study does, and a row quoted from elsewhere as printed."""
         return self.config or self.row
 
 
@@ -171,7 +168,6 @@ class PublishedTable:
 
     @property
     def evaluated_on(self) -> list[EvaluatedOn]:
-        """Return what its rows were measured on, in order of first appearance."""
         return list({row.on.key: row.on for row in self.rows}.values())
 
 

@@ -44,7 +44,6 @@ class Measuring:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return what the measurement depends on besides the run; JSON-able."""
         return {"kind": type(self).__name__, **asdict(self)}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
@@ -129,7 +128,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
     @property
     def datasets(self) -> list[str]:
-        """The collections that were measured on, in the order of first appearance."""
         return list(dict.fromkeys(entry.dataset for entry in self.entries))
 
     @property
@@ -138,7 +136,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
     @property
     def stand_ins(self) -> dict[str, str]:
-        """Rows that are not the models whose names they have: what each is."""
         return {entry.row: entry.stands_for for entry in self.entries if entry.stands_for}
 
     def on(self, dataset: str) -> Results:
@@ -149,7 +146,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         return sorted((entry for entry in self.entries if entry.row == row), key=lambda entry: entry.seed)
 
     def measured(self, row: str, positives: str = "own") -> list[tuple[Entry, Measurement]]:
-        """Return the entries of one row that have numbers by some judgements, with these, seeds rising."""
         each = ((entry, one) for entry in self.of(row) for one in entry.measurements)
         return [(entry, one) for entry, one in each if one.on.positives == positives]
 
@@ -157,7 +153,6 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         return [one.values[column] for _, one in self.measured(row, positives) if column in one.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
-        """Return what claims are judged on; over several collections, theirs side by side."""
         fixed = frozenset(entry.row for entry in self.entries if entry.fixed)
         if self.several:
             each = {name: self.on(name).evidence(positives) for name in self.datasets}

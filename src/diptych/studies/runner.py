@@ -121,7 +121,6 @@ def _subjects(plan: Plan, row: Row, made: Subject) -> Iterator[Subject]:
 def _measured(
     plan: Plan, unit: Unit, subject: Subject, state: str, source: Source, measure: Measuring
 ) -> bool:
-    """Return whether a unit has numbers, of this state already or measured now."""
     target = plan.target(unit.row, unit.seed)
     file = entry_file(target, plan.study.name, subject.dataset)
     if not subject.again and _is_measured(file, target, state):

@@ -46,7 +46,7 @@ Search = Callable[..., Hits]  # of which of the queries, k and options, to hits
 
 
 class SearchOptions(Options):
-    """Options of searching for a row of Table 3.6 is searched (``--set search.KEY=VALUE``)."""
+    """Options of searching for a row of Table 3.6 (``--set search.KEY=VALUE``)."""
 
     engine: str = "inverted"
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)  # of the engine
@@ -173,7 +173,6 @@ class Searching(Measuring):
             values["FLOPs"] = flops(own if options.own_terms else queries, items.rows)
 
         def search(part: slice, k: int, **effort: Any) -> Hits:
-            """Search by some of the queries; a cascade's first stage has the captions' own terms."""
             if options.own_terms and engine.two_stages:
                 return index.search(queries[part], k, first=own[part], **effort)
             return index.search((own if options.own_terms else queries)[part], k, **effort)

@@ -125,8 +125,6 @@ class Recipes(Source):
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         if plan.is_given(row):
-            from diptych.studies.sources import given_rows
-
             return given_rows(plan, row, what)
         from diptych.training.again import run_of, train
 
@@ -159,7 +157,6 @@ class Recipes(Source):
 
 
 def tell_of(folder: TrainingFolder, what: str) -> None:
-    """Log whether a training is there, is resumed or begins."""
     state = "there already" if folder.finished else "resumed" if folder.begun else "training"
     logger.info(f"{what}: {state}")
 
@@ -223,7 +220,6 @@ def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
 
 
 def start_of(run: Run) -> GivenEncoder:
-    """Return the encoder that a run began with, where its recipe says that it is."""
     recipe, begun_with = run.recipe, run.begun_with
     began = begun_with.get("fine_tune") or begun_with["warm_start"]
     return GivenEncoder(run.folder, str(recipe.fine_tune or recipe.warm_start), began=began)

@@ -83,7 +83,6 @@ class Setting:
         return self.time.partition(";")[0]
 
     def changes_of(self, row: str, dataset: str = "") -> dict[str, Any]:
-        """Return what it changes of a row, on any data and on a dataset."""
         names = row, f"{row}@{dataset.lower()}"
         of_row = [values for pattern, values in self.changes.items() if fnmatch.filter(names, pattern)]
         return {key: value for values in of_row for key, value in values.items()}

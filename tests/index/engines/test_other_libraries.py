@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import DataError, MissingExtraError, StorageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.index import build_index, open_index
-from diptych.index.slots import silenced
+from diptych.index.rescored import silenced
 from diptych.index.storage import FileRecord, Header
 
 from .rows import bags, random_rows
@@ -123,7 +123,7 @@ def test_many_queries_are_searched_in_parts(engine, monkeypatch):
     rows, queries = scattered_rows(80), scattered_rows(23, seed=1)
     index = build_index(bags(rows), engine)
     whole = list(index.search(queries, 4))
-    monkeypatch.setattr("diptych.index.slots._CANDIDATES", 20)
+    monkeypatch.setattr("diptych.index.rescored._CANDIDATES", 20)
     assert list(index.search(queries, 4)) == whole
 
 

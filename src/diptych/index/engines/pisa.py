@@ -20,7 +20,8 @@ from diptych.core.context import task
 from diptych.core.extras import require
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
-from diptych.index.slots import IdTable, RescoredIndex, silenced
+from diptych.index.rescored import RescoredIndex, silenced
+from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 

@@ -132,7 +132,6 @@ class QdrantIndex(Index):
         return index
 
     def _prepare(self, source: str, records: Sequence[Record], replace: bool = False) -> bool:
-        """Make the collection, or check the one there is; return whether it holds items already."""
         exists = bool(self._ask("collection_exists"))
         if exists and replace:
             self._ask("delete_collection")
@@ -311,7 +310,6 @@ class QdrantIndex(Index):
         return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
 
     def _stored(self, vectors: bool = False) -> list[tuple[int, str, dict[str, Any], Any]]:
-        """Return order, id, metadata and vector of all items, in order of insertion."""
         found: list[tuple[int, str, dict[str, Any], Any]] = []
         place: Any = None
         while True:

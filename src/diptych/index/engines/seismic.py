@@ -18,7 +18,8 @@ from diptych.core.extras import require
 from diptych.core.reading import file_errors
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
-from diptych.index.slots import IdTable, RescoredIndex, silenced
+from diptych.index.rescored import RescoredIndex, silenced
+from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import REBUILD, Header
 
