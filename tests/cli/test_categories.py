@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from commands import Command
 from picture_host import picture_host
 from PIL import Image
@@ -290,46 +289,45 @@ def test_products_that_may_be_in_the_wrong_place(
     assert (summary["trained_on"], summary["reliability"]) == (0, None)
 
 
-@pytest.mark.parametrize("engine", ["exact", "hnsw"])
-def test_categories_find_products(
-    diptych: Command, trained: tuple[Path, Path], tmp_path: Path, engine: str
-) -> None:
-    run, index = tmp_path / "run", tmp_path / "index"
-    shutil.copytree(trained[1], run)
-    made = diptych(f"categories index {run} --engine {engine} --out {index}")
-    made.shows(f"80 products of product-scenes, engine {engine}")
-    opened = CategoryRun.open(run)
-    catalogue, name = opened.products(), opened.tree.paths[0][0]
-    found = diptych(f"search {index} {name} --category -k 4 --sheet {tmp_path}/found.png")
-    table = [line.split() for line in found.out.splitlines() if line.strip()[:1].isdigit()]
-    if engine == "exact":
-        rows = np.asarray(opened.model.product_rows(opened.maker.products(catalogue)), np.float64)
-        query = np.asarray(opened.category_rows([name]), np.float64)[0]
-        best = np.argsort(-(rows @ query), kind="stable")[:4]
-        assert [row[2] for row in table] == [catalogue.ids[product] for product in best]
-    for row in table:
-        own = catalogue.places_of(list(catalogue.ids).index(row[2]))
-        right = any(catalogue.tree.paths[place][0] == name for place in own)
-        assert {"✓", "✗"} & set(row) == ({"✓" if right else "✗"} if len(own) else set())
-    with Image.open(tmp_path / "found.png") as sheet:
-        assert sheet.width > 400
-    again = diptych(f"search {index} {name} -k 4")
-    assert again.out.splitlines()[:6] == found.out.splitlines()[:6]
-    again.shows("--category --sheet found.png")
-    path = next(path for path in opened.tree.paths if len(path) == 2)
-    done = diptych(f"search {index}", ">".join(path).upper(), "-k", 3)
-    done.shows(f"sorted into {' > '.join(path)}, or below it")
-    done = diptych(f"search {index} 'no such category' -k 3")
-    done.shows("'no such category' is no category of the tree")
-    for line, message in (
-        ("x.png --category", "is an image"),
-        ("x --category --own-terms", "searches for images"),
-        ("x --where pictured=true", "keeps no metadata"),
-        ("' '", "the query is empty"),
-    ):
-        diptych(f"search {index} {line}", refused=message)
-    shutil.rmtree(run)
-    diptych(f"search {index} x", refused="which is not there any more")
+def test_categories_find_products(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    cases: Any = ["exact", "hnsw"]
+    for engine in cases:
+        run, index = tmp_path / "run", tmp_path / "index"
+        shutil.copytree(trained[1], run)
+        made = diptych(f"categories index {run} --engine {engine} --out {index}")
+        made.shows(f"80 products of product-scenes, engine {engine}")
+        opened = CategoryRun.open(run)
+        catalogue, name = opened.products(), opened.tree.paths[0][0]
+        found = diptych(f"search {index} {name} --category -k 4 --sheet {tmp_path}/found.png")
+        table = [line.split() for line in found.out.splitlines() if line.strip()[:1].isdigit()]
+        if engine == "exact":
+            rows = np.asarray(opened.model.product_rows(opened.maker.products(catalogue)), np.float64)
+            query = np.asarray(opened.category_rows([name]), np.float64)[0]
+            best = np.argsort(-(rows @ query), kind="stable")[:4]
+            assert [row[2] for row in table] == [catalogue.ids[product] for product in best]
+        for row in table:
+            own = catalogue.places_of(list(catalogue.ids).index(row[2]))
+            right = any(catalogue.tree.paths[place][0] == name for place in own)
+            assert {"✓", "✗"} & set(row) == ({"✓" if right else "✗"} if len(own) else set())
+        with Image.open(tmp_path / "found.png") as sheet:
+            assert sheet.width > 400
+        again = diptych(f"search {index} {name} -k 4")
+        assert again.out.splitlines()[:6] == found.out.splitlines()[:6]
+        again.shows("--category --sheet found.png")
+        path = next(path for path in opened.tree.paths if len(path) == 2)
+        done = diptych(f"search {index}", ">".join(path).upper(), "-k", 3)
+        done.shows(f"sorted into {' > '.join(path)}, or below it")
+        done = diptych(f"search {index} 'no such category' -k 3")
+        done.shows("'no such category' is no category of the tree")
+        for line, message in (
+            ("x.png --category", "is an image"),
+            ("x --category --own-terms", "searches for images"),
+            ("x --where pictured=true", "keeps no metadata"),
+            ("' '", "the query is empty"),
+        ):
+            diptych(f"search {index} {line}", refused=message)
+        shutil.rmtree(run)
+        diptych(f"search {index} x", refused="which is not there any more")
 
 
 def test_info_and_report(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:

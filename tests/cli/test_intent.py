@@ -315,6 +315,9 @@ def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tm
     diptych(f"intent train {features} --out {scorer} {model} --samples 0")
     card = (scorer / "model_card.md").read_text(encoding="utf-8")
     assert "alarm of the leak audit, known-columns PageValues" in card
+    assert "| Month | at its start |" in card
+    assert "| ExitRates | when it is over |" in card
+    assert (Scorer.open(scorer).places, "no times" in card) == ([("all", -1)], True)
     done = diptych(f"intent score {scorer} {table} --out {tmp_path}/scores")
     done.shows("the last part, by models fitted without it")
     (tmp_path / "session.json").write_text('{"events": [{"t": 0}]}', encoding="utf-8")

@@ -91,8 +91,8 @@ def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
     for place, device in enumerate(THESIS_DEVICES):
         others = _visits(of_others, world.pages.rows[place])
         purchases = _visits(of_buyers, world.confirmation.rows[place, FORCED:]) + after
-        for name, searches, asked in zip(_CLASSES, (others, purchases), world.asked[place], strict=True):
-            found[name][device] = float(searches * asked)
+        for name, searches, queried in zip(_CLASSES, (others, purchases), world.queried[place], strict=True):
+            found[name][device] = float(searches * queried)
     return found
 
 

@@ -56,17 +56,9 @@ def test_counts_agree_with_paths_read_one_by_one(data: st.DataObject) -> None:
         distances[len(a) + len(b) - 2 * shared] += 1  # two roots hang under nothing: 2 edges apart
         if a[0] == b[0]:
             depths[len(b) - len(a)] += 1
-        if a[0] != b[0]:
-            kind = "other tree"
-        elif a[: len(b)] == b:
-            kind = "ancestor"
-        elif b[: len(a)] == a:
-            kind = "descendant"
-        elif a[:-1] == b[:-1]:
-            kind = "sibling"
-        else:
-            kind = "same tree"
-        kinds[kind] += 1
+        rules = {"other tree": a[0] != b[0], "ancestor": a[: len(b)] == b, "descendant": b[: len(a)] == a}
+        rules |= {"sibling": a[:-1] == b[:-1], "same tree": True}
+        kinds[next(kind for kind, holds in rules.items() if holds)] += 1
     wrong, nothing = same + other, found.count(-1)
     assert counts == {
         "asked": len(asked),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, pairwise
+from itertools import pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -75,8 +75,12 @@ def at_random(model: Any) -> Any:
     return model.eval()
 
 
-@pytest.mark.parametrize("normalise", ["before", "after"])
-def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
+def test_two_hidden_layers_by_the_formula() -> None:
+    check_layers("before")
+    check_layers("after")
+
+
+def check_layers(normalise: Normalise) -> None:
     head, x = at_random(ProjectionHead(5, 4, 3, normalise)), np.random.default_rng(0).standard_normal((6, 5))
     linear = [one for one in head.modules() if isinstance(one, torch.nn.Linear)]
     norms = [one for one in head.modules() if isinstance(one, torch.nn.LayerNorm)]
@@ -100,7 +104,6 @@ def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
 
 
 WIDTHS: dict[Modality, int] = {"image": 5, "title": 3, "attributes": 3}
-SUBSETS = [some for size in (1, 2, 3) for some in combinations(MODALITIES, size)]
 
 
 def random_model(
@@ -167,24 +170,24 @@ def slow_pairs(scores: np.ndarray, temperature: float, masked: np.ndarray | None
     return losses
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.07])
-@pytest.mark.parametrize("balance", [0.0, 0.3, 1.0])
-def test_the_published_loss_letter_by_letter(temperature: float, balance: float) -> None:
-    found = category_product_loss(torch.from_numpy(C), torch.from_numpy(P), temperature, balance)
+def test_the_published_loss_letter_by_letter() -> None:
     cosines = np.array([[cosine(c, p) for p in P] for c in C])
-    to_product, to_category = (np.mean(slow_pairs(one, temperature)) for one in (cosines, cosines.T))
-    assert float(found) == pytest.approx(balance * to_category + (1 - balance) * to_product, rel=1e-12)
+    for temperature, balance in product((1.0, 0.07), (0.0, 0.3, 1.0)):
+        found = category_product_loss(torch.from_numpy(C), torch.from_numpy(P), temperature, balance)
+        to_product, to_category = (np.mean(slow_pairs(one, temperature)) for one in (cosines, cosines.T))
+        assert float(found) == pytest.approx(balance * to_category + (1 - balance) * to_product, rel=1e-12)
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.4])
-@pytest.mark.parametrize("duplicates", ["negatives", "masked"])
-def test_pairs_of_one_category_and_margins(
-    duplicates: Literal["negatives", "masked"], strength: float
-) -> None:
+def test_pairs_of_one_category_and_margins() -> None:
+    for strength, is_masked in product((0.0, 0.4), (False, True)):
+        check_pairs(is_masked, strength)
+
+
+def check_pairs(is_masked: bool, strength: float) -> None:
     """A margin is added to its score; and gradients are those of finite differences."""
     same, margins = NODES[:, None] == NODES, tree_margins(TREE, NODES, strength)
     given = (torch.from_numpy(same), torch.from_numpy(margins).double())
-    if duplicates == "negatives":
+    if not is_masked:
         same, given = None, (None, given[1])
     found, scores = pair_losses(SCORES, 0.5, *given), SCORES.numpy()
     for losses, one in zip(found, (scores.T, scores), strict=True):
@@ -204,10 +207,7 @@ def test_what_cannot_be() -> None:
     for refused, said in (
         *((lambda t=t: pair_losses(two, t), "temperature") for t in (0.0, -1.0, math.nan, math.inf)),
         (lambda: pair_losses(torch.ones(2, 3)), r"\(2, 3\)"),
-        (
-            lambda: category_product_loss(torch.ones(2, 3), torch.ones(3, 3)),
-            r"\(2, 3\)",
-        ),
+        (lambda: category_product_loss(torch.ones(2, 3), torch.ones(3, 3)), r"\(2, 3\)"),
         (lambda: category_product_loss(two, two, balance=1.5), r"balance 1\.5"),
     ):
         with pytest.raises(UsageError, match=said):

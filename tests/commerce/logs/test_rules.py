@@ -98,19 +98,17 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_mappings_that_cannot_be() -> None:
+    cases: Any = [
         ({"columns": {"tme": "x"}}, "columns: nothing is called 'tme'.*known: time, client"),
         ({"values": {"price": {}}}, "values: nothing is called 'price'"),
         ({"constants": {"time": "now"}}, "constants: nothing is called 'time'"),
         ({"values": {"action": {"zoom": ("z",)}}}, "action: nothing is called 'zoom'.*page, query, add"),
         ({"constants": {"action": "zoom"}}, "constants.action: nothing is called 'zoom'"),
         ({"values": {"purchase": {"no": ("0",)}}}, "values.purchase: .*known: yes"),
-    ],
-)
-def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
-    refused(UsageError, says, ColumnMapping, **arguments)
+    ]
+    for arguments, says in cases:
+        refused(UsageError, says, ColumnMapping, **arguments)
 
 
 def test_what_a_mapping_lacks_is_an_error_with_the_columns(tmp_path: Path) -> None:
@@ -131,17 +129,15 @@ def test_what_a_mapping_lacks_is_an_error_with_the_columns(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_files_that_are_no_mapping(tmp_path: Path) -> None:
+    cases: Any = [
         ("[columns", "is not TOML"),
         ("[column]\n", "unknown key 'column' .*columns, constants, missing, time_format, values"),
         ("[columns]\ntime = [1]", "columns.time: Input should be a valid string"),
         ('[values.action]\npage = "view"', "values.action.page: Input should be a valid tuple"),
-    ],
-)
-def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "mapping.toml").write_text(content)
-    refused(UsageError, says, read_mapping, tmp_path / "mapping.toml")
-    with pytest.raises(UsageError, match="'rees46' takes no columns"):
-        import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping(), format="rees46")
+    ]
+    for content, says in cases:
+        (tmp_path / "mapping.toml").write_text(content)
+        refused(UsageError, says, read_mapping, tmp_path / "mapping.toml")
+        with pytest.raises(UsageError, match="'rees46' takes no columns"):
+            import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping(), format="rees46")

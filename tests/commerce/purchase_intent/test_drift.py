@@ -56,9 +56,8 @@ def test_the_index_by_hand() -> None:
     random = np.random.default_rng(0)
     before, after = random.normal(size=(2000, 1)), random.normal(1.0, size=(2000, 1))
     assert _compared(before, random.normal(size=(2000, 1)))["psi"] < 0.03
-    assert _compared(before, after)["psi"] == pytest.approx(
-        1.0, abs=0.3
-    )  # of normal curves: the squared distance
+    # Of normal curves it is the squared distance.
+    assert _compared(before, after)["psi"] == pytest.approx(1.0, abs=0.3)
 
 
 def test_tables_that_were_made_otherwise_are_refused(features: FeatureTable, later: FeatureTable) -> None:

@@ -50,8 +50,8 @@ def test_given_sessions_have_to_be_given(tmp_path: Path, engine: Engine) -> None
 def test_many_files_are_the_same_as_one(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"action": "query", "query": "q"}
-    events = [asked | {"t": t * 700.0, "client_id": f"c{t % 11}"} for t in range(100)]
+    query = {"action": "query", "query": "q"}
+    events = [query | {"t": t * 700.0, "client_id": f"c{t % 11}"} for t in range(100)]
     right = rows(sessionise(write_log(tmp_path / "one", events), engine=engine))
     log = write_log(tmp_path / "many", events, buckets=7)
     for at_once, parts in ((1, len(log.buckets)), (50, 2)):
@@ -63,8 +63,8 @@ def test_many_files_are_the_same_as_one(
 
 
 def test_the_same_bytes_whatever_the_threads(tmp_path: Path) -> None:
-    asked = {"action": "query", "query": "q"}
-    events = [asked | {"t": t * 900.0, "client_id": f"c{t % 300}"} for t in range(3000)]
+    query = {"action": "query", "query": "q"}
+    events = [query | {"t": t * 900.0, "client_id": f"c{t % 300}"} for t in range(3000)]
     log = write_log(tmp_path / "log", events)
     written = []
     for threads in (1, 4):
@@ -94,15 +94,15 @@ NEWER |= {*range(0x10D50, 0x10D66), *range(0x16EA0, 0x16EB9)}
 
 def spelled(texts: list[str | None]) -> list[str | None]:
     connection = ibis.duckdb.connect()
-    table = connection.create_table("asked", pa.table({"n": range(len(texts)), "text": texts}), temp=True)
+    table = connection.create_table("texts", pa.table({"n": range(len(texts)), "text": texts}), temp=True)
     found = table.select("n", text=normalised(table.text)).order_by("n")
     return list(connection.to_pyarrow(found).column("text").to_pylist())
 
 
 def test_one_spelling() -> None:
     """Of white space, of letters that are two, and of sigma at the end, which Python has another way."""
-    asked = ["  red \t\u00a0\u2003 SHOES\n", "İstanbul", "ΟΔΟΣ", "Straße STRAẞE", "ÉCLAIR", "\x0b", ""]
-    assert spelled(asked) == ["red shoes", "istanbul", "οδοσ", "straße straße", "éclair", "", ""]
+    texts = ["  red \t\u00a0\u2003 SHOES\n", "İstanbul", "ΟΔΟΣ", "Straße STRAẞE", "ÉCLAIR", "\x0b", ""]
+    assert spelled(texts) == ["red shoes", "istanbul", "οδοσ", "straße straße", "éclair", "", ""]
 
 
 def test_every_character_is_as_python_has_it() -> None:
