@@ -86,7 +86,6 @@ class Catalogue:
         return fingerprint(self.tree.fingerprint, *map(iter, lists))
 
     def describe(self) -> str:
-        """Return one line: sizes, what is missing, the tree."""
         counts = {
             "without an image": int((~self.pictured).sum()),
             "without a title": sum(not title for title in self.titles),
@@ -299,7 +298,6 @@ class GivenSplit(Options):
     """The splits that the dataset came with."""
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], str]:
-        """Return the split of every product, and how it was made."""
         return list(catalogue.splits), ""
 
 

@@ -50,7 +50,6 @@ class FetchOptions(DataSource, TargetOption):
         return is_table and {"id", "address"} <= {*DelimitedTable(self.data, delimiter="comma").columns}
 
     def addresses(self) -> dict[str, str]:
-        """Return the address of each image that the data names and does not have, by its id."""
         from diptych.data.readers import read_collection
 
         if self.is_list:
@@ -76,7 +75,6 @@ class Downloads(NamedTuple):
     failures: list[dict[str, Any]]
 
     def tables(self) -> list[Table]:
-        """Return the counts, and why images did not come."""
         counts = {"there": self.there, "fetched now": self.fetched, "not tried yet": self.left}
         counts |= dict(Counter(f"failed: {one['error']}" for one in self.failures).most_common(20))
         return [Table.of("downloads", "", ("", "images"), [(name, f"{n:,}") for name, n in counts.items()])]
@@ -135,7 +133,6 @@ def download(options: FetchOptions) -> Downloads:
 
 
 def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str]:
-    """Return an image and the ending of its file."""
     import httpx
     from PIL import Image
 

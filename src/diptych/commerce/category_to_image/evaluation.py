@@ -129,7 +129,6 @@ class Work:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> Cell:
-        """Train and measure one model."""
         spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
         test = self.products["test"]
         judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
@@ -336,7 +335,6 @@ class ModelsEvaluation:
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open what :func:`evaluate_models` has written."""
         folder = Path(folder)
         protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
         numbers = read_json(file) if file.is_file() else {}
@@ -352,7 +350,6 @@ class ModelsEvaluation:
         return baseline_of(self.models)
 
     def cells(self, setting: str, model: str) -> list[Cell]:
-        """Return one unit per seed, or the one of a model that is not trained."""
         keys = [key for key, unit in self.about["units"].items() if unit == [setting, model]]
         return [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
 

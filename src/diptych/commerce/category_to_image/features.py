@@ -93,7 +93,6 @@ class TrainOptions(Options):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The encoders whose embeddings it takes."""
         return ("image", "text") if "image" in self.modalities else ("text",)
 
     @property

@@ -335,7 +335,6 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
 
 
 def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
-    """Return tables and lines about suggestions and their worth."""
     found, reliability, counts = summary["calibration"], summary["reliability"], summary["counts"]
     shown: list[Table | str] = []
     if reliability is not None:
@@ -379,7 +378,6 @@ COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
 
 
 def _row_of(one: Filled) -> list[str]:
-    """Return a suggestion as a row of a table, by COLUMNS."""
     levels, others = one["levels"], one["alternatives"]
     last = one["code"] or "", f"{one['confidence']:.6f}", "; ".join(one["own"])
     whole = SEPARATOR.join(level["name"] for level in levels), (levels[-1]["code"] or "") if levels else ""

@@ -51,7 +51,6 @@ class Cell(Artifact, kind="category_cell", version=2, recreate="diptych categori
 
 
 def baseline_of(models: Sequence[str]) -> str:
-    """Return the model that others are compared with: CLIP-ITA as in the thesis, or the last that there is."""
     return "clip-ita" if "clip-ita" in models else models[-1]
 
 
@@ -131,7 +130,6 @@ def setting_numbers(
 
 
 def _whole(cells: Sequence[Cell], values: Mapping[str, Any], how: Bootstrap) -> dict[str, Any]:
-    """Return values of all categories, with every seed's, their interval and chance."""
     table = np.stack([np.mean(of, axis=0) for of in values.values()], axis=1)
     ends = dict(zip(values, (resampled_sums(table, how) / len(table)).T, strict=True))
     found = {}
@@ -199,7 +197,6 @@ def count_errors(
 
 
 def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return counts of first products of another category, summed over seeds."""
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
@@ -264,12 +261,10 @@ def model_name(model: str) -> str:
 
 
 def short_path(path: Sequence[str]) -> str:
-    """Return the most general category and the two most specific ones."""
     return " › ".join(path if len(path) <= 3 else [path[0], "…", *path[-2:]])
 
 
 def percent(share: float | None, note: str = "", **look: Any) -> TableCell:
-    """Return a share as a cell, in per cent."""
     return TableCell("–" if share is None else f"{100 * share:.1f}", note, value=share, **look)
 
 
@@ -278,7 +273,6 @@ def count_cell(value: float) -> TableCell:
 
 
 def scores_of(numbers: Numbers, part: str = "all") -> list[dict[str, Any]]:
-    """Return the lines of one part of a setting's scores."""
     return [one for one in numbers["scores"] if one["part"] == part]
 
 
@@ -318,7 +312,6 @@ def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
 
 
 def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> Iterator[tuple[str, str, Numbers]]:
-    """Yield every model in every setting: model, the setting's name, its numbers."""
     for model in models:
         for setting, numbers in settings.items():
             yield model, setting_name(setting), numbers

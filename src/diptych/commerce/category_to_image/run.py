@@ -87,7 +87,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         catalogue: Catalogue,
         data: Mapping[str, Any],
     ) -> CategoryRun:
-        """Write what a training in ``folder`` ended with, the header last."""
         import pyarrow
         import pyarrow.parquet as parquet
 
@@ -156,7 +155,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
             return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
 
     def products(self) -> Catalogue:
-        """Read the products that it was trained with; later ones are of the split ``new``."""
         again = ProductData.read(self.about["data"], str(self.folder), StorageError, _AGAIN).catalogue()
         return replace(again, splits=[self.splits.get(name, "new") for name in again.ids])
 
@@ -276,7 +274,6 @@ class TrainHeads(HeadOptions):
 
 
 def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> list[str | Table]:
-    """Train on the split ``train``, choose the epoch by the validation split; return what is shown."""
     from diptych.commerce.category_to_image.training import train
     from diptych.training.run import TrainingFolder
 

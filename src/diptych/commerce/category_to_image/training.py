@@ -208,7 +208,6 @@ class ProductTask(TrainingTask):
         self._sum, self._best = 0.0, dict[str, Tensor]()
 
     def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return products and the category that each is paired with, batch by batch."""
         drawn = epoch if self.options.resample else None
         labels = targets_of(self.catalogue, self.options.setting, self.options.seed, drawn)
         order = batches_of(len(self.products), self.options.batch_size, self.options.seed, epoch)
@@ -249,7 +248,6 @@ class ProductTask(TrainingTask):
         self._sum += result.values[0] * len(result.data.nodes)
 
     def after_epoch(self, place: Place) -> None:
-        """Measure the validation products, keep the best heads, log; stop where nothing can be better."""
         values: dict[str, float] = {"loss": self._sum / len(self.products), **self.loss.logged()}
         self._sum = 0.0
         if self.validation is not None:

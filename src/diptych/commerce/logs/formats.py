@@ -41,7 +41,6 @@ class SourceFile(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Return the name in lower case without its endings."""
         return self.path.name.lower().removesuffix(".gz").rpartition(".")[0]
 
 
@@ -185,7 +184,6 @@ class ColumnMapping(Columns):
 
 
 def read_mapping(path: Path) -> ColumnMapping:
-    """Read a mapping from a TOML file."""
     read = read_toml(path, UsageError, "see https://toml.io")
     return ColumnMapping.read(read, str(path), fix="see diptych intent ingest --help")
 
@@ -219,7 +217,6 @@ class Chosen(NamedTuple):
 def choose_format(
     sources: Sequence[Path], name: str | None = None, mapping: ColumnMapping | None = None
 ) -> Chosen:
-    """Find the format of files or folders."""
     by_name = {one.name: one for one in LOG_FORMATS}
     if mapping is not None:
         own = by_name["columns"].model_copy(update={"layouts": (Layout(**dict(mapping)),)})

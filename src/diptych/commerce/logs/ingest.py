@@ -101,7 +101,6 @@ class Cleaning(Options):
     @field_validator("countries", "devices")
     @classmethod
     def _words(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Return each word once, of texts with commas."""
         change, form = (str.upper, "[A-Z]{2}") if info.field_name == "countries" else (str.lower, ".+")
         words = sorted({change(part.strip()) for one in given for part in one.split(",")})
         if wrong := [word for word in words if not re.fullmatch(form, word)]:
@@ -178,7 +177,6 @@ class _Import:
         return dict(zip(_MARKS, counts, strict=True))
 
     def write_buckets(self) -> list[Path]:
-        """Clean the events of one bucket after the other, and return the files that were written."""
         digits = max(2, len(str(self.buckets - 1)))
         for number in track(range(self.buckets), "sorting", unit="buckets"):
             if staged := sorted(self.work.glob(f"*/bucket={number}/*.parquet")):
@@ -205,7 +203,6 @@ class _Import:
             file.unlink()
 
     def report(self) -> list[dict[str, Any]]:
-        """Return what every rule dropped, and the most frequent of it."""
         lost = "SELECT rule, named FROM dropped"
         if staged := sorted(self.work.glob(f"*/bucket={self.buckets}/*.parquet")):
             lost += f" UNION ALL SELECT rule, named FROM {_table(staged)}"
@@ -246,7 +243,6 @@ _FAR, _FEW = 7, 0.05  # days without events, after which a small share of events
 
 
 def _notes(about: Mapping[str, Any], counts: Mapping[str, Any], database: Database) -> list[str]:
-    """Return what is odd in a log, in a fixed order."""
     events, no_device = about["events"], about["devices"].get(UNKNOWN, 0)
     days = [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()]
     empty = [f"{day}" for day, n in days if not n]

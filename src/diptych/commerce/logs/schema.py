@@ -48,7 +48,6 @@ BOT_WORDS: tuple[str, ...] = tuple(_WORDS["bots"])
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone by its name."""
     if name not in (names := available_timezones()):
         raise UnknownNameError("time zone", name, names)
     return ZoneInfo(name)

@@ -44,7 +44,6 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         )
 
     def tables(self) -> list[Table]:
-        """Return every comparison, and a scorer's measures, then and now."""
         names = [(row["setting"], row["what"]) for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
         heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
@@ -57,11 +56,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         return tables
 
     def charts(self) -> list[Chart]:
-        """Return the scorer's reliability on the new sessions."""
         return reliability_charts(measured_grid({**self.about, "cells": self.cells})) if self.cells else []
 
     def lines(self) -> list[str]:
-        """Return what changed, in words."""
         names = [f"{one['setting']} {one['what']}" for one in self.rows if one["change"] != "–"]
         found = ", ".join(names) or "nothing changed but by chance or little"
         return [f"{len(names)} of {len(self.rows)} changed: {found}", *self.about["sessions"]]

@@ -39,7 +39,6 @@ class IntentModel:
 
     @property
     def threshold(self) -> float:
-        """The score from which on a purchase is predicted when nothing is tuned."""
         return 0.5 if self.output == "probability" else 0.0
 
     def pipeline(self, balanced: bool, seed: int) -> Any:
@@ -114,7 +113,6 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
 
     @property
     def model(self) -> IntentModel:
-        """Its declaration."""
         return MODELS.get(self.name)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
@@ -130,7 +128,6 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
             return np.asarray(found, dtype=np.float64)
 
     def write_files(self, folder: Path) -> None:
-        """Write ``model.skops``."""
         if self.pipeline is not None:
             require("skops.io", "commerce", "saving a model").dump(self.pipeline, folder / FILE)
 

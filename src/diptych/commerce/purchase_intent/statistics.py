@@ -73,7 +73,6 @@ class Counts:
 
     @cached_property
     def visitors(self) -> ir.Table:
-        """Known visitors by whether they bought, and by their number of devices."""
         known = self.sessions.filter(self.sessions.visitor_id.notnull())
         used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
         each = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
@@ -177,7 +176,6 @@ class Statistic:
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
-        """Count on the engine, and finish."""
         return self.finish(counts.engine.to_arrow(self.counted(counts)), counts.options)
 
     def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:

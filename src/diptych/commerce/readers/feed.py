@@ -187,7 +187,6 @@ def read_feed(
     encoding: str = "utf-8",
     skip_bad_lines: bool = False,
 ) -> Collection:
-    """Read a product feed as products with a title, attributes and category paths."""
     choice("categories", categories or "google", _KINDS)
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)

@@ -158,7 +158,6 @@ def read_xmarket(
     test: float = 0.15,
     skip_bad_lines: bool = False,
 ) -> Collection:
-    """Read files of metadata as products with a title, attributes and a category path."""
     parts = list(ATTRIBUTES) if attributes == "all" else [one.strip() for one in str(attributes).split(",")]
     for part in parts:
         choice("attributes", part, ATTRIBUTES)

@@ -95,7 +95,6 @@ class ShopLog(Generator):
         super().__init__({**given.model_dump(), "effects": kind}, given.visitors, 1, effects)
 
     def chunks(self) -> list[range]:
-        """Return the numbers of visitors, so many at a time, and last none: the bot that a dirty log has."""
         return parts_of(self.total, self.block) + ([range(0)] if self.given.dirt else [])
 
     def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str]]:
@@ -106,7 +105,6 @@ class ShopLog(Generator):
         return raw_table(self.world, events), counts
 
     def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str]]]) -> dict[str, Any]:
-        """Write the events, and what is true of them."""
         totals: Counter[str] = Counter()
         name = "events.csv.gz" if self.given.format == "csv" else "events/part-*.parquet"
         write_tables((totals.update(counts) or table for table, counts in chunks), folder / name)
@@ -186,7 +184,6 @@ def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
 
 
 def _busy_bot(world: World) -> Rows:
-    """Return one cookie with more events than any visitor has, all else as it should be."""
     numbers = np.arange(MOST_EVENTS + 500)
     after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
     values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)

@@ -60,7 +60,6 @@ class Rows(dict[str, np.ndarray]):
         return self[name]
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Return some of the rows, by number or by mask."""
         return Rows({name: values[rows] for name, values in self.items()})
 
 
@@ -78,7 +77,6 @@ class Calendar:
         self._changes, self._offsets = moments_us[new], offsets[[0, *new]]
 
     def local_us(self, t_us: np.ndarray) -> np.ndarray:
-        """Return the local time, as microseconds since 1970-01-01 in local time."""
         local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
         return local_us
 
@@ -99,7 +97,6 @@ class Calendar:
 
 
 def week_day(local_us: np.ndarray) -> np.ndarray:
-    """0 is Monday."""
     return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
 
 
@@ -388,7 +385,6 @@ def _paths(world: World, sessions: Rows) -> Rows:
 
 
 def _kinds(world: World, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Page types, position by position for all sessions that are that long."""
     kind = np.empty(len(uniform), np.int64)
     order = np.argsort(-sessions.pages, kind="stable")
     pages, confirmation, first = sessions.pages[order], sessions.confirmation[order], first[order]

@@ -93,7 +93,6 @@ class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE
 
     @property
     def key(self) -> str:
-        """A short name of all of it."""
         return fingerprint(self.features, self.options, self.scikit_learn)
 
 
@@ -121,15 +120,12 @@ class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
         return UnitResult.open(job.path(Unit(setting, feature_set, step, model).key)).predictions
 
     def tables(self) -> list[Table]:
-        """Return all that was measured; what belongs to a page is folded."""
         return evaluation_tables(self)
 
     def lines(self) -> list[str]:
-        """Return what could not be evaluated, what a reader should know, and the protocol."""
         return [*left_out_lines(self.left_out), *self.notes, self.line()]
 
     def line(self) -> str:
-        """Return the protocol in one line, to be printed with every number."""
         how, line = self.protocol.options, self.protocol.about["features"]["line"]
         names = ("split", "folds", "balanced", "inner", "seed")
         line += "".join(f"; {name} {str(how[name]).lower()}" for name in names)
@@ -185,7 +181,6 @@ def evaluate(
 
 
 def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
-    """Prepare a process, which opens the table itself."""
     table = open_features(features) if isinstance(features, Path) else features
     return table, _folds(table, how), how
 
@@ -218,7 +213,6 @@ def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) 
 
 
 def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
-    """Return the folds of all sessions of a table; every population's are made of them."""
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
     return SPLITS.get(how.split).folds(features, how.folds or 1, how.seed)
@@ -246,7 +240,6 @@ def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) 
 
 
 def unit_result(given: Given, unit: Unit) -> UnitResult:
-    """Fit features and a model on the training part of every fold, and predict its test part."""
     features, folds, how = given
     foremost = min(map(MODELS.get, how.models or ()), key=lambda one: not one.has_impurity).name
     population, place = (
@@ -326,7 +319,6 @@ def importance_of(
 def _measured(
     job: Job[UnitResult], table: FeatureTable, grid: Sequence[Unit], persons: Persons
 ) -> tuple[list[Row], list[Row]]:
-    """Return cells and importances."""
     measured, importance = {}, []
     for unit in track(grid, "measuring", len(grid), "models, settings and steps"):
         result = UnitResult.open(job.path(unit.key))

@@ -31,7 +31,6 @@ class Fitting:
     seed: int
 
     def fit(self, rows: np.ndarray) -> tuple[FittedFeatures, FittedModel]:
-        """Fit features and the model on some sessions."""
         view = self.table.at(rows, self.step)
         features = fit_features(self.table.features(self.setting, self.feature_set, self.step), view)
         X, y = features.matrix(view), self.table.labels[rows]

@@ -67,7 +67,6 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
 
 
 def costs(acted: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
-    """Return the mean cost of a session."""
     return float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
 
 

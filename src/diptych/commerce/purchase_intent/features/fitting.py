@@ -59,13 +59,11 @@ class SessionsView:
         return len(self.page_types)
 
     def take(self, rows: np.ndarray) -> SessionsView:
-        """Return some of the sessions, by number or by mask."""
         names = ("page_types", "page_times", "labels", "pages_before_purchase")
         taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
         return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
     def until(self, step: int) -> SessionsView:
-        """Return what is known once ``step`` pages are open."""
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
     def until_purchase(self) -> SessionsView:
@@ -84,7 +82,6 @@ def column(kind: str, n: int, values: Iterable[Any] | None = None) -> np.ndarray
 
 
 def text_array(values: Iterable[str]) -> np.ndarray:
-    """Return (n,) ``str`` objects."""
     return np.fromiter(values, dtype=object)
 
 
@@ -111,7 +108,6 @@ class OneHot:
         return cls(tuple(sorted(name for name, _ in counts.most_common(_MOST_CATEGORIES))))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
-        """Return (n, categories)."""
         hot: np.ndarray = _codes(texts, self.categories)[:, None] == np.arange(len(self.categories))
         return hot
 
@@ -139,7 +135,6 @@ class SmoothedRate:
         return cls(dict(rates), float(encoder.target_mean_))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
-        """Return (n, 1)."""
         rates = self.rates | {NOTHING: np.nan}
         return np.array([rates.get(text, self.overall) for text in texts.tolist()])[:, None]
 
@@ -222,7 +217,6 @@ class Feature:
         return "history" if {*self.columns} & {*HISTORY_COLUMNS} else "session"
 
     def names(self, learned: Encoder | None) -> list[str]:
-        """Return the names of its columns."""
         parts = [f"={one}" for one in learned.categories] if isinstance(learned, OneHot) else self.parts
         return [self.name + part for part in parts]
 
@@ -309,7 +303,6 @@ class FittedFeatures:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """Return the declarations."""
         return tuple(
             FEATURES.get(name) if name in _DECLARED else column_feature(name, isinstance(learned, OneHot))
             for name, learned in zip(self.chosen, self.learned, strict=True)
@@ -317,13 +310,11 @@ class FittedFeatures:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all columns."""
         pairs = zip(self.features, self.learned, strict=True)
         return tuple(name for feature, learned in pairs for name in feature.names(learned))
 
     @cached_property
     def owners(self) -> tuple[str, ...]:
-        """Return the feature that each column belongs to."""
         pairs = zip(self.features, self.learned, strict=True)
         return tuple(feature.name for feature, learned in pairs for _ in feature.names(learned))
 
@@ -338,7 +329,6 @@ class FittedFeatures:
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
-    """Fit features on training sessions."""
     labels, known = view.labels, view.until_purchase()
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")

@@ -216,7 +216,6 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
 
 
 def _read(file: Path, label: str, columns: Mapping[str, str], header: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the label and the columns."""
     pa, pcsv = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.csv"))
     types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
     how: dict[str, Any] = {"column_types": types | {label: pa.bool_()}, "include_columns": [label, *columns]}
