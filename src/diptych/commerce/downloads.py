@@ -85,10 +85,7 @@ class Failed(Exception):
 
 
 def download(options: FetchOptions) -> Downloads:
-    """Fetch images into a folder as ``NAME.ENDING``, NAME as :func:`~diptych.data.products.picture_name` says.
-
-    Bytes are kept as they came, once they were decoded. Killed or stopped at any moment, the same call resumes.
-    """
+    """Fetch images into a folder, bytes as they came, once decoded; killed at any moment, the same call resumes."""
     folder, file, addresses = options.out, options.out / JOURNAL, options.addresses()
     check_replaceable(folder, JOURNAL)
     client = require("httpx", "downloads", "downloading").Client(

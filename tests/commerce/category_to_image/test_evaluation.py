@@ -10,7 +10,7 @@ import pytest
 from tiny_evaluation import SMALL, evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue, judge
-from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.features import CategoryFeatures, FeatureMaker
 from diptych.commerce.category_to_image.rankers import (
     CATEGORY_MEASURES,
@@ -173,17 +173,6 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
     (strange / "letter.txt").write_text("dear")
     with pytest.raises(UsageError, match="holds other things"):
         evaluated(*shop, strange, models=["sentence"])
-
-
-def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
-    catalogue, maker = shop
-    test, (model, _) = held_out(catalogue), trained(shop, seed=0)
-    made = evaluate_models(None, None, test, maker, folder, given=(model, "a model"))
-    assert (made.models, made.seeds) == (("clip-ita",), ())
-    first, mine = (one.value("most-specific", "clip-ita", "P@5").values[0] for one in (found, made))
-    assert mine == pytest.approx(first)
-    assert "nothing fitted" in made.line()
-    assert scores_of(made.numbers["settings"]["most-specific"], "seen") == []
 
 
 class TestMixed:

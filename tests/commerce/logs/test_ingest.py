@@ -9,7 +9,7 @@ import pytest
 from imported import dropped_of, events_of, import_text
 from refusals import refused
 
-from diptych.commerce.logs import Cleaning, Log, ingest
+from diptych.commerce.logs import Cleaning, ingest
 from diptych.commerce.logs.database import open_database
 from diptych.commerce.logs.schema import COLUMNS
 from diptych.core.errors import DiptychError, StorageError, UsageError
@@ -55,24 +55,6 @@ def test_a_fingerprint_is_of_the_files_and_of_what_was_asked(tmp_path: Path) -> 
         import_text(tmp_path, CONTENT, cleaning=Cleaning(duplicates=True)),
     ]
     assert len({first.fingerprint, *(log.fingerprint for log in others)}) == 5
-
-
-def test_what_the_log_says_of_itself(tmp_path: Path) -> None:
-    log = import_text(tmp_path, CONTENT, zone="Europe/Amsterdam", name="shop")
-    about = log.about
-    assert Log.open(tmp_path / "events.csv.log").about == about
-    assert (about["name"], about["importer"], about["zone"]) == ("shop", "columns", "Europe/Amsterdam")
-    assert about["sources"] == [
-        {"file": "events.csv", "bytes": len(CONTENT), "fingerprint": about["sources"][0]["fingerprint"]}
-    ]
-    assert (about["first"], about["last"]) == ("2019-10-01T00:00:00Z", "2019-10-28T23:00:00Z")
-    assert about["by_action"] == {"add": 1000, "page": 1000, "purchase": 1000}
-    assert (about["clients"], about["visitors"], about["purchases"]) == (97, 4, 1000)
-    assert sum(about["events_by_day"].values()) == about["events"] == about["rows_read"] == 3000
-    assert list(about["events_by_day"]) == [f"2019-10-{day:02d}" for day in range(1, 30)]
-    assert log.describe() == (
-        "shop: 3,000 events, 2019-10-01T00:00:00Z to 2019-10-28T23:00:00Z (Europe/Amsterdam)"
-    )
 
 
 def test_names_of_files_and_folders_are_no_patterns(tmp_path: Path) -> None:

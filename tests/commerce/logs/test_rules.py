@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from imported import dropped_of, events_of, import_text
 from refusals import refused
 
@@ -111,33 +110,19 @@ def test_mappings_that_cannot_be() -> None:
         refused(UsageError, says, ColumnMapping, **arguments)
 
 
-def test_what_a_mapping_lacks_is_an_error_with_the_columns(tmp_path: Path) -> None:
-    for columns, says in (
-        (["client=who"], "events.csv has columns when, who: client=who does not name the time"),
-        (["time=when"], "events.csv has columns when, who: time=when does not name"),
-        (["time=when", "client=cookie"], "columns when, who: time=when, client=cookie does not name"),
-        (["time"], "is not KEY=VALUE"),
-    ):
-        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", column=columns)
-    refused(
-        UsageError,
-        "nothing does not name the time",
-        import_text,
-        tmp_path,
-        "when,who\n1,2\n",
-        time_format="iso",
-    )
-
-
-def test_files_that_are_no_mapping(tmp_path: Path) -> None:
-    cases: Any = [
+def test_files_and_columns_that_are_no_mapping(tmp_path: Path) -> None:
+    for content, says in (
         ("[columns", "is not TOML"),
         ("[column]\n", "unknown key 'column' .*columns, constants, missing, time_format, values"),
         ("[columns]\ntime = [1]", "columns.time: Input should be a valid string"),
-        ('[values.action]\npage = "view"', "values.action.page: Input should be a valid tuple"),
-    ]
-    for content, says in cases:
+    ):
         (tmp_path / "mapping.toml").write_text(content)
         refused(UsageError, says, read_mapping, tmp_path / "mapping.toml")
-        with pytest.raises(UsageError, match="'rees46' takes no columns"):
-            import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping(), format="rees46")
+    for options, says in (
+        ({"column": ["client=who"]}, "events.csv has columns when, who: client=who does not name the time"),
+        ({"column": ["time=when", "client=cookie"]}, "time=when, client=cookie does not name"),
+        ({"column": ["time"]}, "is not KEY=VALUE"),
+        ({"time_format": "iso"}, "nothing does not name the time"),
+        ({"mapping": ColumnMapping(), "format": "rees46"}, "'rees46' takes no columns"),
+    ):
+        refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", **options)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from planted_logs import expected
-from raw_shop_logs import cleaned, raw_rows, sessions_of
-from statistics_oracle import check_rows, statistics_of
 
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
 from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER
 from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
 from diptych.commerce.scenes.visits import COUNTRIES, Calendar, World
 
@@ -22,23 +19,6 @@ def described(shop: Path, confidence: float = 0.95) -> Description:
     cleaning = Cleaning(countries=COUNTRIES, devices=tuple(DEVICES.values()), most_events=MOST_EVENTS)
     log = ingest(shop, shop.with_name("log"), cleaning=cleaning, buckets=2)
     return describe(sessionise(log), options=DescribeOptions(confidence=confidence))
-
-
-def test_every_statistic_is_that_of_a_plain_reading(tmp_path: Path) -> None:
-    shop = make_shop_log(tmp_path / "shop", visitors=250, dirt=True, seed=5)
-    sessions = [
-        one
-        | {"session_id": number, "client_id": one["client"], "visitor_id": one["visitor"]}
-        | {"n_events": len(one["events"]), "n_queries": len(one["queries"])}
-        | {"start_hour": one["hour"], "start_dow": one["week_day"]}
-        | {"n_visitors": len({event["customer"] for event in one["events"]} - {None})}
-        for number, one in enumerate(sessions_of(cleaned(raw_rows(shop))[0]))
-    ]
-    queries = [one | {"query": query} for one in sessions for query in one["queries"]]
-    truth, found = statistics_of(sessions, queries), described(shop)
-    assert sorted(truth) == sorted(ORDER)
-    for name, rows in truth.items():
-        check_rows(found.unprotected[name], rows)
 
 
 def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:

@@ -145,23 +145,15 @@ def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pyt
 def test_impossible_wishes(tmp_path: Path) -> None:
     cases: Any = [
         ("scenes", {"n_train": 0, "n_test": 0}, "not all 0"),
-        ("scenes", {"n_train": -1}, "n_train: Input should be greater"),
-        ("scenes", {"objects": 0}, "objects are '0'.*1 to 4"),
         ("scenes", {"objects": (3, 2)}, "objects are '3-2'"),
-        ("scenes", {"objects": (1, 5)}, "objects are '1-5'"),
         ("scenes", {"objects": (1, 2, 3)}, "the least and the most"),
         ("product-scenes", {"n_products": 0}, "n_products: Input should be greater"),
         ("product-scenes", {"levels": (0, 3)}, "levels are '0-3'"),
-        ("product-scenes", {"levels": (2, 10)}, "1 to 9"),
-        ("product-scenes", {"dirt": -0.1}, "dirt: Input should be greater"),
         ("product-scenes", {"without_title": float("nan")}, "without_title: Input should be less"),
         ("product-scenes", {"effects": {}}, "unknown key 'effects'"),
         ("shop-log", {"visitors": 0}, "visitors: Input should be greater"),
-        ("shop-log", {"days": 100_000}, "days: Input should be less"),
-        ("shop-log", {"dirt": 1.5}, "dirt: Input should be less"),
         ("shop-log", {"zone": "Europe/Atlantis"}, "time zone 'Europe/Atlantis'"),
         ("shop-log", {"zone": "../../etc/passwd"}, "time zone"),
-        ("shop-log", {"zone": ""}, "time zone"),
         ("shop-log", {"effects": {"hour_shares": 1}}, "hour_shares.*did you mean"),
     ]
     for name, options, said in cases:

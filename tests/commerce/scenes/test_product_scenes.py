@@ -16,7 +16,6 @@ from refusals import refused
 
 from diptych.commerce.scenes.products import (
     PRODUCTS,
-    SHOP,
     WORDS,
     grow,
     make_product_scenes,
@@ -96,31 +95,6 @@ def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:
         refused(DataError, message, read_product_scenes, made)
     (made / "dataset.json").write_text('{"dataset":"product-scenes","version":0}')
     refused(DataError, "version 0", read_product_scenes, made)
-
-
-@pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    return product_scenes(tmp_path_factory.mktemp("made") / "clean", 120, seed=5, size=32, workers=1)
-
-
-def test_titles_say_what_is_told_and_nothing_else(clean: Collection) -> None:
-    synonyms = 0
-    for record in clean.records:
-        title = record["title"].lower()
-        brand = next(
-            brand
-            for brand in sorted(SHOP["titles"]["brands"], key=len, reverse=True)
-            if title.startswith(brand.lower())
-        )
-        head = title.removeprefix(brand.lower()).split(",")[0]
-        for facet, value in record["told"]["title"].items():
-            said = [word for word in WORDS[facet][value] if word in head]
-            assert said, (facet, value, title)
-            synonyms += WORDS[facet][value][0] not in head
-            head = head.replace(max(said, key=len), "", 1)
-        assert not head.strip()
-    told = sum(len(record["told"]["title"]) for record in clean.records)
-    assert 0.2 < synonyms / told < 0.5  # 0.4 of those that have synonyms
 
 
 @given(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-from product_observer import EFFECTS, MOST_SPECIFIC, SUBSETS, accuracies, posteriors
+from product_observer import EFFECTS, MOST_SPECIFIC, SUBSETS, accuracies
 
-from diptych.commerce.scenes.products import DEPARTMENTS, TRUTH, WORDS, Leaf, ProductOptions, Products, grow
+from diptych.commerce.scenes.products import TRUTH, Leaf, ProductOptions, Products, grow
 from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 
-SHOP = Products(ProductOptions(without_picture=0.05, without_title=0.05))
 DATASETS = Path(__file__).parents[3] / "docs" / "datasets.md"
 
 
@@ -24,34 +20,6 @@ def test_the_truth_is_the_tree_that_products_are_in(shop: Path, products: Collec
     assert leaves == grow(3)
     assert truth["effects"] == EFFECTS
     assert {tuple(record["belongs"]) for record in products.records or ()} <= {leaf.path for leaf in leaves}
-
-
-def probability_of(told: Mapping[str, str], leaf: Leaf, modality: str) -> float:
-    """Of what a modality tells of a product of a leaf, term by term."""
-    total = 1.0
-    for facet, how in EFFECTS[modality].items():
-        n = len(WORDS[facet])
-        own = DEPARTMENTS[leaf.values["department"]]["noun"] if facet == "noun" else leaf.values.get(facet)
-        share = how["told"] * (1 if own or modality == "picture" else EFFECTS["beside"])
-        if facet not in told:
-            total *= 1 - share
-        elif own is None:
-            total *= share / n
-        else:
-            total *= share * (how["right"] if told[facet] == own else (1 - how["right"]) / (n - 1))
-    return total
-
-
-def test_the_posterior_is_bayes_rule() -> None:
-    few = [SHOP.line(number) for number in range(25)]
-    for some, shares in posteriors(SHOP.leaves, few):
-        for row, line in enumerate(few):
-            weights = [
-                leaf.prior
-                * math.prod(probability_of(line["told"][m], leaf, m) for m in some if m in line["told"])
-                for leaf in SHOP.leaves
-            ]
-            np.testing.assert_allclose(shares[row], np.array(weights) / sum(weights), atol=1e-8)
 
 
 def test_the_claims_of_the_thesis_hold_by_construction_as_the_documents_say() -> None:

@@ -74,10 +74,7 @@ Overlap = tuple[int, int, int]
 
 
 def overlap_of(tree: CategoryTree, node: int, own: np.ndarray) -> Overlap:
-    """Return |P ∩ T|, |P| and |T|: categories on the path to ``node`` (-1: none), on a product's own, and on both.
-
-    Of several own places T is the path with the most categories of P, of these the shortest.
-    """
+    """Return |P ∩ T|, |P| and |T|: categories on the path P to ``node`` (-1: none), the nearest own path T, both."""
     common = tree.common(own, np.full(len(own), node)) if node >= 0 else np.zeros(len(own), dtype=np.int64)
     best = np.lexsort((tree.depth[own], -common))[0]
     return int(common[best]), int(tree.depth[node]) if node >= 0 else 0, int(tree.depth[own[best]])
@@ -151,10 +148,9 @@ class Filler:
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
     ) -> Iterator[tuple[Filled, Overlap | None]]:
-        """Yield suggestions for (n, d) float32 rows of a catalogue's products, with the overlap with their own paths.
+        """Yield suggestions for (n, d) float32 rows of products, and the overlap with their own paths.
 
-        Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
-        were made of, which are all the same.
+        Nothing is suggested for products that are not ``known``, (n,) booleans: they have nothing that the model reads.
         """
         tree = self.tree
 

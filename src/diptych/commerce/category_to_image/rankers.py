@@ -1,8 +1,4 @@
-"""Rankers: models that order products for a category, as embeddings whose inner products are the scores.
-
-Their measures, with categories as queries for products and products as queries for their category; and Mixed, the
-trained model and the zero-shot text encoder, weighted by whether training saw a category's text.
-"""
+"""Rankers, models that order products for a category by inner products of embeddings, and their measures."""
 
 from __future__ import annotations
 
@@ -256,10 +252,7 @@ _HELD_OUT = 0.2  # share of categories, and of the other products
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
-    """w · trained + (1 − w) · zero-shot, both standardised; w depends on whether training saw the category.
-
-    A product without a title has an average zero-shot score; a text without an embedding has trained scores.
-    """
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on whether training saw the category."""
 
     trained: Ranker
     frozen: Ranker

@@ -55,11 +55,7 @@ def baseline_of(models: Sequence[str]) -> str:
 
 
 def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Difference]:
-    """Compare every model with a baseline by the thesis's measures, category by category.
-
-    Categories are swapped and resampled, their values averaged over seeds first: a p-value says whether the
-    difference would be there with other categories, not with other seeds.
-    """
+    """Compare every model with a baseline by the thesis's measures, over categories, after averaging over seeds."""
     pairs = [(model, name) for model in values if model != baseline for name in CATEGORY_MEASURES]
     gaps = [
         [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
@@ -211,10 +207,7 @@ def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
-    """Return pairs of siblings that products are taken for each other's, those most confused first.
-
-    ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
-    """
+    """Return pairs of siblings that products are taken for each other's, most confused first; guess -1: none."""
     kin = (guess >= 0) & (kinship(tree, truth, guess) == "sibling")
     counts = Counter(zip(truth[kin].tolist(), guess[kin].tolist(), strict=True))
     size = np.bincount(truth, minlength=len(tree))

@@ -183,11 +183,7 @@ class OtherData(SortedData):
     """Options of the products that a run is used on; without ``data`` those that it was trained on."""
 
     def of(self, run: CategoryRun, split: str | None = None, own_tree: bool = True) -> Catalogue:
-        """Read the products of a split, attributes as the run does.
-
-        They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a
-        category, else into the run's.
-        """
+        """Read the products of a split, in the tree of their taxonomy, else their ``own_tree``, else the run's."""
         if self.data is None:
             if self != OtherData(unknown=self.unknown):
                 fix = "name the products after the run, or leave them out"
@@ -343,10 +339,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
 def evaluate_catalogue(
     products: ProductData, encoders: EncoderSpec, options: EvaluateOptions
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``.
-
-    A run that was trained before is measured on the products that it has not seen.
-    """
+    """Train on the split ``train`` and rank the split ``test``; a run is measured on what it has not seen."""
     from diptych.commerce.category_to_image.evaluation import evaluate_models
 
     if options.run is not None and encoders != EncoderSpec():

@@ -159,10 +159,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
 
 
 def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Return all of 0, …, n − 1 once, in an order of the epoch's own, ``size`` at a time.
-
-    A last batch of a single pair, which has no negative, is part of the one before.
-    """
+    """Return 0, …, n − 1 in the epoch's own order, ``size`` at a time; a last single one, without a negative, joins."""
     order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
     ends = list(range(size, n, size))
     return np.split(order, ends[:-1] if ends and n - ends[-1] == 1 else ends)

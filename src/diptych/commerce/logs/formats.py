@@ -1,7 +1,4 @@
-"""Formats of raw logs: what a file is, and which of its columns hold what.
-
-Published formats are declared in ``formats.toml``. A user's own columns are a mapping of the same keys.
-"""
+"""Formats of raw logs: kinds of files, and their columns, as ``formats.toml`` or a user's mapping declares them."""
 
 from __future__ import annotations
 

@@ -67,10 +67,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 def drift(
     old: FeatureTable, new: FeatureTable, scorer: Scorer | None = None, step: int | None = None
 ) -> Drift:
-    """Compare the sessions of two tables: base rate and every feature at a step, the last where none is given.
+    """Compare sessions of two tables at a step, the last by default; features are fitted on the old ones.
 
-    Features are fitted on the old sessions. Sources: Siddiqi, Credit risk scorecards, 2006 (population stability
-    index); Holm's correction is over everything that is compared.
+    Source of the index: Siddiqi, Credit risk scorecards, 2006; Holm's correction is over all comparisons.
     """
     for name in ("kind", "columns", "session_options"):
         if old.about.get(name) != new.about.get(name):

@@ -42,11 +42,7 @@ class IntentModel:
         return 0.5 if self.output == "probability" else 0.0
 
     def pipeline(self, balanced: bool, seed: int) -> Any:
-        """Return an unfitted scikit-learn pipeline.
-
-        Missing values become their column's median, 0 where training has none, and another column says that they were
-        missing: a fold that happens to lack a value must not change which columns there are.
-        """
+        """Return an unfitted scikit-learn pipeline; which columns mark missing values does not depend on a fold."""
         from sklearn.impute import SimpleImputer
         from sklearn.kernel_approximation import Nystroem
         from sklearn.pipeline import make_pipeline
@@ -237,11 +233,7 @@ def _random_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
 
 
 def _grouped_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    """Deal persons out: those with most purchases first, then those with most sessions, there and back again.
-
-    So folds differ little in purchases and sessions. scikit-learn's GroupKFold knows no purchases, and its
-    StratifiedGroupKFold looks at every fold for every person, which takes minutes where a log has a million.
-    """
+    """Deal persons out, those with most purchases, then most sessions, first, so that folds differ little in both."""
     numbers, person = np.unique(given.persons, return_inverse=True)
     purchases, sessions = np.bincount(person, weights=given.labels), np.bincount(person)
     drawn = np.random.default_rng(seed).permutation(len(numbers))
@@ -255,11 +247,7 @@ _FIRST_PARTS = 3  # equal parts of the time range before the first test part
 
 
 def _time_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    """Cut the range of starts into ``folds`` + 3 equal parts; each of the last is tested by all before it.
-
-    A session that began before a test part and has not ended by then is in neither: its end was not known yet.
-    scikit-learn's TimeSeriesSplit cuts by counts, knows no ends and has no single fold.
-    """
+    """Cut the range of starts into ``folds`` + 3 equal parts, the last tested by what had ended before each."""
     begin, last = int(given.start_us.min()), int(given.start_us.max())
     parts = folds + _FIRST_PARTS
     edges = [begin + (last - begin) * part // parts for part in range(_FIRST_PARTS, parts)] + [last + 1]

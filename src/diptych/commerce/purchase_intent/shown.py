@@ -234,10 +234,7 @@ def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
 
 
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
-    """Return the mean importance of every feature, the most important first; shares add up to 1.
-
-    The mean is over the same steps: those with dynamic features; all where there are none.
-    """
+    """Return every feature's mean importance over steps with dynamic features, or all; most important first."""
     steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
     sums: Counter[str] = Counter()
     for row in rows:

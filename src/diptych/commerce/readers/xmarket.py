@@ -34,10 +34,7 @@ _FIX = "fetch the file again, or leave such lines out with --reader-option skip_
 
 
 def parse_line(line: str, where: str) -> Any:
-    """Return the value of a line: JSON, else a literal of Python's.
-
-    A literal is texts, numbers, True, False and None in lists, tuples and dicts; nothing is evaluated.
-    """
+    """Return the value of a line: JSON, else a literal of Python's, of which nothing is evaluated."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

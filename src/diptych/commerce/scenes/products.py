@@ -268,8 +268,7 @@ def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
 
 
 def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
-    """Return the leaf of another department that is most like ``own``: of its shape, where any is, and with most
-    values in common, the first of several."""
+    """Return the leaf of another department most like ``own``: of its shape first, then by values in common."""
 
     def likeness(leaf: Leaf) -> tuple[bool, int]:
         same = own.values.items() & leaf.values.items()
@@ -351,8 +350,5 @@ def read_product_scenes(folder: Path | str) -> Collection:
 
 
 def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
-    """Make the products, or find them in the cache, and read them.
-
-    Arguments are as in :func:`make_product_scenes`.
-    """
+    """Make the products, or find them in the cache, and read them; see :func:`make_product_scenes`."""
     return read_product_scenes(make_product_scenes(folder, n_products, **options))

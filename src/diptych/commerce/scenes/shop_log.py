@@ -135,7 +135,7 @@ def shown(truth: Mapping[str, Any]) -> Table:
 
 
 def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
-    """Return all events of some visitors, ordered by time, and how many there are of what; of no visitors, a bot's.
+    """Return all events of visitors, by time, and how many there are of what; of no visitors, a bot's.
 
     Columns are numbers of values, and NOTHING where there is none.
     """

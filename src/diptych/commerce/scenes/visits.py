@@ -199,10 +199,7 @@ def _moves(every: np.ndarray, devices: list[int]) -> np.ndarray:
 
 
 def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
-    """(pages,) probability of 1, 2, … of a mixture of geometric distributions that begin at ``first``.
-
-    The means of the parts count from 0 on where they begin later than at 1.
-    """
+    """(pages,) probability of 1, 2, … of a mixture of geometric distributions that begin at ``first``."""
     beyond = np.arange(MOST_PAGES - first + 1)
     values = np.zeros(MOST_PAGES)
     for share, mean in parts:
@@ -213,11 +210,7 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
 
 
 def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
-    """Return the sessions and the pages of these visitors; those of each depend on the visitor's number only.
-
-    A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
-    minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
-    """
+    """Return sessions and pages of these visitors; one that would overlap begins later in its hour, or is dropped."""
     sessions = _sessions(world, np.arange(numbers.start, numbers.stop))
     paths = _paths(world, sessions)
     last = np.cumsum(sessions.pages) - 1
@@ -232,9 +225,7 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
 def _sessions(world: World, number: np.ndarray) -> Rows:
     """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
-    The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
-    in a purchase where it is below the quantile of the session's own chance. So the chance does not depend
-    on the visitor, and sessions of one visitor are alike.
+    A purchase is a latent normal number below the chance's quantile; ``repeat`` of its variance is the visitor's.
     """
     effects, calendar = world.effects, world.calendar
     customer = world.draw(Draw.KIND, number) < effects["customers"]  # whether the visitor has an account
@@ -291,10 +282,9 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
 def _devices(
     world: World, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
-    """Return a session's device: by the transition from the customer's last session in which the customer is known.
+    """Return a session's device: by the transition from the customer's last session with a known customer.
 
-    In sessions without a known visitor the device is one of the visitor's as in the long run, and the next one does
-    not depend on it, so that the transitions that can be seen are the planted ones.
+    Without a known visitor it is drawn as in the long run, so that visible transitions are the planted ones.
     """
     first_row = owned * (NO_DEVICE + 1)  # of a set's transitions
     device = world.moves(uniform, first_row[person] + NO_DEVICE)
@@ -329,11 +319,7 @@ def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> 
 
 
 def _paths(world: World, sessions: Rows) -> Rows:
-    """Return all pages of these sessions, in their order.
-
-    Until three pages before the confirmation a purchase session follows the buyers' chain and dwell times; after
-    it, and in all other sessions, the others' hold.
-    """
+    """Return all pages in order: until a purchase's last three by the buyers' chain, others by the others'."""
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
     first = np.cumsum(sessions.pages) - sessions.pages

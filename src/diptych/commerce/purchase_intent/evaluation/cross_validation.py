@@ -269,10 +269,7 @@ def unit_result(given: Given, unit: Unit) -> UnitResult:
 def _calibrated(
     place: Fitting, model: FittedModel, raw: np.ndarray, train: np.ndarray, how: EvaluateOptions
 ) -> tuple[np.ndarray | float, float, str]:
-    """Return probabilities, the threshold on them, and why there are none.
-
-    Both suit the scores that a model fitted without a part of the training sessions gives to that part.
-    """
+    """Return probabilities and their threshold, fitted on a held-back part of training; and why there are none."""
     split, labels = SPLITS.get(how.split), place.table.labels
     if not how.inner:
         return np.nan, np.nan, ""
@@ -329,11 +326,7 @@ def _measured(
 
 
 def _cell(unit: Unit, result: UnitResult, labels: np.ndarray, persons: Persons) -> Measured:
-    """Measure all folds' test sessions together.
-
-    That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
-    Explorations 2010).
-    """
+    """Measure all folds' test sessions together, less biased than a mean over folds (Forman, Scholz, 2010)."""
     model, found = MODELS.get(unit.model), result.predictions
     scores, labels, known = found["score"], labels[found["row"]], ~np.isnan(found["p"])
     predicted = {"f1": (scores >= model.threshold, labels)}
@@ -359,10 +352,7 @@ def _cell(unit: Unit, result: UnitResult, labels: np.ndarray, persons: Persons) 
 
 
 def _add_gains(measured: Mapping[Unit, Measured], labels: np.ndarray, persons: Persons) -> None:
-    """Add what the extended set has more than the baseline, on the same sessions and resamples of persons.
-
-    Of the calibrated Brier score, a mean over sessions, the difference is tested over persons, corrected for all tests.
-    """
+    """Add the extended set's gains over the baseline, by resamples of persons; of the Brier score tested, corrected."""
     tested: list[tuple[Row, np.ndarray, np.ndarray]] = []
     for unit, (cell, p, samples) in measured.items():
         base = unit._replace(set="baseline")

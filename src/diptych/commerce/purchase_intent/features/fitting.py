@@ -228,10 +228,7 @@ def _devices(view: SessionsView) -> np.ndarray:
 
 
 def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n,) mean and standard deviation of the seconds from a page to the next, NaN of none.
-
-    Page i is left when page i + 1 opens, so after k pages k − 1 dwell times are known: none before the second page.
-    """
+    """Return (n,) mean and deviation of the seconds from a page to the next, k − 1 after k pages; NaN of none."""
     known = view.page_types[:, 1:] != NOTHING
     seconds = np.where(known, np.diff(view.page_times, axis=1), 0) / SECOND
     counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)

@@ -1,7 +1,4 @@
-"""Train a scorer and measure it: one model per setting and step, refitted on all sessions, calibrated by cross-fitting.
-
-Every finished model is kept in the folder; ``scorer.json`` names them when all are there.
-"""
+"""Train and measure a scorer: a model per setting and step, refitted on all sessions, calibrated by cross-fitting."""
 
 from __future__ import annotations
 
@@ -342,10 +339,7 @@ class ScoredTable(
 
 
 def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:
-    """Score every session of a table and measure the scores at the scorer's threshold.
-
-    Of the table that it was trained on, every session of which it has seen, measures are those of training.
-    """
+    """Score and measure every session of a table; of the own table measures are those of training."""
     given = given or EvaluateOptions()
     if given.models or given.sets or given.folds:
         raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
