@@ -12,7 +12,7 @@ from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
-from diptych.commerce.scenes.visits import COUNTRIES, Calendar, World
+from diptych.commerce.scenes.visits import COUNTRIES, Calendar, ShopWorld
 
 
 def described(shop: Path, confidence: float = 0.95) -> Description:
@@ -25,7 +25,7 @@ def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:
     # Without what makes sessions of one visitor alike, which intervals know nothing of.
     independent = {"repeat": 0.0}
     found = described(make_shop_log(tmp_path / "shop", visitors=1_500, effects=independent, seed=2), 0.9999)
-    planted = expected(World({**EFFECTS, **independent}, Calendar("Europe/Amsterdam", 28), 2))
+    planted = expected(ShopWorld({**EFFECTS, **independent}, Calendar("Europe/Amsterdam", 28), 2))
     for name in ("channels", "devices"):
         for row in found.unprotected[name]:
             assert row["low"] <= planted[name][row[name.removesuffix("s")]]["rate"] <= row["high"]

@@ -16,7 +16,7 @@ from raw_shop_logs import cleaned, raw_rows, sessions_of
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import shop_log
 from diptych.commerce.scenes.shop_log import EFFECTS, ShopLog, make_shop_log
-from diptych.commerce.scenes.visits import HOUR, NEVER, NOTHING, Calendar, World, visits_of, week_day
+from diptych.commerce.scenes.visits import HOUR, NEVER, NOTHING, Calendar, ShopWorld, visits_of, week_day
 
 
 def truth_of(folder: Path) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_sessions_are_found_as_they_were_drawn(shop: Path, sessions: list[dict[s
     totals = totals_of(sessions)
     assert truth == truth | totals | {"rows": totals["events"], "dirt": dict.fromkeys(truth["dirt"], 0)}
     calendar = Calendar("Europe/Amsterdam", 28)
-    drawn, pages = visits_of(World(EFFECTS, calendar, 5), range(600))
+    drawn, pages = visits_of(ShopWorld(EFFECTS, calendar, 5), range(600))
     drawn = drawn.take(np.argsort(drawn.start_us, kind="stable"))
     local_us = calendar.local_us(drawn.start_us)
     columns = {

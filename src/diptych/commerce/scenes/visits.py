@@ -120,7 +120,7 @@ class Choice:
 _by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNELS)
 
 
-class World:
+class ShopWorld:
     """Hold what a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
 
     def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
@@ -209,7 +209,7 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
     return values
 
 
-def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
+def visits_of(world: ShopWorld, numbers: range) -> tuple[Rows, Rows]:
     """Return sessions and pages of these visitors; one that would overlap begins later in its hour, or is dropped."""
     sessions = _sessions(world, np.arange(numbers.start, numbers.stop))
     paths = _paths(world, sessions)
@@ -222,7 +222,7 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     return sessions.take(kept), paths
 
 
-def _sessions(world: World, number: np.ndarray) -> Rows:
+def _sessions(world: ShopWorld, number: np.ndarray) -> Rows:
     """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
     A purchase is a latent normal number below the chance's quantile; ``repeat`` of its variance is the visitor's.
@@ -280,7 +280,7 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
 
 
 def _devices(
-    world: World, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
+    world: ShopWorld, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
     """Return a session's device: by the transition from the customer's last session with a known customer.
 
@@ -300,7 +300,9 @@ def _devices(
     return device
 
 
-def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _one_after_the_other(
+    world: ShopWorld, sessions: Rows, lasts_us: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return when each session begins, and whether it does: (n,) microseconds and bool."""
     start_us, person = sessions.start_us.copy(), sessions.person
     kept = np.ones(len(start_us), bool)
@@ -318,7 +320,7 @@ def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> 
     return start_us, kept
 
 
-def _paths(world: World, sessions: Rows) -> Rows:
+def _paths(world: ShopWorld, sessions: Rows) -> Rows:
     """Return all pages in order: until a purchase's last three by the buyers' chain, others by the others'."""
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
@@ -370,7 +372,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
     )
 
 
-def _kinds(world: World, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+def _kinds(world: ShopWorld, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     kind = np.empty(len(uniform), np.int64)
     order = np.argsort(-sessions.pages, kind="stable")
     pages, confirmation, first = sessions.pages[order], sessions.confirmation[order], first[order]

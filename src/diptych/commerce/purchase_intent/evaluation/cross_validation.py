@@ -83,7 +83,7 @@ class UnitResult(Artifact, kind="intent_unit"):
 
 
 @dataclass(frozen=True)
-class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
+class IntentProtocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
     """The grid of an evaluation, and how it is evaluated."""
 
     features: str  # fingerprint of the table
@@ -100,7 +100,7 @@ class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE
 class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
     """A finished evaluation: its folder, its protocol and its numbers."""
 
-    protocol: Protocol
+    protocol: IntentProtocol
     samples: int  # resamples of persons, of which intervals are
     cells: list[Row]  # per setting, set, step and model; NAME_gain: the extended set's less the baseline's
     importance: list[Row]  # one per setting, set, step and feature
@@ -161,7 +161,7 @@ def evaluate(
         raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
-    job = Job(folder, Protocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
+    job = Job(folder, IntentProtocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
     parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
     grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
     table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
@@ -172,7 +172,7 @@ def evaluate(
         results.unlink(missing_ok=True)
         persons = Persons(features.persons, Bootstrap(given.samples, seed=given.seed))
         found = Evaluation(
-            Protocol.open(folder), given.samples, *_measured(job, features, grid, persons), left_out
+            IntentProtocol.open(folder), given.samples, *_measured(job, features, grid, persons), left_out
         )
     page(found)
     if not results.exists():
