@@ -1,9 +1,10 @@
-"""A shop is the same from the same seed, and its titles, attributes, pictures and tree say what its records say."""
+"""A shop is the same from the same seed; its records say what is planted, as documents say."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ import pytest
 from commands import every_byte
 from hypothesis import given
 from hypothesis import strategies as st
+from product_observer import EFFECTS, MOST_SPECIFIC, SUBSETS, accuracies
 from refusals import refused
 
 from diptych.commerce.scenes.products import (
     PRODUCTS,
+    TRUTH,
     WORDS,
+    Leaf,
+    ProductOptions,
+    Products,
     grow,
     make_product_scenes,
     product_scenes,
@@ -25,9 +31,39 @@ from diptych.commerce.scenes.products import (
     title_of,
 )
 from diptych.core.errors import DataError, ImageError, UsageError
+from diptych.core.reading import read_json
 from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
+
+OPTIONS: dict[str, Any] = {
+    "seed": 3,
+    "size": 32,
+    "without_picture": 0.1,
+    "without_title": 0.1,
+    "without_attributes": 0.1,
+    "without_category": 0.1,
+    "in_two_places": 0.1,
+    "dirt": 0.3,
+}
+
+
+@pytest.fixture(scope="session")
+def options() -> dict[str, Any]:
+    """What ``shop`` is made with."""
+    return OPTIONS
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 products that lack this and that."""
+    return make_product_scenes(tmp_path_factory.mktemp("made") / "shop", 200, workers=1, **OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def products(shop: Path) -> Collection:
+    return read_product_scenes(shop)
+
 
 Options = dict[str, Any]
 
@@ -117,3 +153,30 @@ def test_depths_are_uneven_and_as_the_thesis_has_them() -> None:
         assert {len(leaf.path) for leaf in leaves} == set(range(2, 10))
         assert sum(leaf.prior for leaf in leaves) == pytest.approx(1)
         assert sum(leaf.prior * len(leaf.path) for leaf in leaves) == pytest.approx(4.6, abs=0.3)
+
+
+DATASETS = Path(__file__).parents[3] / "docs" / "datasets.md"
+
+
+def test_the_truth_is_the_tree_that_products_are_in(shop: Path, products: Collection) -> None:
+    truth = read_json(shop / TRUTH)
+    leaves = [Leaf(tuple(one["path"]), one["values"], one["prior"]) for one in truth["leaves"]]
+    assert leaves == grow(3)
+    assert truth["effects"] == EFFECTS
+    assert {tuple(record["belongs"]) for record in products.records or ()} <= {leaf.path for leaf in leaves}
+
+
+def test_the_claims_of_the_thesis_hold_by_construction_as_the_documents_say() -> None:
+    usual = Products(ProductOptions())
+    share = accuracies(usual.leaves, [usual.line(number) for number in range(2000)])
+    picture, title, attributes, _, picture_attributes, _, everything = SUBSETS
+    assert (
+        share[everything, MOST_SPECIFIC]
+        > share[picture_attributes, MOST_SPECIFIC]
+        > share[picture, MOST_SPECIFIC]
+    )
+    assert share[title, MOST_SPECIFIC] > share[picture, MOST_SPECIFIC]
+    assert share[picture, 1] > max(share[title, 1], share[attributes, 1])
+    for some in SUBSETS:
+        row = rf"\| {re.escape(' + '.join(some))} \| {share[some, 1]:.1%} \| {share[some, MOST_SPECIFIC]:.1%} \|"
+        assert re.search(row, DATASETS.read_text("utf-8")), row
