@@ -258,7 +258,7 @@ def test_products_that_may_be_in_the_wrong_place(
     file = tmp_path / "doubtful.csv"
     done = diptych(f"categories fill {run} --check --candidates all --threshold 0.05 --out {file}")
     done.shows("the run was trained on", "that agree with their own category left out")
-    done.shows("hierarchical F1 of what is suggested for", "need a person, as in", "doubtful.review.csv")
+    done.shows("hierarchical F1 of what is suggested for", "need review, as in", "doubtful.review.csv")
     rows, review = (
         list(csv.DictReader(one.read_text("utf-8").splitlines()))
         for one in (file, tmp_path / "doubtful.review.csv")

@@ -115,7 +115,7 @@ def catalogue_of(
 
     Items with the same ``product`` in their records are one product: its first title and first image, all its
     attributes and categories, the split of its first item. A product in several paths keeps them all; a path that
-    another of its paths goes on from is dropped. What was done is counted in the catalogue's notes.
+    another of its paths continues is dropped. What was done is counted in the catalogue's notes.
     """
     name, pictured = collection.name, collection.pictured.tolist()
     items: dict[str, list[int]] = {}

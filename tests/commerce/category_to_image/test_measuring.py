@@ -247,7 +247,7 @@ def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path:
     assert len({RANKERS[name](products).fingerprint for name in ("sentence", "clip")}) == 2
     for image in ("grid", None):  # clip needs a dual encoder
         without = FeatureMaker.of(image, "lsa:5", learn_from=learning_texts(shop), cache=tmp_path)
-        with pytest.raises(UsageError, match=f"pictures were encoded by {str(image).lower()}"):
+        with pytest.raises(UsageError, match=f"images were encoded by {str(image).lower()}"):
             RANKERS["clip"](without.products(shop))
 
 

@@ -49,10 +49,10 @@ VERDICTS = {
     "uncertain": "not even the most general category is sure enough",
     "nothing known": "has nothing that the model reads: nothing is suggested",
     "agrees": "what is sure enough lies on a path of its own",
-    "refines": "goes on below its own category",
+    "refines": "continues below its own category",
     "disagrees": "what is sure enough leads elsewhere than its own categories",
 }
-REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")  # a person has to look at them
+REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")  # a user has to look at them
 
 Filled = dict[str, Any]
 """A suggestion for one product, JSON-able; probabilities have six digits, as far as products of float32 rows agree.
@@ -365,7 +365,7 @@ def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
         return [*shown, "all products have a category: nothing to fill"]
     agreed = sum(counts.get(one, 0) for one in summary["left_out"])
     left = f"; {agreed:,} that agree with their own category left out" if agreed else ""
-    review = f"{summary['review']:,} of them need a person, as in {file.with_suffix('.review.csv')}"
+    review = f"{summary['review']:,} of them need review, as in {file.with_suffix('.review.csv')}"
     return [*shown, f"{summary['products'] - agreed:,} products in {file}{left}", review]
 
 
@@ -388,7 +388,7 @@ def write_filled(
     metadata: Mapping[str, Any],
     leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write suggestions as they come, those that need a person as CSV, and a summary, which is returned."""
+    """Write suggestions as they come, those that need review as CSV, and a summary, which is returned."""
     counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
     how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": "replace", "newline": ""}
     is_table = file.suffix == ".csv"

@@ -112,7 +112,7 @@ class ZeroShot(Ranker):
         encoder = products.about.get(side) or {}
         if side == "image" and encoder.get("kind") != "dual":
             source = encoder.get("source", "none")
-            problem = f"{name} needs a dual encoder, and pictures were encoded by {source}"
+            problem = f"{name} needs a dual encoder, and images were encoded by {source}"
             raise UsageError(problem, f"give CLIP or a run of yours as image encoder, or leave {name} out")
         self.name, self._side, self.about = name, side, {"encoder": dict(encoder)}
         self._expected = encoders_of(products.about, side)

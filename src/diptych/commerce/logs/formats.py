@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -196,7 +195,7 @@ class LogFormat(Options):
     has_hours: bool = True  # whether its times are those of a clock
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
+_DECLARED = read_toml(Path(__file__).with_name("formats.toml"))["format"]
 LOG_FORMATS = tuple(map(LogFormat.model_validate, _DECLARED))
 
 _SESSIONS = {"Administrative", "ProductRelated", "PageValues", "Revenue"}  # of UCI's shoppers

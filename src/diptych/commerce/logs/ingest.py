@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -50,6 +49,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.options import Options, parameter, parse_values
+from diptych.core.reading import read_toml
 
 MOST_BUCKETS = 256
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
@@ -75,7 +75,7 @@ class ImportOptions(Options):
     name: str | None = parameter(None, "What reports call the log.", default="as its source")
     buckets: int | None = parameter(None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the rows")
     memory_limit: str | None = parameter(None, "E.g. 1GB.", default=DEFAULT_MEMORY)
-    threads: int | None = parameter(None, "Of the engine.", ge=1, default="all processors")
+    threads: int | None = parameter(None, "Of the engine.", ge=1, default="all CPUs")
 
     def mapping(self) -> ColumnMapping | None:
         """Return what the options say of columns; None where they say nothing."""
@@ -108,7 +108,7 @@ class Cleaning(Options):
         return tuple(words)
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
+_DECLARED = read_toml(Path(__file__).with_name("rules.toml"))
 _STAGED = [name for name in COLUMNS if not name.startswith("local_")]
 _KEPT = ", ".join((*_STAGED, "address", "is_twin"))
 _MARKS: Mapping[str, str] = _DECLARED["marks"]  # what is counted of all rows besides: among which of them

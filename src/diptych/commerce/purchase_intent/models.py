@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.reading import file_errors
+from diptych.core.reading import file_errors, read_toml
 from diptych.core.registry import Registry
 
 Weighting = Literal["class_weight", "sample_weight", "none"]
@@ -64,7 +63,7 @@ class IntentModel:
 MODELS: Registry[IntentModel] = Registry("model", __name__)
 """All classifiers."""
 
-for _name, _one in tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8")).items():
+for _name, _one in read_toml(Path(__file__).with_name("models.toml")).items():
     MODELS.add(IntentModel(_name, **_one))
 
 

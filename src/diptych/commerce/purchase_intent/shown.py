@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.chart import Chart, Series
+from diptych.core.reading import read_toml
 from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-TEXTS: Mapping[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("pages.toml").read_text("utf-8"))
+TEXTS: Mapping[str, dict[str, Any]] = read_toml(Path(__file__).with_name("pages.toml"))
 
 
 def number(value: float | None, decimals: int = 0, sign: str = "") -> str:

@@ -8,7 +8,6 @@ quite, so that with many sessions per visitor the truth lies outside more often 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.extras import require
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Statistic:
             return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_DECLARED = read_toml(Path(__file__).with_suffix(".toml"))
 LACKS: Mapping[str, str] = _DECLARED["lacks"]
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
 for _name, _counted in _COUNTED.items():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.reading import read_lines
+from diptych.core.reading import read_lines, read_toml
 from diptych.data.collection import Collection
 from diptych.data.products import split_path
 from diptych.data.readers.contract import choice, first_folder, listing, matching, reader
@@ -53,7 +52,7 @@ def parse_line(line: str, where: str) -> Any:
 ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
 """Choices of what becomes a product's attributes, and the keys of the records."""
 
-_LEFT_OUT = tomllib.loads(Path(__file__).with_name("xmarket.toml").read_text("utf-8"))["left_out"]
+_LEFT_OUT = read_toml(Path(__file__).with_name("xmarket.toml"))["left_out"]
 _CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(|\{[^{}:;]*[:;][^{}]*\}")
 _RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
 

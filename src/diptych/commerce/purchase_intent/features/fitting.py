@@ -7,7 +7,6 @@ Encoders learn from training sessions only, inside each fold; what they learn is
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import numpy as np
 from diptych.commerce.logs.schema import SECOND, read_columns
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 
 NOTHING = (
@@ -269,7 +269,7 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "switch-probability": lambda view: (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2),
     "hour-cyclic": _hour_cyclic,
 }  # others are their column
-_DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
+_DECLARED = read_toml(Path(__file__).with_name("features.toml"))
 for _name, _one in _DECLARED.items():
     _one |= {key: tuple(value) for key, value in _one.items() if isinstance(value, list)}
     _one |= {"values": _VALUES.get(_name) or _column(_one["columns"][0])}
