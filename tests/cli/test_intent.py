@@ -136,7 +136,8 @@ def test_rates_are_hidden_on_request(diptych: Command, tmp_path: Path) -> None:
     assert "35.00 %" in page
     assert "160 of 160 rows are events of the log." in page
     for option, rates in (("", True), ("--hide-rates", False)):  # the verb prints what its page shows
-        done = diptych(f"intent describe {log.folder} --out {tmp_path}/described {option}")
+        some = "--statistic overview --statistic channels"
+        done = diptych(f"intent describe {log.folder} --out {tmp_path}/described {some} {option}")
         assert ("Rate, %" in done.out) is rates
         assert ("35.00 %" in (tmp_path / "described" / "report.html").read_text("utf-8")) is rates
         assert ("0.35" in (tmp_path / "described" / "tables" / "channels.csv").read_text()) is rates
