@@ -30,7 +30,7 @@ from diptych.commerce.category_to_image.features import (
     learning_texts,
 )
 from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
-from diptych.commerce.category_to_image.results import Cell, count_errors
+from diptych.commerce.category_to_image.results import ModelResult, count_errors
 from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.options import Options
@@ -194,7 +194,7 @@ def split_products(collection: Collection, options: MeasureOptions) -> Catalogue
 class CatalogueRun:
     """A row and seed of an evaluation."""
 
-    cells: Mapping[str, Cell]  # by setting, the row's model as it was trained with the seed
+    cells: Mapping[str, ModelResult]  # by setting, the row's model as it was trained with the seed
     group: str | None  # of the categories: seen or unseen in training; None: all
     folder: Path  # the row's own
     kept: Path  # of values per category

@@ -44,7 +44,6 @@ class Drift(Tabular, Artifact, kind="drift", recreate="diptych intent drift OLD 
         )
 
     def tables(self) -> list[Table]:
-        """Return every comparison, and a scorer's measures, then and now."""
         names = [(row["setting"], row["what"]) for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
         heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
@@ -57,11 +56,9 @@ class Drift(Tabular, Artifact, kind="drift", recreate="diptych intent drift OLD 
         return tables
 
     def charts(self) -> list[Chart]:
-        """Return the scorer's reliability on the new sessions."""
         return reliability_charts(measured_grid({**self.about, "cells": self.cells})) if self.cells else []
 
     def lines(self) -> list[str]:
-        """Return what changed, in words."""
         names = [f"{one['setting']} {one['what']}" for one in self.rows if one["change"] != "–"]
         found = ", ".join(names) or "nothing changed but by chance or little"
         return [f"{len(names)} of {len(self.rows)} changed: {found}", *self.about["sessions"]]
@@ -70,10 +67,9 @@ class Drift(Tabular, Artifact, kind="drift", recreate="diptych intent drift OLD 
 def drift(
     old: FeatureTable, new: FeatureTable, scorer: Scorer | None = None, step: int | None = None
 ) -> Drift:
-    """Compare the sessions of two tables: base rate and every feature at a step, the last where none is given.
+    """Compare sessions of two tables at a step, the last by default; features are fitted on the old ones.
 
-    Features are fitted on the old sessions. Sources: Siddiqi, Credit risk scorecards, 2006 (population stability
-    index); Holm's correction is over everything that is compared.
+    Source of the index: Siddiqi, Credit risk scorecards, 2006; Holm's correction is over all comparisons.
     """
     for name in ("kind", "columns", "session_options"):
         if old.about.get(name) != new.about.get(name):

@@ -173,15 +173,12 @@ class Products(Generator):
 
     @cached_property
     def leaves(self) -> list[Leaf]:
-        """Return where products are."""
         return grow(self.given.seed, self.levels, self.given.skew)
 
     def chunks(self) -> list[range]:
-        """Return the numbers of products, so many at a time."""
         return parts_of(self.total)
 
     def make_chunk(self, folder: Path, chunk: range) -> list[dict[str, Any]]:
-        """Draw products, and return their lines."""
         lines = [self.line(number) for number in chunk]
         for number, line in zip(chunk, lines, strict=True):
             if line["picture"]:
@@ -192,7 +189,6 @@ class Products(Generator):
         return lines
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Write the lines, and what is planted."""
         for thousand in range(0, self.total, 1000):
             (folder / _picture(thousand)).parent.mkdir(parents=True)
         with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
@@ -260,12 +256,10 @@ def _stated(modality: str, facts: Mapping[str, str], leaf: Leaf, chance: random.
 
 
 def _picture(number: int) -> str:
-    """Return an image's name inside the folder; a thousand to a folder."""
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
 def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
-    """Return a Pillow image of what is stated."""
     x, y = 0.5 + chance.uniform(-0.1, 0.1), 0.5 + chance.uniform(-0.1, 0.1)
     radius = chance.uniform(0.26, 0.34)
     item = SceneObject(stated["shape"], stated["colour"], "large", stated["finish"], x, y, radius)
@@ -274,8 +268,7 @@ def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
 
 
 def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
-    """Return the leaf of another department that is most like ``own``: of its shape, where any is, and with most
-    values in common, the first of several."""
+    """Return the leaf of another department most like ``own``: of its shape first, then by values in common."""
 
     def likeness(leaf: Leaf) -> tuple[bool, int]:
         same = own.values.items() & leaf.values.items()
@@ -285,7 +278,6 @@ def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
 
 
 def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
-    """Return one line of plain text."""
     words = []
     for facet in _TITLES["order"]:
         if facet in stated:
@@ -341,7 +333,6 @@ def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
-    """Read what :func:`make_product_scenes` made."""
     folder, again = Path(folder), f"generate them again with `{Products.command}`"
     header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()
     with file_errors(file, DataError, again):
@@ -359,8 +350,5 @@ def read_product_scenes(folder: Path | str) -> Collection:
 
 
 def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
-    """Make the products, or find them in the cache, and read them.
-
-    Arguments are as in :func:`make_product_scenes`.
-    """
+    """Make the products, or find them in the cache, and read them; see :func:`make_product_scenes`."""
     return read_product_scenes(make_product_scenes(folder, n_products, **options))
