@@ -1,46 +1,56 @@
-# Every target builds the virtual environment by itself, from Python 3.11+, make and the package registry.
+# Every target builds the virtual environment by itself, from Python 3.11+, make and the package registry: of the demo
+# what the demo needs, of all others everything.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.complete
+READY  := $(VENV)/.ready-
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check pinned bench fuzz pages examples install clean
+.PHONY: demo test check pinned bench fuzz pages examples dist install clean
 
-demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
+demo: $(READY)train  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
 
-test: $(STAMP)  ## everything that needs no network, no real data and no GPU
+test: $(READY)test  ## everything that needs no network, no real data and no GPU
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
-check: $(STAMP)  ## style and types
+check: $(READY)dev  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-pinned: $(STAMP)  ## hold what a user runs against the stored numbers, bit for bit
+pinned: $(READY)test  ## hold what a user runs against the stored numbers, bit for bit
 	$(BIN)/python -m pins --jobs 2
 
-bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
+bench: $(READY)test  ## the figures of docs/results.md that are ratios in one run
 	$(BIN)/python -m benchmarks
 
-fuzz: $(STAMP)  ## 2,000 damaged inputs; falls are printed with what repeats them
+fuzz: $(READY)test  ## 2,000 damaged inputs; falls are printed with what repeats them
 	$(BIN)/python -m fuzz
 
-pages: $(STAMP)  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
+pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
 	npm install --silent --prefix build/npm axe-core@4.14.1
 	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
 
-examples: $(STAMP)  ## every command of the README and of every help, in a folder that holds what they name
+examples: $(READY)test  ## every command of the README and of every help, in a folder that holds what they name
 	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
 
-install: $(STAMP)
+dist: $(READY)test  ## build wheel and sdist, install the wheel in a clean environment and run it
+	$(BIN)/python -m pytest -m slow tests/test_install.py
 
-$(STAMP): pyproject.toml constraints.txt
+install: $(READY)dev
+
+# Measured with du on Linux. 4 GB of each are the CUDA libraries and Triton that torch from PyPI depends on there.
+SIZE_train := 6 GB
+SIZE_test  := 8 GB
+SIZE_dev   := 8 GB
+
+$(READY)%: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) (about 5 GB, one to three minutes) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	@touch $(STAMP)
+	@echo "installing diptych[$*] into $(VENV) (about $(SIZE_$*), one to three minutes) …"
+	@$(PIP) --editable '.[$*]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build src/*.egg-info

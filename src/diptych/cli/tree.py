@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from diptych.cli.verbs import group
+from diptych.core.registry import plug_ins
 
 _DATA = group(
     "data",
@@ -91,7 +91,7 @@ app = group(
         "analyse": _ANALYSE,
         "sparse": _SPARSE,
         "study": _STUDY,
-        **{entry.name: entry.load() for entry in entry_points(group="diptych.verbs")},
+        **dict(plug_ins("diptych.verbs")),
     },
     callback=_settings,
     add_completion=True,

@@ -1,18 +1,36 @@
 """Declared objects by name: losses, measures, readers, engines, perturbations, studies.
 
 Adding one is one new file that calls ``REGISTRY.add``; the CLI's help, the documentation and the
-reports read the same declarations.
+reports read the same declarations. Another distribution's file is named by an entry point, such as
+``[project.entry-points."diptych.losses"]`` with ``anything = "package.module"``.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Iterator
 from importlib.metadata import entry_points
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from diptych.core.errors import UnknownNameError
+
+logger = logging.getLogger(__name__)
+
+
+def plug_ins(*groups: str) -> Iterator[tuple[str, Any]]:
+    """Yield name and content of every entry point of some groups; of one that cannot be loaded warn in one line."""
+    for entry in (entry for group in groups for entry in entry_points(group=group)):
+        try:
+            found = entry.load()
+        except Exception as error:  # noqa: BLE001  # what another distribution raises is not known
+            distribution = "an unknown distribution" if entry.dist is None else entry.dist.name
+            where = f"{entry.group}: {entry.name} = {entry.value}"
+            reason = f"{type(error).__name__}: {error}".split("\n")[0]
+            logger.warning("the plug-in of %s is left out (%s): %s", distribution, where, reason)
+        else:
+            yield entry.name, found
 
 
 class Declared(Protocol):
@@ -31,11 +49,15 @@ T = TypeVar("T", bound=Declared)
 
 
 class Registry(Generic[T]):
-    """Named objects of one kind, filled by importing every module of one package, and entry points of its name."""
+    """Named objects of one kind, filled by importing every module of one package, and entry points.
 
-    def __init__(self, kind: str, package: str) -> None:
+    Those are the entry points of ``group`` and of the package's name.
+    """
+
+    def __init__(self, kind: str, package: str, group: str = "") -> None:
         self.kind = kind
         self._package = package
+        self._groups = [package, *([group] if group else [])]
         self._members: dict[str, T] = {}
         self._complete = False
 
@@ -52,8 +74,10 @@ class Registry(Generic[T]):
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", [])):  # a module holds them itself
             importlib.import_module(f"{self._package}.{module.name}")
-        for entry in entry_points(group=self._package):  # of other rooms and of plug-ins
-            entry.load()
+        for _ in plug_ins(
+            *self._groups
+        ):  # of other rooms and distributions: loading one registers its members
+            pass
         self._complete = True
 
     def get(self, name: str) -> T:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from diptych.core.errors import StorageError, UsageError, nearest_path
+from diptych.core.extras import require
 from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
@@ -36,14 +37,16 @@ class Family:
     load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what only images need
 
 
-FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")
+FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family", "diptych.encoders")
 
 
-def _loader(place: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
+def _loader(place: str, extra: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
     """Return a function that imports ``MODULE:CLASS``, with the library it needs, and opens a source."""
     module, _, name = place.partition(":")
 
     def load(source: str, device: str | None) -> DualEncoder:
+        if extra:
+            require("torch", extra, f"the encoder {source}")
         found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
         return found.open(source, device=device, **options)  # type: ignore[no-any-return]
 
@@ -61,10 +64,12 @@ def model_type(folder: Path) -> Any:
 
 
 def _is_huggingface(folder: Path) -> bool:
+    # modules.json: a model of sentence-transformers, a CLIP among others.
+    if (folder / "modules.json").is_file() or model_type(folder) is None:
+        return False
     from diptych.encoders.huggingface import TEXT_RULES
 
-    # modules.json: a model of sentence-transformers, a CLIP among others.
-    return not (folder / "modules.json").is_file() and model_type(folder) in TEXT_RULES
+    return model_type(folder) in TEXT_RULES
 
 
 _RECOGNISED: dict[str, Callable[[Path], bool]] = {
@@ -76,15 +81,16 @@ for _name, _about in tomllib.loads(
     (resources.files("diptych.encoders") / "families.toml").read_text(encoding="utf-8")
 ).items():
     _place, _file = _about.pop("loader"), _about.pop("file", "")
+    _extra = _about.pop("extra", "pretrained")
     FAMILIES.add(
         Family(
             _name,
             _about.pop("description"),
             tuple(_about.pop("forms")),
             _about.pop("prefix", None),
-            _loader(_place),
+            _loader(_place, _extra),
             _RECOGNISED.get(_name, partial(_has, _file)),
-            load_texts=_loader(_place, images=False) if _name == "two_tower" else None,
+            load_texts=_loader(_place, _extra, images=False) if _name == "two_tower" else None,
             **_about,
         )
     )

@@ -111,7 +111,7 @@ class Engine:
         return {name: known[name].check(value) for name, value in given.items()}
 
 
-ENGINES: Registry[Engine] = Registry("index engine", "diptych.index.engines")
+ENGINES: Registry[Engine] = Registry("index engine", "diptych.index.engines", "diptych.engines")
 
 
 @dataclass(frozen=True, eq=False)

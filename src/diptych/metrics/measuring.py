@@ -170,7 +170,7 @@ _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "n
 # measures as other libraries spell them
 _ELSEWHERE = re.compile(r"(recall|hits?|precision|ndcg|map|r)[@_-]?(\d+)", re.IGNORECASE)
 
-MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
+MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures", "diptych.measures")
 
 
 def measure(name: str) -> AnyMeasure:

@@ -153,7 +153,7 @@ def _expected(value: Any, default: Any) -> str | None:
     return None
 
 
-OBJECTIVES: Registry[ObjectiveKind] = Registry("objective", "diptych.objectives")
+OBJECTIVES: Registry[ObjectiveKind] = Registry("objective", "diptych.objectives", "diptych.losses")
 
 SomeObjective = TypeVar("SomeObjective", bound=type[Objective])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_array
 
@@ -27,7 +27,9 @@ from diptych.encoders.embeddings import (
 )
 from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
 from diptych.evaluation.sources import Named
-from diptych.sparse.sparsifier import Sparsifier
+
+if TYPE_CHECKING:
+    from diptych.sparse.sparsifier import Sparsifier
 
 _MARKER = "sparse.json"
 
@@ -155,6 +157,8 @@ class SparseFolder:
         write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self, device: str | None = None) -> Sparsifier:
+        from diptych.sparse.sparsifier import Sparsifier
+
         return Sparsifier.load(self.folder / "head", device=device)
 
     def rows(self, origin: Origin | None = None) -> SparsifiedCollection:

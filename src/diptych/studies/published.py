@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
+from diptych.core.registry import plug_ins
 from diptych.studies.evidence import Evidence, Figure, side_by_side
 
 Verdict = Literal[
@@ -171,16 +172,27 @@ class PublishedTable:
         return list({row.on.key: row.on for row in self.rows}.values())
 
 
+@cache
+def _files() -> dict[str, Any]:
+    """Return every paper's file, those of plug-ins too: the entry point's name is the paper's, its package holds it."""
+    found = {
+        file.name.removesuffix(".toml"): file for file in _FOLDER.iterdir() if file.name.endswith(".toml")
+    }
+    plugged = {
+        name: resources.files(package) / f"{name}.toml" for name, package in plug_ins("diptych.papers")
+    }
+    return plugged | found
+
+
 def published_papers() -> list[str]:
-    names = [file.name for file in _FOLDER.iterdir() if not file.name.startswith("_")]
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return sorted(name for name in _files() if not name.startswith("_"))
 
 
 @cache
 def document(paper: str) -> dict[str, Any]:
     if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
-    return tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(_files()[paper].read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:

@@ -77,7 +77,9 @@ class PicturePerturbation(Perturbation):
     apply: Callable[[Image, Draws, Any], Image] = field(kw_only=True, repr=False)
 
 
-PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "diptych.analysis.perturbations.kinds")
+PERTURBATIONS: Registry[Perturbation] = Registry(
+    "perturbation", "diptych.analysis.perturbations.kinds", "diptych.perturbations"
+)
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -1,4 +1,4 @@
-"""Readers of shops' products; an entry point adds them to those of ``diptych.data.readers``."""
+"""Readers of shops' products; an entry point of ``diptych.readers`` adds them."""
 
 from diptych.commerce.readers import feed, xmarket
 from diptych.commerce.scenes.products import read_product_scenes

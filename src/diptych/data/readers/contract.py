@@ -49,7 +49,7 @@ class Reader:
     claims: Callable[[Path, Sequence[Path]], bool] | None = None
 
 
-READERS: Registry[Reader] = Registry("reader", "diptych.data.readers")
+READERS: Registry[Reader] = Registry("reader", "diptych.data.readers", "diptych.readers")
 
 Read = TypeVar("Read", bound=Callable[..., Collection])
 
