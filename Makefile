@@ -20,7 +20,7 @@ check: $(STAMP)  ## style and types
 pinned: $(STAMP)  ## hold what a user runs against the stored numbers, bit for bit
 	$(BIN)/python -m pins --jobs 2
 
-bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
+bench: $(STAMP)  ## the figures of benchmarks/figures.md that are ratios in one run
 	$(BIN)/python -m benchmarks
 
 fuzz: $(STAMP)  ## 2,000 damaged inputs; falls are printed with what repeats them

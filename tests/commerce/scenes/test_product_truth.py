@@ -1,4 +1,4 @@
-"""truth.json has the tree; the best possible observer knows as much as docs/datasets.md says."""
+"""truth.json has the tree; the best possible observer knows as much as docs/reference/datasets.md says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 
 SHOP = Products(ProductOptions(without_picture=0.05, without_title=0.05))
-DATASETS = Path(__file__).parents[3] / "docs" / "datasets.md"
+DATASETS = Path(__file__).parents[3] / "docs" / "reference" / "datasets.md"
 
 
 def test_the_truth_is_the_tree_that_products_are_in(shop: Path, products: Collection) -> None:
