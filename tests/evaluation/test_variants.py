@@ -147,7 +147,7 @@ def test_luck_is_the_share_of_targets_between_variants_that_one_meets():
 
 
 def test_the_page_lists_the_axes():
-    text = (Path(__file__).parents[2] / "docs" / "protocols.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "protocols.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())
 
 

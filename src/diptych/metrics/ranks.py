@@ -1,8 +1,8 @@
 """Ranks of the positives, streamed: one blocked matrix product for both directions, counting, no sort.
 
 About 6 bytes of memory per score of a tile and worker, and a few numbers per query. The counts are exact (see
-:mod:`diptych.metrics.products`). Ties are resolved by a named rule (docs/evaluation.md): by default a measure is
-its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
+:mod:`diptych.metrics.products`). Ties are resolved by a named rule (docs/explanation/evaluation.md): by
+default a measure is its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Claims: what a paper's text says its numbers show, and what any numbers say of it.
 
-A claim stands in its paper's file, with checks that are formulas, or short for several (docs/studies.md).
+A claim stands in its paper's file, with checks that are formulas, or short for several (docs/explanation/studies.md).
 
 A claim **fails** when a comparison does; it is **not tested** when one could not be made, **undecided** when the
 error of the numbers leaves one open, and **holds** otherwise.

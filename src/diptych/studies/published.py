@@ -1,7 +1,7 @@
 """The papers' numbers as data: every printed cell with what it was measured on, and when it counts as reproduced.
 
-The rules of verdicts are those of docs/studies.md, "Verdicts": within 5 % of the printed value (Hendriksen et al.,
-2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
+The rules of verdicts are those of docs/explanation/studies.md, "Verdicts": within 5 % of the printed value
+(Hendriksen et al., 2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Studies: the tables and figures of papers, as their files in ``papers/`` declare them.
 
-What such a file holds stands in docs/studies.md, "Adding a study". ``each = { v = [...] }`` makes one row or claim
+docs/explanation/studies.md, "Adding a study", describes such a file. ``each = { v = [...] }`` makes one row or claim
 of every combination; ``{v}`` in its texts is the value.
 """
 

@@ -276,7 +276,7 @@ def load_recipe(source: Path | str, overrides: dict[str, Any] | None = None) -> 
 
 def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) -> Recipe:
     """Read a recipe from TOML text; ``name`` is what errors call it."""
-    with file_errors(name, RecipeError, "see docs/recipes.md for the format", noun="TOML"):
+    with file_errors(name, RecipeError, "see docs/reference/recipes.md for the format", noun="TOML"):
         values = tomllib.loads(text)
     for key, value in (overrides or {}).items():
         override(values, key, value, name)

@@ -155,7 +155,7 @@ def test_depths_are_uneven_and_as_the_thesis_has_them() -> None:
         assert sum(leaf.prior * len(leaf.path) for leaf in leaves) == pytest.approx(4.6, abs=0.3)
 
 
-DATASETS = Path(__file__).parents[3] / "docs" / "datasets.md"
+DATASETS = Path(__file__).parents[3] / "docs" / "reference" / "datasets.md"
 
 
 def test_the_truth_is_the_tree_that_products_are_in(shop: Path, products: Collection) -> None:

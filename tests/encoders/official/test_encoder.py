@@ -157,7 +157,7 @@ def test_tables_are_interpolated_as_published() -> None:
     np.testing.assert_allclose(positions, TABLES["vit_dst_1_37_12"], atol=1e-6)
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "pretrained.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "pretrained.md"
 
 
 def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

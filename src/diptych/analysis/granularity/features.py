@@ -248,7 +248,7 @@ def _words(caption: Caption, lexicon: Lexicon) -> float:
 # Descriptions of nouns: adjectives before or after them, and phrases that follow them.
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
-# phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
+# phrases on both fine-grained collections (benchmarks/results.md has what was tried): they have no published form.
 @_feature("adjectives")
 def _adjectives(caption: Caption, lexicon: Lexicon) -> float:
     return len(caption.adjectives)

@@ -23,8 +23,8 @@ MOST_BITS = 13
 class ShortcutOptions(Options):
     """Synthetic shortcuts: numbers laid over images as digits and appended to captions.
 
-    docs/shortcuts.md describes the setups and ``compat="published"``. Source: Hendriksen's thesis, chapter 4
-    (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
+    docs/explanation/shortcuts.md describes the setups and ``compat="published"``. Source: Hendriksen's thesis,
+    chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
 
     setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = Field(

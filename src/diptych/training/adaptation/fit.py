@@ -48,7 +48,7 @@ class AdaptationOptions(Options):
 # proportions of scores count. The best pull is taken when it beats the encoder as it is by two standard
 # errors; otherwise that stays as it is.
 #
-# No other data is looked at. Both rules were chosen on validation splits (``docs/results.md``): plain
+# No other data is looked at. Both rules were chosen on validation splits (``benchmarks/results.md``): plain
 # cross-validation of 16 to 64 pairs cost an encoder that knew them already up to 60 points of recall sum.
 
 # From so many pairs on they are cross-validated; and so many held-out ones are enough.

@@ -211,7 +211,9 @@ def test_a_pipeline_gives_the_probabilities_without_the_scorer(
     scorer: Scorer, features: FeatureTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The example of the documentation as it stands."""
-    text = (Path(__file__).parents[4] / "docs" / "purchase-intent.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "explanation" / "purchase-intent.md").read_text(
+        encoding="utf-8"
+    )
     (code,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "skops" in one]
     (tmp_path / "scorer").symlink_to(scorer.folder)
     (tmp_path / "features").symlink_to(features.folder)
