@@ -5,8 +5,8 @@ does (a collection, a path, a table). What is computed on the way is kept: with 
 fingerprints of its content, so that it is never taken for something else.
 """
 
-from diptych.api.making import build_index, open_index, sparsify, train
-from diptych.api.measuring import audit, compare, evaluate, gradient_counts, run_study, stress, top_k
+from diptych.api.building import build_index, open_index, sparsify, train
+from diptych.api.evaluating import audit, compare, evaluate, gradient_counts, run_study, stress, top_k
 from diptych.api.opening import AnyData, AnyEncoder, Rows, encode, load, read
 
 __all__ = [
